@@ -1,0 +1,24 @@
+"""Backstory gives any AI agent a memory it can search.
+
+memory = backstory.Memory.open()
+memory.record("trip", "user", "We fly on Tuesday.")
+"""
+
+from importlib.metadata import version
+
+from backstory.errors import BackstoryError
+from backstory.memory import Memory
+from backstory.model import IndexReport, Message, Problem, Role, Session
+
+__version__ = version("backstory")
+
+__all__ = [
+    "BackstoryError",
+    "IndexReport",
+    "Memory",
+    "Message",
+    "Problem",
+    "Role",
+    "Session",
+    "__version__",
+]

@@ -1,0 +1,152 @@
+"""Find files, watch over folder borders, and hold a lock that dies with its process."""
+
+import fnmatch
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from backstory.identity import bytes_hash
+from backstory.model import FoundFile, Problem
+
+_WINDOW = 1024 * 1024
+
+
+def describe(path: Path) -> FoundFile:
+    """What the file looks like now. Raises OSError when it cannot be seen."""
+    return _found(path, path.stat())
+
+
+def _found(path: Path, stat: os.stat_result) -> FoundFile:
+    return FoundFile(
+        path, stat.st_size, stat.st_mtime_ns, f"{stat.st_dev}:{stat.st_ino}"
+    )
+
+
+def find_files(root: Path, pattern: str) -> Iterator[FoundFile | Problem]:
+    """Files under ``root`` that fit ``pattern``, in the order of their names.
+
+    ``*`` stays within a folder; ``**`` is any number of folders. A symbolic link that
+    leads out of ``root`` is a problem, not a file. A missing root gives nothing.
+    """
+    try:
+        real_root = root.resolve(strict=True)
+    except OSError:
+        return
+    yield from _walk(real_root, real_root, pattern.split("/"), set())
+
+
+def _walk(
+    folder: Path, root: Path, parts: list[str], entered: set[str]
+) -> Iterator[FoundFile | Problem]:
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        yield from _walk(folder, root, rest, entered)
+    try:
+        with os.scandir(folder) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+    except NotADirectoryError:
+        return
+    except OSError as exc:
+        yield Problem(f"the folder cannot be read ({exc.strerror})", path=str(folder))
+        return
+    for entry in entries:
+        if part != "**" and not fnmatch.fnmatchcase(entry.name, part):
+            continue
+        yield from _visit(entry, root, parts if part == "**" else rest, entered)
+
+
+def _visit(
+    entry: os.DirEntry[str], root: Path, rest: list[str], entered: set[str]
+) -> Iterator[FoundFile | Problem]:
+    wants_folder = bool(rest)
+    try:
+        is_folder = entry.is_dir()
+        if is_folder != wants_folder:
+            return
+        if entry.is_symlink():
+            real = os.path.realpath(entry.path)
+            if not is_inside(Path(real), root):
+                yield Problem(
+                    f"a symbolic link that leads out of {root}", path=entry.path
+                )
+                return
+            if real in entered:
+                return
+            entered = entered | {real}
+        if is_folder:
+            yield from _walk(Path(entry.path), root, rest, entered)
+        elif entry.is_file():
+            # Unlike DirEntry.stat on Windows, os.stat always knows the file's identity.
+            stat = os.stat(entry.path) if sys.platform == "win32" else entry.stat()
+            yield _found(Path(entry.path), stat)
+    except OSError as exc:
+        yield Problem(f"it cannot be read ({exc.strerror})", path=entry.path)
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Whether ``path`` is ``folder`` or lies below it; both must be absolute."""
+    return path == folder or folder in path.parents
+
+
+def prefix_hash(path: Path, length: int) -> str:
+    """A hash of the first ``length`` bytes of a file, to tell growth from rewriting.
+
+    Beyond two megabytes only the first and the last of them are looked at: a file that
+    was rewritten has other bytes there, since everything behind a change moves. Empty
+    when the file is shorter than that.
+    """
+    with path.open("rb") as file:
+        head = file.read(min(length, _WINDOW))
+        tail_from = max(len(head), length - _WINDOW)
+        file.seek(tail_from)
+        tail = file.read(length - tail_from)
+    if tail_from + len(tail) < length:
+        return ""
+    return bytes_hash(head + tail)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that only its owner may enter."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+@contextmanager
+def locked(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock at ``path``, waiting for whoever has it.
+
+    The operating system frees it when the process ends, however it ends.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if not _try_lock(descriptor):
+            if on_wait is not None:
+                on_wait()
+            while not _try_lock(descriptor):
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True

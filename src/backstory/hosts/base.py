@@ -1,0 +1,71 @@
+"""Where an agent program keeps its files, on every platform and for every user.
+
+Nothing here reads the environment: the caller passes it in, so that the places on
+another platform can be worked out, and tested, on this one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What decides where files lie: the platform, the home folder, the environment."""
+
+    platform: str
+    home: Path
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Which files below a folder are in which format."""
+
+    glob: str
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of a host: the first place that applies, and what to look for in it.
+
+    A place may begin with ``~`` and use ``${NAME}``; it applies when every name is set.
+    A platform (``linux:``, ``darwin:``, ``win32:``) may stand before it.
+    """
+
+    places: tuple[str, ...]
+    patterns: tuple[Pattern, ...]
+
+    def locate(self, machine: Machine) -> Path | None:
+        """Where the folder is on that machine, whether or not it is there."""
+        for place in self.places:
+            platform, separator, rest = place.partition(":")
+            if separator and platform in ("linux", "darwin", "win32"):
+                if platform != machine.platform:
+                    continue
+                place = rest
+            names = _VARIABLE.findall(place)
+            if all(machine.environ.get(name) for name in names):
+                filled = _VARIABLE.sub(lambda m: machine.environ[m.group(1)], place)
+                return _expand(filled, machine.home)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One agent program. ``in_projects`` are files it keeps in each project folder."""
+
+    name: str
+    title: str
+    folders: tuple[Folder, ...] = ()
+    in_projects: tuple[Pattern, ...] = ()
+
+
+def _expand(place: str, home: Path) -> Path:
+    if place == "~" or place.startswith("~/"):
+        return home / place[2:]
+    return Path(place)

@@ -1,0 +1,30 @@
+"""Find what the agent programs on this machine have written."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from backstory.files import find_files
+from backstory.hosts.base import Host, Machine, Pattern
+from backstory.model import Problem, Source
+
+
+def iter_sources(
+    host: Host, machine: Machine, projects: Iterable[str]
+) -> Iterator[Source | Problem]:
+    """The files of one host; ``projects`` are the folders that sessions were seen in."""
+    for folder in host.folders:
+        root = folder.locate(machine)
+        if root is not None:
+            for pattern in folder.patterns:
+                yield from _matching(host, root, pattern)
+    for project in projects:
+        for pattern in host.in_projects:
+            yield from _matching(host, Path(project), pattern)
+
+
+def _matching(host: Host, root: Path, pattern: Pattern) -> Iterator[Source | Problem]:
+    for found in find_files(root, pattern.glob):
+        if isinstance(found, Problem):
+            yield found
+        else:
+            yield Source(host.name, pattern.format, found)

@@ -1,0 +1,21 @@
+"""Stable ids made from content, tagged with the algorithm that made them."""
+
+from hashlib import blake2b
+
+_TAG = "b2:"
+
+
+def content_id(*parts: str) -> str:
+    """An id that is the same for the same parts, on every machine and in every run."""
+    digest = blake2b(digest_size=12)
+    for part in parts:
+        encoded = part.encode("utf-8", errors="surrogatepass")
+        # The length keeps ("ab", "c") apart from ("a", "bc").
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return _TAG + digest.hexdigest()
+
+
+def bytes_hash(data: bytes) -> str:
+    """A hash of raw bytes, for noticing change."""
+    return _TAG + blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,206 @@
+"""What an importer promises: bytes in, sessions and messages out, nothing else.
+
+There are three kinds of format, by how a source changes:
+
+- lines: a file that grows at its end. Read from where the last reading stopped.
+- documents: a file that is written whole. Read whole when it changed.
+- databases: another program's SQLite file. Read conversation by conversation, those
+  whose version changed.
+
+All of them yield ``SessionFacts``, ``NewMessage`` and ``Problem`` values, facts about a
+session before its first message. They never raise on bad content, never touch our store,
+and give the same ids for the same content every time.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple, Protocol
+
+import apsw
+import orjson
+
+from backstory.identity import content_id
+from backstory.model import Item, Problem, Role
+from backstory.moments import Localise, Moment, parse_moment, read_as_local
+
+# Any: JSON written by other programs can hold anything anywhere; parsers check.
+JsonObject = dict[str, Any]
+Memo = dict[str, Any]
+
+
+class Record(NamedTuple):
+    """One JSON object of a line file, and the number of its line."""
+
+    line: int
+    value: JsonObject
+
+
+class Unit(NamedTuple):
+    """One conversation in a database; ``version`` changes when the conversation does."""
+
+    native_id: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What is known about a source besides its content.
+
+    ``beside`` holds what ``look_beside`` found; ``modified`` is the file's own time, for
+    formats that carry none.
+    """
+
+    path: Path
+    modified: Moment | None = None
+    localise: Localise = read_as_local
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    def moment(self, value: object) -> Moment | None:
+        """Read a time of this source; times without a zone are local."""
+        return parse_moment(value, self.localise)
+
+
+class LineFormat(Protocol):
+    """A format whose files grow by whole lines, each a JSON object.
+
+    ``revises``: a later record with the same id is a newer version of the message.
+    ``parse`` must yield everything a record holds before it asks for the next one, and
+    keep what it needs from earlier records in ``memo`` (plain JSON values): reading may
+    stop after any record and go on from there with the same memo.
+    """
+
+    kind: Literal["lines"]
+    revises: bool
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether a file of this name that begins with ``head`` is in this format."""
+        ...
+
+    def look_beside(self, path: Path) -> Mapping[str, str]:
+        """Facts that stand in other files near ``path``; the only place it may read."""
+        ...
+
+    def parse(
+        self, records: Iterable[Record], origin: Origin, memo: Memo
+    ) -> Iterator[Item]: ...
+
+
+class DocumentFormat(Protocol):
+    """A format whose files are written whole. ``parse`` streams: memory stays small."""
+
+    kind: Literal["document"]
+
+    def recognises(self, path: Path, head: bytes) -> bool: ...
+
+    def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]: ...
+
+
+class DatabaseFormat(Protocol):
+    """A format that is another program's SQLite database, opened read-only.
+
+    ``tables`` must all be there for a database to be recognised. A missing column or an
+    unreadable row is a ``Problem``, raised as ``apsw.Error`` only for the database as a
+    whole.
+    """
+
+    kind: Literal["database"]
+    tables: frozenset[str]
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the file's name and its ``SQLite format 3`` head fit."""
+        ...
+
+    def list_units(self, db: apsw.Connection) -> Iterator[Unit]: ...
+
+    def parse(
+        self, db: apsw.Connection, unit: str, origin: Origin
+    ) -> Iterator[Item]: ...
+
+
+Format = LineFormat | DocumentFormat | DatabaseFormat
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRow:
+    """One row of FORMATS: a format's name, whose it is, and where its class stands."""
+
+    name: str
+    host: str
+    target: str
+    summary: str
+
+    def load(self) -> Format:
+        from importlib import import_module
+
+        module, _, attribute = self.target.partition(":")
+        made: Format = getattr(import_module(module), attribute)()
+        return made
+
+
+# -- small pieces that many parsers need ----------------------------------------------
+
+
+def compact_json(value: object) -> str:
+    """A value as compact JSON text; text stays as it is."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except (TypeError, orjson.JSONEncodeError):
+        return repr(value)
+
+
+def as_text(value: object) -> str | None:
+    """The value when it is text with something in it, else None."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def as_object(value: object) -> JsonObject:
+    """The value when it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value when it is a JSON list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def plain_text(content: object) -> str:
+    """The text of a content value: a string, or a list of blocks with text in them.
+
+    Blocks that are not text leave a mark (``[image]``), so that a reader knows of them.
+    """
+    if isinstance(content, str):
+        return content
+    parts: list[str] = []
+    for block in as_list(content):
+        if isinstance(block, str):
+            parts.append(block)
+        elif isinstance(block, dict):
+            text = block.get("text")
+            if isinstance(text, str):
+                parts.append(text)
+            else:
+                parts.append(f"[{block.get('type') or 'attachment'}]")
+    return "\n".join(parts)
+
+
+def made_id(
+    session_id: str, role: Role, text: str, sent: Moment | None, ordinal: int
+) -> str:
+    """An id for a message whose host gives it none.
+
+    A message with a time is known by its time and text, wherever it stands, so a rotated
+    or shortened file gives no message twice. Without a time only its place tells it
+    from an equal one.
+    """
+    place = sent.at.isoformat() if sent is not None else f"#{ordinal}"
+    return content_id(session_id, role, place, text)
+
+
+def unknown_record(kind: object, line: int | None) -> Problem:
+    """The problem to report for a record of a kind that the importer does not know."""
+    return Problem(
+        f"a record of type {kind!r:.80}, which this importer does not know", line
+    )

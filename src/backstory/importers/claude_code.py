@@ -1,0 +1,239 @@
+"""Claude Code: one JSONL file a session, subagents in files of their own."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Literal
+
+import orjson
+
+from backstory.importers.base import (
+    JsonObject,
+    Memo,
+    Origin,
+    Record,
+    as_object,
+    as_text,
+    compact_json,
+    plain_text,
+    unknown_record,
+)
+from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
+
+# Records about the program, not the conversation. The api-request family and
+# last-prompt repeat messages; attachments are what hooks and the program injected.
+_NOT_CONVERSATION = frozenset(
+    {
+        "agent-color",
+        "agent-setting",
+        "api-request",
+        "api-request-blob",
+        "api-request-shape",
+        "atis-latch",
+        "attachment",
+        "bridge-session",
+        "cost-state",
+        "file-history-delta",
+        "file-history-snapshot",
+        "last-prompt",
+        "mode",
+        "permission-mode",
+        "pr-link",
+        "progress",
+        "queue-operation",
+        "relocated",
+        "started",
+        "tag",
+        "tools-used",
+        "worktree-state",
+    }
+)
+_COMMAND_OUTPUT = (
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+)
+# A title given by the person outranks one made by the program.
+_TITLES = {
+    "summary": ("summary", 1),
+    "ai-title": ("aiTitle", 2),
+    "agent-name": ("agentName", 3),
+    "custom-title": ("customTitle", 4),
+}
+
+
+class ClaudeCode:
+    """Session files of Claude Code (shape seen in 2.1.325, 2026-11)."""
+
+    kind: Literal["lines"] = "lines"
+    revises = False
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return (
+            path.suffix == ".jsonl"
+            and any(mark in head for mark in (b'"sessionId"', b'"leafUuid"'))
+            and b'"type"' in head
+            and b'"projectHash"' not in head
+        )
+
+    def look_beside(self, path: Path) -> Mapping[str, str]:
+        return {}
+
+    def parse(
+        self, records: Iterable[Record], origin: Origin, memo: Memo
+    ) -> Iterator[Item]:
+        for line, record in records:
+            kind = as_text(record.get("type"))
+            if kind in ("user", "assistant"):
+                yield from _session_facts(record, origin, memo)
+                yield from _message(record, line, origin, memo)
+            elif kind == "system":
+                yield from _session_facts(record, origin, memo)
+                yield from _system(record, origin, memo)
+            elif kind in _TITLES:
+                yield from _title(kind, record, origin, memo)
+            elif kind not in _NOT_CONVERSATION:
+                yield unknown_record(kind, line)
+
+
+def _session_id(record: JsonObject, origin: Origin) -> str:
+    """A subagent's records carry its parent's session id; its own is its agent id."""
+    if record.get("isSidechain") and as_text(record.get("agentId")):
+        return f"agent-{record['agentId']}"
+    if origin.path.stem.startswith("agent-"):
+        return origin.path.stem
+    return as_text(record.get("sessionId")) or origin.path.stem
+
+
+def _session_facts(record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
+    session_id = _session_id(record, origin)
+    if memo.get("session") == session_id:
+        return
+    memo["session"] = session_id
+    parent_id = as_text(record.get("sessionId"))
+    yield SessionFacts(
+        session_id,
+        project=as_text(record.get("cwd")),
+        git_branch=as_text(record.get("gitBranch")),
+        parent_id=parent_id if parent_id != session_id else None,
+    )
+
+
+def _message(
+    record: JsonObject, line: int, origin: Origin, memo: Memo
+) -> Iterator[Item]:
+    if record.get("isMeta"):
+        return
+    message = as_object(record.get("message"))
+    content = message.get("content")
+    uuid = as_text(record.get("uuid"))
+    if uuid is None or not isinstance(content, str | list):
+        yield Problem("a message without an id or without content", line)
+        return
+    session_id = _session_id(record, origin)
+    sent = origin.moment(record.get("timestamp"))
+    role = Role(record["type"])
+    if record.get("isCompactSummary"):
+        role = Role.SUMMARY
+    elif record.get("isApiErrorMessage"):
+        role = Role.ERROR
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    for index, block in enumerate(content):
+        found = _block(block, role)
+        if found is None:
+            continue
+        block_role, text, tool_name, call_id = found
+        # The first block keeps the record's own id, so that it can be looked up by it.
+        native_id = uuid if index == 0 else f"{uuid}/{index}"
+        yield NewMessage(
+            session_id, native_id, block_role, text, tool_name, call_id, sent
+        )
+
+
+def _writer_of(text: str, role: Role) -> Role | None:
+    """Whose words a text of a record are: its role's, the program's, or nobody's.
+
+    The program writes into user records too: the output of commands the person ran, and
+    reminders, which repeat what hooks and settings injected.
+    """
+    start = text.lstrip()[:40]
+    if role is Role.USER and start.startswith("<system-reminder>"):
+        return None if text.rstrip().endswith("</system-reminder>") else role
+    if role is Role.USER and start.startswith(_COMMAND_OUTPUT):
+        return Role.SYSTEM
+    return role
+
+
+def _block(
+    block: object, role: Role
+) -> tuple[Role, str, str | None, str | None] | None:
+    """Role, text, tool name and call id of a content block; None for thinking."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            written_by = _writer_of(text, role)
+            return (written_by, text, None, None) if text and written_by else None
+        case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use"}:
+            text = compact_json(block.get("input"))
+            return (
+                Role.TOOL_CALL,
+                text,
+                as_text(block.get("name")),
+                as_text(block.get("id")),
+            )
+        case {"type": "tool_result" | "mcp_tool_result"}:
+            text = plain_text(block.get("content"))
+            return Role.TOOL_RESULT, text, None, as_text(block.get("tool_use_id"))
+        case {"type": "web_search_tool_result"}:
+            text = compact_json(block.get("content"))
+            return Role.TOOL_RESULT, text, None, as_text(block.get("tool_use_id"))
+        case {"type": "thinking" | "redacted_thinking"}:
+            return None
+        case {"type": str(kind)}:
+            return role, f"[{kind}]", None, None
+        case _:
+            return None
+
+
+def _system(record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
+    """Keep what the program told the person; leave out its bookkeeping."""
+    text = as_text(record.get("content"))
+    uuid = as_text(record.get("uuid"))
+    if text is None or uuid is None or record.get("isMeta"):
+        return
+    is_error = record.get("level") == "error" or record.get("subtype") == "api_error"
+    yield NewMessage(
+        _session_id(record, origin),
+        uuid,
+        Role.ERROR if is_error else Role.SYSTEM,
+        text,
+        sent=origin.moment(record.get("timestamp")),
+    )
+
+
+def _title(kind: str, record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
+    field, rank = _TITLES[kind]
+    title = as_text(record.get(field))
+    if title is not None and rank >= memo.get("title_rank", 0):
+        memo["title_rank"] = rank
+        yield SessionFacts(_session_id(record, origin), title=title)
+
+
+class ClaudeCodeAgentMeta:
+    """The file beside a subagent's session that says what it was asked to do."""
+
+    kind: Literal["document"] = "document"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return path.name.startswith("agent-") and path.name.endswith(".meta.json")
+
+    def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
+        try:
+            meta = as_object(orjson.loads(file.read()))
+        except orjson.JSONDecodeError as exc:
+            yield Problem(f"not valid JSON ({exc.msg})", exc.lineno)
+            return
+        yield SessionFacts(
+            origin.path.name.removesuffix(".meta.json"),
+            title=as_text(meta.get("description")),
+        )

@@ -1,0 +1,128 @@
+"""Open another program's SQLite database without it ever noticing.
+
+The file is never written, never checkpointed, and its owner is never made to wait:
+
+- Nobody has it open, or it keeps no write-ahead log: it is read as it lies, without
+  locks (``immutable``), and read again if it changed meanwhile.
+- Its owner is running with a write-ahead log: an ordinary read-only connection, whose
+  readers never hold up writers.
+- A log was left behind by a crash: reading it would mean writing beside it, so database
+  and log are copied to a temporary folder and read there.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+
+from backstory.errors import SourceUnreadable
+
+_BUSY_TIMEOUT_MS = 2_000
+
+
+def log_signature(path: Path) -> str:
+    """Text that changes when the write-ahead log beside a database does."""
+    try:
+        stat = _beside(path, "-wal").stat()
+    except OSError:
+        return ""
+    return f":{stat.st_size}:{stat.st_mtime_ns}" if stat.st_size else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignDatabase:
+    """An open database of another program.
+
+    ``is_unguarded``: nothing keeps its owner from writing it while it is read, so what
+    was read counts only if its signature is still the same afterwards.
+    """
+
+    db: apsw.Connection
+    is_unguarded: bool
+
+
+@contextmanager
+def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
+    """A read-only connection to the database at ``path``.
+
+    Raises ``SourceUnreadable`` when it cannot be opened or is no database.
+    """
+    with tempfile.TemporaryDirectory(prefix="backstory-") as folder:
+        try:
+            foreign = _open(path, Path(folder))
+        except (apsw.Error, OSError) as exc:
+            raise SourceUnreadable(f"not a readable database ({exc})") from exc
+        try:
+            yield foreign
+        finally:
+            foreign.db.close()
+
+
+@contextmanager
+def foreign_errors() -> Iterator[None]:
+    """Say of any trouble inside that the database is not as this importer knows it."""
+    try:
+        yield
+    except apsw.Error as exc:
+        raise SourceUnreadable(
+            f"a schema that this importer does not know ({exc})"
+        ) from exc
+
+
+def _open(path: Path, folder: Path) -> ForeignDatabase:
+    if _has_content(_beside(path, "-journal")):
+        raise SourceUnreadable(
+            "its program is in the middle of writing it, or crashed then",
+            hint="start the program once, or run 'backstory index' again later",
+        )
+    if not _has_content(_beside(path, "-wal")):
+        return ForeignDatabase(_connect(path, "immutable=1"), is_unguarded=True)
+    if _beside(path, "-shm").exists():
+        return ForeignDatabase(_connect(path, "mode=ro"), is_unguarded=False)
+    copy = folder / path.name
+    shutil.copyfile(path, copy)
+    shutil.copyfile(_beside(path, "-wal"), _beside(copy, "-wal"))
+    return ForeignDatabase(_connect(copy, "mode=rw"), is_unguarded=True)
+
+
+def _connect(path: Path, options: str) -> apsw.Connection:
+    writable = options == "mode=rw"
+    db = apsw.Connection(
+        f"file:{quote(str(path.resolve()))}?{options}",
+        flags=apsw.SQLITE_OPEN_URI
+        | (apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY),
+    )
+    db.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    # A crafted schema must not run anything: no views' or triggers' functions.
+    db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    db.execute("SELECT COUNT(*) FROM sqlite_schema").fetchall()
+    return db
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def list_tables(db: apsw.Connection) -> frozenset[str]:
+    """The names of the tables in a database."""
+    rows = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return frozenset(name for (name,) in rows)
+
+
+def list_columns(db: apsw.Connection, table: str) -> frozenset[str]:
+    """The names of a table's columns: schemas of other programs grow over time."""
+    rows = db.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return frozenset(name for (name,) in rows)

@@ -1,0 +1,389 @@
+"""Bring the history up to date with its sources.
+
+Each source is read from where the last reading stopped, and what was read is written in
+the same transaction as the place it was read to. So a reading can be killed at any point
+and repeated at any time; the store is the same as after one clean reading.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from backstory.errors import SourceUnreadable
+from backstory.files import describe, prefix_hash
+from backstory.importers.base import (
+    DatabaseFormat,
+    DocumentFormat,
+    Format,
+    LineFormat,
+    Memo,
+    Origin,
+    Record,
+    Unit,
+)
+from backstory.importers.databases import (
+    ForeignDatabase,
+    foreign_errors,
+    list_tables,
+    log_signature,
+    open_foreign,
+)
+from backstory.importers.lines import LineReader
+from backstory.importers.opening import is_seekable, open_source
+from backstory.model import FoundFile, IndexReport, Problem, Source
+from backstory.moments import Localise, from_microseconds, read_as_local
+from backstory.store.base import HistoryStore, SourceKey, SourceState, Written
+from backstory.store.intake import Intake, Rules
+
+Found = Source | Problem | FoundFile
+Progress = Callable[[int, int, str], None]
+
+# A source that is rewritten while it is read is read again, but not for ever.
+_MAX_ATTEMPTS = 3
+
+
+class _ChangedMeanwhile(Exception):
+    """A source was rewritten while it was being read."""
+
+
+@dataclass(slots=True)
+class Indexer:
+    """Reads sources into a store. ``find_format`` gives the importer of a name."""
+
+    store: HistoryStore
+    find_format: Callable[[str], Format]
+    clock: Callable[[], datetime]
+    rules: Rules = field(default_factory=Rules)
+    localise: Localise = read_as_local
+
+    def run(
+        self, found: Iterable[Found], on_progress: Progress | None = None
+    ) -> IndexReport:
+        """Read every source that changed; report what was read and what could not be.
+
+        A found file that is no source is of no known format; it is only counted.
+        """
+        everything = list(found)
+        total = sum(_size(item) for item in everything)
+        reading = _Reading(self, self.store.list_sources())
+        done = 0
+        for item in everything:
+            if on_progress is not None:
+                on_progress(done, total, _name(item))
+            match item:
+                case Source():
+                    reading.take(item)
+                case Problem():
+                    reading.report_problem(item, host="")
+                case FoundFile():
+                    reading.unknown += 1
+            done += _size(item)
+        if on_progress is not None:
+            on_progress(total, total, "")
+        return reading.report()
+
+
+def _size(item: Found) -> int:
+    match item:
+        case Source():
+            return item.file.size_bytes
+        case FoundFile():
+            return item.size_bytes
+        case Problem():
+            return 0
+
+
+def _name(item: Found) -> str:
+    return str(item.file.path) if isinstance(item, Source) else str(item.path)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One pass over all sources, and what has come of it so far."""
+
+    indexer: Indexer
+    known: dict[SourceKey, SourceState]
+    read: int = 0
+    unchanged: int = 0
+    excluded: int = 0
+    unknown: int = 0
+    read_bytes: int = 0
+    written: list[Written] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    _by_file_id: dict[str, SourceState] | None = None
+
+    def report(self) -> IndexReport:
+        return IndexReport(
+            read=self.read,
+            unchanged=self.unchanged,
+            excluded=self.excluded,
+            unknown=self.unknown,
+            new_sessions=sum(written.new_sessions for written in self.written),
+            new_messages=sum(written.new_messages for written in self.written),
+            changed_messages=sum(written.changed_messages for written in self.written),
+            read_bytes=self.read_bytes,
+            problems=tuple(self.problems),
+        )
+
+    def report_problem(self, problem: Problem, *, host: str) -> None:
+        """Report a problem that no source's reading will write down."""
+        self.problems.append(problem)
+        self.indexer.store.insert_problems([problem], host, now=self.indexer.clock())
+
+    def take(self, source: Source) -> None:
+        """Read a source if it is new or changed."""
+        if self.indexer.rules.exclude(source.file.path):
+            self.excluded += 1
+            return
+        try:
+            for _ in range(_MAX_ATTEMPTS):
+                try:
+                    self._take_once(source)
+                    return
+                except _ChangedMeanwhile:
+                    source = replace(source, file=_describe(source.file.path))
+                    self.known = self.indexer.store.list_sources()
+            raise SourceUnreadable("it changes faster than it can be read")
+        except SourceUnreadable as exc:
+            problem = Problem(str(exc), path=str(source.file.path))
+            self.report_problem(problem, host=source.host)
+
+    def _take_once(self, source: Source) -> None:
+        importer = self.indexer.find_format(source.format)
+        signature = source.file.signature
+        if importer.kind == "database":
+            signature += log_signature(source.file.path)
+        state = self.known.get(SourceKey(str(source.file.path), source.entry))
+        if state is not None and state.signature == signature and self._holds(state):
+            self.unchanged += 1
+            return
+        match importer.kind:
+            case "lines":
+                self._take_lines(source, importer, state)
+            case "document":
+                self._take_document(source, importer)
+            case "database":
+                self._take_database(source, importer, signature)
+
+    def _holds(self, state: SourceState) -> bool:
+        """Whether what was left out then would be left out now."""
+        return state.excluded_by in ("", self.indexer.rules.fingerprint)
+
+    def _intake(self, source: Source, unit: str, *, replaces: bool) -> Intake:
+        return Intake(
+            self.indexer.store,
+            self.indexer.rules,
+            self.indexer.clock,
+            source.host,
+            SourceKey(str(source.file.path), unit),
+            replaces,
+        )
+
+    def _finish(self, intake: Intake) -> None:
+        self.read += 1
+        self.written.extend(intake.written)
+        self.problems.extend(intake.problems)
+
+    def _origin(self, source: Source, beside: Mapping[str, str]) -> Origin:
+        return Origin(
+            path=Path(source.entry) if source.entry else source.file.path,
+            modified=from_microseconds(source.file.mtime_ns // 1000),
+            localise=self.indexer.localise,
+            beside=beside,
+        )
+
+    # -- lines ---
+
+    def _take_lines(
+        self, source: Source, importer: LineFormat, state: SourceState | None
+    ) -> None:
+        path = source.file.path
+        is_plain = is_seekable(source)
+        start, moved_from = self._find_start(source, state)
+        intake = self._intake(source, source.entry, replaces=importer.revises)
+        intake.moved_from = moved_from
+        intake.starts_over = start is None
+        intake.reread = set() if start is None and state is not None else None
+        memo: Memo = dict(start.memo) if start else {}
+        intake.recall(memo)
+        if not source.file.size_bytes:
+            intake.add(Problem("the file is empty"))
+        before = _prefix_hash(path, source.file.size_bytes) if is_plain else ""
+        with open_source(source) as file:
+            reader = LineReader(file)
+            if start is not None:
+                file.seek(start.read_to)
+                reader.read_to, reader.line = start.read_to, start.lines_read
+
+            def progress(*, is_last: bool) -> SourceState:
+                return SourceState(
+                    key=intake.key,
+                    host=source.host,
+                    format=source.format,
+                    # Until the end is reached, the source counts as changed.
+                    signature=source.file.signature if is_last else "",
+                    file_id=source.file.file_id if is_plain else "",
+                    read_to=reader.read_to if is_plain else 0,
+                    lines_read=reader.line if is_plain else 0,
+                    prefix_hash=_prefix_hash(path, reader.read_to) if is_plain else "",
+                    memo=intake.remember(memo),
+                    excluded_by=intake.excluded_by,
+                )
+
+            def records() -> Iterator[Record]:
+                for item in reader.records():
+                    # The parser is done with all lines up to reader.line, and everything
+                    # it found in them has been taken in.
+                    if intake.is_full and intake.last_line <= reader.line:
+                        intake.commit(progress(is_last=False))
+                    if isinstance(item, Record):
+                        yield item
+                    else:
+                        intake.add(item, item.line)
+
+            origin = self._origin(source, importer.look_beside(path))
+            for item in importer.parse(records(), origin, memo):
+                intake.add(item, reader.line + 1)
+            if before and _prefix_hash(path, source.file.size_bytes) != before:
+                raise _ChangedMeanwhile
+            intake.commit(progress(is_last=True))
+        self.read_bytes += reader.read_to - (start.read_to if start else 0)
+        self._finish(intake)
+
+    def _find_start(
+        self, source: Source, state: SourceState | None
+    ) -> tuple[SourceState | None, SourceKey | None]:
+        """Where reading goes on, and under which key the file was known if it moved."""
+        if state is not None:
+            return (state if self._can_go_on(source, state) else None), None
+        moved = self._find_moved(source)
+        if moved is not None and self._can_go_on(source, moved):
+            return moved, moved.key
+        return None, None
+
+    def _can_go_on(self, source: Source, state: SourceState) -> bool:
+        """Whether the file is the one read before, with nothing but new lines added."""
+        return (
+            is_seekable(source)
+            and state.format == source.format
+            and 0 < state.read_to <= source.file.size_bytes
+            and self._holds(state)
+            and _prefix_hash(source.file.path, state.read_to) == state.prefix_hash
+        )
+
+    def _find_moved(self, source: Source) -> SourceState | None:
+        """What is known of this very file under a name that is gone."""
+        if self._by_file_id is None:
+            self._by_file_id = {
+                state.file_id: state for state in self.known.values() if state.file_id
+            }
+        state = self._by_file_id.get(source.file.file_id)
+        return None if state is None or Path(state.key.path).exists() else state
+
+    # -- documents ---
+
+    def _take_document(self, source: Source, importer: DocumentFormat) -> None:
+        intake = self._intake(source, source.entry, replaces=True)
+        intake.starts_over = True
+        if not source.file.size_bytes:
+            intake.add(Problem("the file is empty"))
+        with open_source(source) as file:
+            for item in importer.parse(file, self._origin(source, {})):
+                intake.add(item)
+                if intake.is_full:
+                    intake.commit(None)
+        if _describe(source.file.path).signature != source.file.signature:
+            raise _ChangedMeanwhile
+        intake.commit(
+            SourceState(
+                key=intake.key,
+                host=source.host,
+                format=source.format,
+                signature=source.file.signature,
+                excluded_by=intake.excluded_by,
+            )
+        )
+        self.read_bytes += source.file.size_bytes
+        self._finish(intake)
+
+    # -- databases ---
+
+    def _take_database(
+        self, source: Source, importer: DatabaseFormat, signature: str
+    ) -> None:
+        with open_foreign(source.file.path) as foreign:
+            missing = importer.tables - list_tables(foreign.db)
+            if missing:
+                names = ", ".join(sorted(missing))
+                raise SourceUnreadable(
+                    f"a schema that this importer does not know: it has no {names}"
+                )
+
+            def check() -> None:
+                if foreign.is_unguarded and _database_signature(source) != signature:
+                    raise _ChangedMeanwhile
+
+            try:
+                with foreign_errors():
+                    for unit in importer.list_units(foreign.db):
+                        self._take_unit(source, importer, foreign, unit, check)
+            finally:
+                # Whatever was wrong with it, a database that changed is read again.
+                check()
+        whole = self._intake(source, "", replaces=True)
+        whole.starts_over = True
+        whole.commit(SourceState(whole.key, source.host, source.format, signature))
+        self.read_bytes += source.file.size_bytes
+
+    def _take_unit(
+        self,
+        source: Source,
+        importer: DatabaseFormat,
+        foreign: ForeignDatabase,
+        unit: Unit,
+        check: Callable[[], None],
+    ) -> None:
+        intake = self._intake(source, unit.native_id, replaces=True)
+        state = self.known.get(intake.key)
+        if state is not None and state.signature == unit.version and self._holds(state):
+            self.unchanged += 1
+            return
+        intake.starts_over = True
+        for item in importer.parse(
+            foreign.db, unit.native_id, self._origin(source, {})
+        ):
+            intake.add(item)
+            if intake.is_full:
+                check()
+                intake.commit(None)
+        check()
+        intake.commit(
+            SourceState(
+                key=intake.key,
+                host=source.host,
+                format=source.format,
+                signature=unit.version,
+                excluded_by=intake.excluded_by,
+            )
+        )
+        self._finish(intake)
+
+
+def _describe(path: Path) -> FoundFile:
+    try:
+        return describe(path)
+    except OSError as exc:
+        raise SourceUnreadable(f"it cannot be read ({exc.strerror})") from exc
+
+
+def _prefix_hash(path: Path, length: int) -> str:
+    try:
+        return prefix_hash(path, length)
+    except OSError as exc:
+        raise SourceUnreadable(f"it cannot be read ({exc.strerror})") from exc
+
+
+def _database_signature(source: Source) -> str:
+    path = source.file.path
+    return _describe(path).signature + log_signature(path)

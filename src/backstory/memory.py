@@ -1,0 +1,402 @@
+"""Memory: the one object users hold. It builds everything else and closes it again."""
+
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import platformdirs
+
+from backstory.errors import UnknownName
+from backstory.files import locked, make_private_folder
+from backstory.hosts import HOSTS, get_host
+from backstory.hosts.base import Host, Machine
+from backstory.hosts.finding import iter_sources
+from backstory.importers import FORMATS, get_format
+from backstory.importers.base import Format, compact_json
+from backstory.importers.recognising import iter_recognised
+from backstory.indexing import Found, Indexer, Progress
+from backstory.model import (
+    FoundFile,
+    IndexReport,
+    Message,
+    NewMessage,
+    Problem,
+    Role,
+    Session,
+    SessionFacts,
+    Source,
+    SourceSummary,
+    Status,
+)
+from backstory.moments import Moment, read_as_local
+from backstory.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings, read_settings
+from backstory.store.base import Batch, SessionFilter, SourceKey
+from backstory.store.intake import Rules
+from backstory.store.sqlite.history import SqliteHistory
+
+RECORDED_HOST = "python"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@cache
+def _load_format(name: str) -> Format:
+    return get_format(name).load()
+
+
+class Memory:
+    """Every past conversation of the agents on this machine, and a place for new ones.
+
+    Safe to use from several threads; several processes may each open their own.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        machine: Machine,
+        *,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        make_private_folder(home)
+        self.home = home
+        self.settings = settings
+        self._machine = machine
+        self._clock = clock
+        self._store = SqliteHistory(home / "history.db")
+        self._rules = Rules(
+            excluded_folders=tuple(
+                _absolute(folder, machine)
+                for folder in settings.texts("exclude.folders")
+            ),
+            max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
+        )
+
+    @classmethod
+    def open(
+        cls,
+        home: str | Path | None = None,
+        *,
+        settings: Sequence[str] = (),
+        project_folder: Path | None = None,
+    ) -> Self:
+        """Open the memory of this machine, making it if there is none yet.
+
+        ``home`` is where it is kept: by default ``$BACKSTORY_HOME``, or the user's data
+        folder. ``settings`` are ``"name=value"`` texts that override all others.
+        """
+        machine = this_machine()
+        chosen = load_settings(machine, settings, project_folder)
+        return cls(find_home(machine, home), chosen, machine)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- recording ---
+
+    def record(
+        self,
+        session: str,
+        role: Role | str,
+        text: object,
+        *,
+        tool_name: str | None = None,
+        call_id: str | None = None,
+        sent_at: datetime | None = None,
+        message: str | None = None,
+        host: str = RECORDED_HOST,
+        title: str | None = None,
+        project: str | Path | None = None,
+        parent: str | None = None,
+    ) -> int:
+        """Keep one message of a session of your own; durable when this returns.
+
+        ``session`` is any name you choose; the session begins with its first message.
+        ``text`` that is not a text (a tool's arguments or result) is kept as JSON.
+        ``message`` is your id of the message: recording it again replaces it.
+        Returns the number of the message.
+        """
+        try:
+            known_role = Role(role)
+        except ValueError:
+            raise UnknownName(
+                f"no role is called {role!r}",
+                hint="the roles are: " + ", ".join(known.value for known in Role),
+            ) from None
+        if not session:
+            raise UnknownName(
+                "a session needs a name", hint="any text that is not empty"
+            )
+        native_id = message or str(uuid.uuid4())
+        new = NewMessage(
+            session,
+            native_id,
+            known_role,
+            text if isinstance(text, str) else compact_json(text),
+            tool_name,
+            call_id,
+            self._moment(sent_at),
+        )
+        facts = SessionFacts(
+            session,
+            title=title,
+            project=str(project) if project is not None else None,
+            parent_id=parent,
+        )
+        batch = Batch(
+            host, facts=[facts], messages=[self._rules.keep(new)], replaces=True
+        )
+        written = self._store.write(batch, now=self._clock())
+        if written.last_message_id is not None:
+            return written.last_message_id
+        (owner,) = self._store.find_sessions(f"{host}/{session}")
+        known = self._store.find_message(owner.session_id, native_id)
+        assert known is not None
+        return known.message_id
+
+    def _moment(self, sent_at: datetime | None) -> Moment:
+        if sent_at is None:
+            return Moment(self._clock())
+        offset = sent_at.utcoffset()
+        if offset is None:
+            return Moment(read_as_local(sent_at))
+        return Moment(sent_at.astimezone(UTC), int(offset.total_seconds() // 60))
+
+    # -- reading the sources ---
+
+    def index(
+        self,
+        *,
+        host: str | None = None,
+        path: str | Path | None = None,
+        on_progress: Progress | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> IndexReport:
+        """Read what the agents on this machine have written since the last time.
+
+        ``host`` reads one program only; ``path`` one file or folder, wherever it lies.
+        One reading runs at a time; ``on_wait`` is called when another has to end first.
+        """
+        hosts = [get_host(host)] if host is not None else list(HOSTS)
+        with locked(self.home / "index.lock", on_wait=on_wait):
+            found = self._found_at(Path(path), host) if path else self._found(hosts)
+            indexer = Indexer(self._store, _load_format, self._clock, self._rules)
+            return indexer.run(found, on_progress)
+
+    def watch(
+        self,
+        *,
+        host: str | None = None,
+        path: str | Path | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[IndexReport]:
+        """Index for ever; yields a report whenever something was read."""
+        while True:
+            started = time.monotonic()
+            report = self.index(host=host, path=path)
+            yield report
+            took = time.monotonic() - started
+            # On a machine with very many files, looking must not become all it does.
+            sleep(max(self.settings.number("index.watch_seconds"), took * 10))
+
+    def _found(self, hosts: Iterable[Host]) -> Iterator[Found]:
+        excluded = self.settings.texts("exclude.hosts")
+        projects = self._store.list_projects()
+        for host in hosts:
+            if host.name not in excluded:
+                yield from iter_sources(host, self._machine, projects)
+        for folder in self.settings.texts("index.folders"):
+            yield from self._found_at(_absolute(folder, self._machine), None)
+
+    def _found_at(self, path: Path, host: str | None) -> Iterator[Found]:
+        excluded = self.settings.texts("exclude.hosts")
+        rows = [
+            row
+            for row in FORMATS
+            if row.host not in excluded and (host is None or row.host == host)
+        ]
+        known = 0
+        for found in iter_recognised(path, rows):
+            known += isinstance(found, Source)
+            if isinstance(found, FoundFile) and not path.is_dir():
+                yield Problem("not in a format that Backstory knows", path=str(path))
+            else:
+                yield found
+
+    # -- looking ---
+
+    def sessions(
+        self,
+        *,
+        host: str | None = None,
+        project: str | Path | None = None,
+        since: datetime | None = None,
+        limit: int | None = None,
+    ) -> list[Session]:
+        """The sessions there are, the most recently active first.
+
+        ``project`` is a folder: sessions that ran in it or below it.
+        """
+        folder = str(project) if project is not None else None
+        return self._store.list_sessions(SessionFilter(host, folder, since, limit))
+
+    def session(self, name: str) -> Session:
+        """The session of that id, of ``host/id``, or whose id begins so.
+
+        Raises ``UnknownName`` when there is none, or more than one.
+        """
+        found = self._store.find_sessions(name) if name else []
+        if not found:
+            raise UnknownName(
+                f"no session is called '{name}'",
+                hint="run 'backstory sessions' to see them all",
+            )
+        if len(found) > 1:
+            names = ", ".join(f"{each.host}/{each.native_id}" for each in found[:5])
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            raise UnknownName(
+                f"'{name}' fits {len(found)} sessions", hint=f"say which: {names}{more}"
+            )
+        return found[0]
+
+    def messages(
+        self, session: Session, *, around: str | None = None, context: int = 5
+    ) -> Iterator[Message]:
+        """The messages of a session in order; ``around`` one of them, ``context`` each side."""
+        if around is None:
+            return self._store.iter_messages(session.session_id)
+        middle = self._store.find_message(session.session_id, around)
+        if middle is None:
+            raise UnknownName(
+                f"no message of session {session.native_id} is called '{around}'",
+                hint=f"run 'backstory show {session.native_id} --json' to see their ids",
+            )
+        return self._store.iter_messages(
+            session.session_id,
+            first=max(0, middle.position - context),
+            last=middle.position + context,
+        )
+
+    def sources(self) -> list[SourceSummary]:
+        """What each agent program has on this machine, and how much of it has been read."""
+        known = self._store.list_sources()
+        counts = {count.host: count for count in self._store.count_by_host()}
+        excluded = self.settings.texts("exclude.hosts")
+        projects = self._store.list_projects()
+        summaries = []
+        for host in HOSTS:
+            found = [
+                item
+                for item in iter_sources(host, self._machine, projects)
+                if isinstance(item, Source)
+            ]
+            count = counts.pop(host.name, None)
+            if not found and count is None:
+                continue
+            summaries.append(
+                SourceSummary(
+                    host=host.name,
+                    title=host.title,
+                    places=self._places(host, found),
+                    found=len(found),
+                    found_bytes=sum(item.file.size_bytes for item in found),
+                    indexed=sum(
+                        (state := known.get(SourceKey(str(item.file.path)))) is not None
+                        and state.signature.startswith(item.file.signature)
+                        for item in found
+                    ),
+                    sessions=count.sessions if count else 0,
+                    messages=count.messages if count else 0,
+                    excluded=host.name in excluded,
+                )
+            )
+        for count in counts.values():
+            summaries.append(
+                SourceSummary(
+                    count.host, count.host, (), 0, 0, 0, count.sessions, count.messages
+                )
+            )
+        return summaries
+
+    def _places(self, host: Host, found: Iterable[Source]) -> tuple[str, ...]:
+        roots = (folder.locate(self._machine) for folder in host.folders)
+        there = [str(root) for root in roots if root is not None and root.exists()]
+        if there:
+            return tuple(dict.fromkeys(there))
+        return tuple(sorted({str(item.file.path.parent) for item in found}))
+
+    def status(self) -> Status:
+        """How much is kept, when it was last brought up to date, and what went wrong."""
+        counts = self._store.count_by_host()
+        return Status(
+            home=str(self.home),
+            sessions=sum(count.sessions for count in counts),
+            messages=sum(count.messages for count in counts),
+            size_bytes=self._store.size_bytes(),
+            sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
+            last_read_at=self._store.last_read_at(),
+            problems=tuple(self._store.list_problems()),
+        )
+
+
+# -- where things are -----------------------------------------------------------------
+
+
+def this_machine() -> Machine:
+    """The machine this process runs on."""
+    platform = "linux" if sys.platform.startswith("linux") else sys.platform
+    return Machine(platform, Path.home(), dict(os.environ))
+
+
+def find_home(machine: Machine, home: str | Path | None) -> Path:
+    """The folder that everything is kept in."""
+    chosen = home or machine.environ.get(HOME_VARIABLE)
+    if chosen:
+        return _absolute(str(chosen), machine)
+    return platformdirs.user_data_path("backstory", appauthor=False)
+
+
+def find_user_file(machine: Machine) -> Path:
+    """The person's own configuration file."""
+    chosen = machine.environ.get(CONFIG_VARIABLE)
+    if chosen:
+        return _absolute(chosen, machine)
+    return platformdirs.user_config_path("backstory", appauthor=False) / "config.toml"
+
+
+def load_settings(
+    machine: Machine, flags: Sequence[str] = (), project_folder: Path | None = None
+) -> Settings:
+    """The settings of this person in this folder."""
+    return read_settings(
+        user_file=find_user_file(machine),
+        project_folder=project_folder,
+        environ=machine.environ,
+        flags=flags,
+    )
+
+
+def _absolute(path: str, machine: Machine) -> Path:
+    if path == "~" or path.startswith(("~/", "~\\")):
+        return machine.home / path[2:]
+    return Path(path).absolute()

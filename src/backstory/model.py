@@ -1,0 +1,192 @@
+"""The values that everything else speaks in: sessions, messages, problems, reports.
+
+``SessionFacts`` and ``NewMessage`` are what a source says; ``Session`` and ``Message``
+are what the store holds. All are frozen: a value that crosses a module never changes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from backstory.moments import Moment
+
+
+class Role(StrEnum):
+    """Who or what a message comes from."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    SYSTEM = "system"
+    SUMMARY = "summary"
+    ERROR = "error"
+
+
+# -- what a source says ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What a source says about a session. ``None`` means: it does not say.
+
+    Facts may come in several pieces; a later piece overrides an earlier one, except for
+    ``project``, ``git_branch`` and ``started``, where the first word stands: they name
+    where and when the session began.
+    """
+
+    native_id: str
+    title: str | None = None
+    project: str | None = None
+    git_branch: str | None = None
+    parent_id: str | None = None
+    started: Moment | None = None
+    last_active: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """One message as a source has it, before it is stored."""
+
+    session_id: str
+    native_id: str
+    role: Role
+    text: str
+    tool_name: str | None = None
+    call_id: str | None = None
+    sent: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a source that could not be read as it stands; the rest was read."""
+
+    reason: str
+    line: int | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.reason}" if place else self.reason
+
+
+Item = SessionFacts | NewMessage | Problem
+
+
+# -- where it comes from --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file and what it looked like when it was found."""
+
+    path: Path
+    size_bytes: int
+    mtime_ns: int
+    file_id: str
+
+    @property
+    def signature(self) -> str:
+        """Text that changes when the file is written, replaced or moved over."""
+        return f"{self.size_bytes}:{self.mtime_ns}:{self.file_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of a known format, or one entry of a zip file that is in that format."""
+
+    host: str
+    format: str
+    file: FoundFile
+    entry: str = ""
+
+
+# -- what the store holds -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation as it is kept."""
+
+    session_id: int
+    host: str
+    native_id: str
+    title: str
+    project: str | None
+    git_branch: str | None
+    parent_id: str | None
+    started: Moment | None
+    last_active: Moment | None
+    message_count: int
+    preview: str
+    read_from: str | None
+    last_logged_message_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it is kept. ``full_bytes`` is set when ``text`` was cut."""
+
+    message_id: int
+    session_id: int
+    native_id: str
+    position: int
+    role: Role
+    text: str
+    tool_name: str | None = None
+    call_id: str | None = None
+    sent: Moment | None = None
+    full_bytes: int | None = None
+
+
+# -- what a run reports ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What one reading of the sources did."""
+
+    read: int = 0
+    unchanged: int = 0
+    excluded: int = 0
+    unknown: int = 0
+    new_sessions: int = 0
+    new_messages: int = 0
+    changed_messages: int = 0
+    read_bytes: int = 0
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def skipped(self) -> int:
+        """How many places could not be read as they stand."""
+        return len(self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSummary:
+    """What one host has on this machine, and how much of it has been read."""
+
+    host: str
+    title: str
+    places: tuple[str, ...]
+    found: int
+    found_bytes: int
+    indexed: int
+    sessions: int
+    messages: int
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of one Backstory home."""
+
+    home: str
+    sessions: int
+    messages: int
+    size_bytes: int
+    sessions_by_host: Mapping[str, int] = field(default_factory=dict)
+    last_read_at: datetime | None = None
+    problems: tuple[Problem, ...] = ()

@@ -1,0 +1,80 @@
+"""Points in time as hosts write them: text, seconds, milliseconds, with or without a zone.
+
+Inside Backstory a time is UTC. The offset a time was written with is kept beside it,
+because "10 in the evening" is what a person remembers. Times without a zone are the
+local time of the machine that wrote them; the caller says how to read those.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+
+Localise = Callable[[datetime], datetime]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An instant in UTC, and the offset in minutes it was written with, if it had one."""
+
+    at: datetime
+    utc_offset_min: int | None = None
+
+    def in_own_zone(self) -> datetime:
+        """The instant with the offset it came with; UTC when it came without one."""
+        if self.utc_offset_min is None:
+            return self.at
+        return self.at.astimezone(timezone(timedelta(minutes=self.utc_offset_min)))
+
+    def to_microseconds(self) -> int:
+        return (self.at - EPOCH) // _MICROSECOND
+
+
+def from_microseconds(value: int, utc_offset_min: int | None = None) -> Moment:
+    return Moment(EPOCH + timedelta(microseconds=value), utc_offset_min)
+
+
+def read_as_local(naive: datetime) -> datetime:
+    """Read a time without a zone as local time, with the summer time of its own date."""
+    return naive.astimezone(UTC)
+
+
+def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | None:
+    """Read ISO text or epoch seconds, milliseconds or microseconds; None for anything else.
+
+    Numbers are told apart by size: a number of seconds after 1973 has nine to eleven
+    digits until the year 5138, milliseconds twelve to fourteen, microseconds more.
+    """
+    try:
+        match value:
+            case bool():
+                return None
+            case str():
+                return _parse_text(value, localise)
+            case int() | float():
+                return _parse_number(value)
+            case _:
+                return None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _parse_text(value: str, localise: Localise) -> Moment:
+    written = datetime.fromisoformat(value.strip())
+    offset = written.utcoffset()
+    if offset is None:
+        return Moment(localise(written))
+    return Moment(written.astimezone(UTC), offset // _MINUTE)
+
+
+def _parse_number(value: float) -> Moment:
+    if abs(value) < 1e11:
+        microseconds = round(value * 1_000_000)
+    elif abs(value) < 1e14:
+        microseconds = round(value * 1_000)
+    else:
+        microseconds = int(value)
+    return from_microseconds(microseconds)

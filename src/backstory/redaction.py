@@ -1,0 +1,63 @@
+"""Leave out what must not be kept: private passages and the results of recall itself.
+
+A passage between ``<private>`` and ``</private>`` is never stored. An opening mark
+without a closing one hides the rest of the message: to hide too much is mended by
+saying it again, to store too much is not.
+"""
+
+import re
+
+PRIVATE = "[private]"
+
+_MARK = re.compile(r"<(/?)private>", re.IGNORECASE)
+
+# What an agent recalls is a copy of a memory. Stored again, it would be found again,
+# and memory would feed on itself.
+RECALL_TOOLS = frozenset(
+    {
+        "search_history",
+        "memory_search",
+        "search_conversation_history",
+        "get_conversation_item",
+        "save_memory",
+        "update_memory",
+    }
+)
+# Hosts put the server's name before the tool's: mcp__backstory__search_history,
+# backstory-search_history, backstory.search_history, backstory/search_history.
+_RECALL_NAME = re.compile(
+    r"(?:^|[^a-z0-9])(?:" + "|".join(sorted(RECALL_TOOLS)) + r")$", re.IGNORECASE
+)
+# The same recall through a shell: backstory search "…", python -m backstory show …
+_RECALL_COMMAND = re.compile(
+    r"(?:^|[\s;&|(\"'/])backstory(?:\s+-\S+)*\s+(?:search|show|call|context)\b"
+)
+
+
+def drop_private(text: str) -> str:
+    """Put ``[private]`` in place of every private passage."""
+    if "private>" not in text.lower():
+        return text
+    kept: list[str] = []
+    depth = 0
+    kept_to = 0
+    for mark in _MARK.finditer(text):
+        closing = bool(mark.group(1))
+        if not closing:
+            if depth == 0:
+                kept.append(text[kept_to : mark.start()])
+                kept.append(PRIVATE)
+            depth += 1
+        elif depth:
+            depth -= 1
+            kept_to = mark.end()
+    if depth == 0:
+        kept.append(text[kept_to:])
+    return "".join(kept)
+
+
+def is_recall(tool_name: str | None, call_text: str = "") -> bool:
+    """Whether a tool call asks Backstory, or a tool of the same name, for memories."""
+    if tool_name and _RECALL_NAME.search(tool_name):
+        return True
+    return "backstory" in call_text and bool(_RECALL_COMMAND.search(call_text))

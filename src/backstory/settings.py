@@ -1,0 +1,238 @@
+"""SETTINGS: one row per setting. Read from files, environment and flags, in that order.
+
+Every value knows where it came from. An unknown name is an error with the nearest match,
+because a setting that is silently ignored is worse than none.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from backstory.errors import ConfigError
+
+Value = str | int | float | bool | tuple[str, ...]
+
+PROJECT_FILE = ".backstory.toml"
+ENVIRONMENT_PREFIX = "BACKSTORY_"
+# Not settings: they say where everything else is.
+HOME_VARIABLE = "BACKSTORY_HOME"
+CONFIG_VARIABLE = "BACKSTORY_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row: what it is called, what it is by default, and what it does."""
+
+    name: str
+    default: Value
+    summary: str
+    project_may_set: bool = False
+    minimum: float | None = None
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return ENVIRONMENT_PREFIX + self.name.replace(".", "_").upper()
+
+    @property
+    def type_name(self) -> str:
+        match self.default:
+            case bool():
+                return "true or false"
+            case int():
+                return "whole number"
+            case float():
+                return "number"
+            case str():
+                return "text"
+            case tuple():
+                return "list of texts"
+
+
+SETTINGS = (
+    Setting(
+        "exclude.folders",
+        (),
+        "Folders never to read: files in them, and sessions that ran in them.",
+        project_may_set=False,
+    ),
+    Setting("exclude.hosts", (), "Agent programs never to read, such as codex."),
+    Setting(
+        "index.folders",
+        (),
+        "More folders or files to read every time, such as unpacked exports.",
+    ),
+    Setting(
+        "index.max_tool_output_bytes",
+        64 * 1024,
+        "How much of one tool result is kept; the cut is marked with the true length.",
+        minimum=0,
+    ),
+    Setting(
+        "index.watch_seconds",
+        1.0,
+        "How often 'backstory index --watch' looks for changes.",
+        minimum=0.05,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The value of a setting, and where it came from."""
+
+    setting: Setting
+    value: Value
+    origin: str
+
+
+class Settings:
+    """The value of every setting. Look one up by its full name."""
+
+    def __init__(self, chosen: Mapping[str, Chosen]) -> None:
+        self._chosen = chosen
+
+    def __iter__(self) -> Iterator[Chosen]:
+        return iter(self._chosen.values())
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._chosen[name].value
+        assert isinstance(value, tuple)
+        return value
+
+    def whole(self, name: str) -> int:
+        value = self._chosen[name].value
+        assert isinstance(value, int)
+        return value
+
+    def number(self, name: str) -> float:
+        value = self._chosen[name].value
+        assert isinstance(value, int | float)
+        return value
+
+
+def read_settings(
+    *,
+    user_file: Path,
+    project_folder: Path | None,
+    environ: Mapping[str, str],
+    flags: Sequence[str] = (),
+    table: Sequence[Setting] = SETTINGS,
+) -> Settings:
+    """Work out every setting. Raises ``ConfigError`` naming the place and the reason."""
+    rows = {setting.name: setting for setting in table}
+    chosen = {name: Chosen(row, row.default, "default") for name, row in rows.items()}
+    for name, value in _read_file(user_file):
+        row = _find(rows, name, str(user_file))
+        chosen[name] = Chosen(row, _check(row, value, str(user_file)), str(user_file))
+    for file in _project_files(project_folder):
+        for name, value in _read_file(file):
+            row = _find(rows, name, str(file))
+            if not row.project_may_set:
+                raise ConfigError(
+                    f"{file}: '{name}' may only be set in your own configuration",
+                    hint=f"move it to {user_file}",
+                )
+            chosen[name] = Chosen(row, _check(row, value, str(file)), str(file))
+    by_variable = {row.variable: row for row in table}
+    for variable, text in sorted(environ.items()):
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        if variable in (HOME_VARIABLE, CONFIG_VARIABLE):
+            continue
+        row = _find(by_variable, variable, "environment")
+        chosen[row.name] = Chosen(row, _parse(row, text, variable), variable)
+    for flag in flags:
+        name, separator, text = flag.partition("=")
+        if not separator:
+            raise ConfigError(f"--set {flag}: expected NAME=VALUE")
+        row = _find(rows, name.strip(), "--set")
+        chosen[row.name] = Chosen(row, _parse(row, text, f"--set {name}"), "--set")
+    return Settings(chosen)
+
+
+def _project_files(folder: Path | None) -> list[Path]:
+    file = folder / PROJECT_FILE if folder is not None else None
+    return [file] if file is not None and file.is_file() else []
+
+
+def _read_file(file: Path) -> Iterator[tuple[str, object]]:
+    """The settings of a TOML file by their full names; nothing if there is no file."""
+    try:
+        with file.open("rb") as stream:
+            content = tomllib.load(stream)
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise ConfigError(f"{file}: it cannot be read ({exc.strerror})") from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{file}: not valid TOML ({exc})") from exc
+    yield from _flatten(content, "")
+
+
+def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _find(rows: Mapping[str, Setting], name: str, place: str) -> Setting:
+    if name in rows:
+        return rows[name]
+    nearest = difflib.get_close_matches(name, rows, n=1, cutoff=0.5)
+    raise ConfigError(
+        f"{place}: unknown setting '{name}'",
+        hint=f"did you mean '{nearest[0]}'?" if nearest else None,
+    )
+
+
+def _check(row: Setting, value: object, place: str) -> Value:
+    """The value of a TOML file, if it is of the setting's type."""
+    default = row.default
+    if isinstance(default, tuple):
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+    elif isinstance(default, bool) or isinstance(value, bool):
+        if isinstance(default, bool) and isinstance(value, bool):
+            return value
+    elif isinstance(default, float) and isinstance(value, int | float):
+        return _at_least(row, float(value), place)
+    elif isinstance(default, int) and isinstance(value, int):
+        return _at_least(row, value, place)
+    elif isinstance(default, str) and isinstance(value, str):
+        return value
+    raise ConfigError(f"{place}: '{row.name}' is {value!r}, not a {row.type_name}")
+
+
+def _parse(row: Setting, text: str, place: str) -> Value:
+    """The value written as text, in the environment or after --set."""
+    match row.default:
+        case bool():
+            words = {"true": True, "1": True, "yes": True, "on": True}
+            words |= {"false": False, "0": False, "no": False, "off": False}
+            if text.strip().lower() in words:
+                return words[text.strip().lower()]
+        case int() | float() as default:
+            try:
+                number = int(text) if isinstance(default, int) else float(text)
+            except ValueError:
+                pass
+            else:
+                return _at_least(row, number, place)
+        case str():
+            return text
+        case tuple():
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+    raise ConfigError(f"{place}: '{row.name}' is {text!r}, not a {row.type_name}")
+
+
+def _at_least(row: Setting, number: float, place: str) -> float | int:
+    if row.minimum is not None and not number >= row.minimum:
+        raise ConfigError(
+            f"{place}: '{row.name}' is {number:g}, less than {row.minimum:g}"
+        )
+    return number

@@ -1,0 +1,1 @@
+"""All SQL: the interface of a store and its implementations."""

@@ -1,0 +1,177 @@
+"""What a history store promises, whatever database is behind it.
+
+A store holds sessions, their messages, and how far each source has been read. The last
+belongs with the first two, because it must change in the same transaction: a reader that
+is killed goes on where it stopped, with nothing lost and nothing twice.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from backstory.model import Message, NewMessage, Problem, Session, SessionFacts
+
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKey:
+    """What a source is: a file, or one unit (a conversation, a zip entry) inside it."""
+
+    path: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """How far a source has been read, and what it looked like then.
+
+    ``signature`` changes when the file does; ``file_id`` follows a renamed file;
+    ``prefix_hash`` tells an appended file from a rewritten one.
+    """
+
+    key: SourceKey
+    host: str
+    format: str
+    signature: str
+    file_id: str = ""
+    read_to: int = 0
+    lines_read: int = 0
+    prefix_hash: str = ""
+    memo: dict[str, JsonValue] = field(default_factory=dict)
+    excluded_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMessage:
+    """A new message ready to be stored.
+
+    ``full_bytes`` is its true length when its text was cut; ``line`` is where it stands.
+    """
+
+    message: NewMessage
+    full_bytes: int | None = None
+    line: int | None = None
+
+
+@dataclass(slots=True)
+class Batch:
+    """Everything that one transaction writes.
+
+    ``replaces``: a message whose id is known takes the place of the old one. Otherwise
+    the id was given twice within one file, and both texts are kept. ``reread`` holds the
+    messages a second reading has met so far; only those count as given twice.
+    """
+
+    host: str
+    read_from: str | None = None
+    facts: list[SessionFacts] = field(default_factory=list)
+    messages: list[KeptMessage] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    progress: SourceState | None = None
+    moved_from: SourceKey | None = None
+    starts_over: bool = False
+    replaces: bool = False
+    reread: set[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a batch changed, and the problems that only the store could see."""
+
+    new_sessions: int = 0
+    new_messages: int = 0
+    changed_messages: int = 0
+    problems: tuple[Problem, ...] = ()
+    last_message_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions to list; every condition that is set must hold."""
+
+    host: str | None = None
+    project: str | None = None
+    active_since: datetime | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a host has in the store."""
+
+    host: str
+    sessions: int
+    messages: int
+    sources: int
+
+
+class HistoryStore(Protocol):
+    """Sessions and messages that stay. Safe to use from several threads and processes.
+
+    Every write is one transaction and durable when the call returns. Failures are
+    raised as ``StoreProblem``; after one, the store is as it was before the call.
+    """
+
+    # -- writing ---
+
+    def write(self, batch: Batch, *, now: datetime) -> Written:
+        """Write all of ``batch`` or nothing; what is there already is not written again."""
+        ...
+
+    def insert_problems(
+        self, problems: Sequence[Problem], host: str, *, now: datetime
+    ) -> None:
+        """Remember problems that belong to no source that could be opened."""
+        ...
+
+    # -- reading ---
+
+    def list_sources(self) -> dict[SourceKey, SourceState]:
+        """Every source ever read."""
+        ...
+
+    def list_sessions(self, where: SessionFilter) -> list[Session]:
+        """Sessions with at least one message, the most recently active first."""
+        ...
+
+    def find_sessions(self, name: str) -> list[Session]:
+        """Sessions of that id, or whose id starts so: exact ones alone if there are any."""
+        ...
+
+    def iter_messages(
+        self, session_id: int, *, first: int = 0, last: int | None = None
+    ) -> Iterator[Message]:
+        """The messages of a session in order, from position ``first`` to ``last``."""
+        ...
+
+    def find_message(self, session_id: int, name: str) -> Message | None:
+        """The message of that native id or number."""
+        ...
+
+    def count_by_host(self) -> list[Counts]:
+        """Sessions, messages and sources of every host that has any."""
+        ...
+
+    def list_projects(self) -> list[str]:
+        """Every project folder a session was seen in."""
+        ...
+
+    def list_problems(self) -> list[Problem]:
+        """What could not be read when its source was last read."""
+        ...
+
+    def last_read_at(self) -> datetime | None:
+        """When a source was last read."""
+        ...
+
+    def size_bytes(self) -> int:
+        """How much room the store takes on disk."""
+        ...
+
+    def verify(self) -> list[str]:
+        """Check everything that must hold; each sentence is one thing that does not."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,180 @@
+"""Gather what a source says into batches, and leave out what must not be kept.
+
+Everything that reaches the history passes here: private passages are dropped, tool
+output is cut to its limit, sessions in excluded folders are ignored, and so are the
+results of recall tools, which are copies of memories.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from backstory.files import is_inside
+from backstory.identity import content_id
+from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.redaction import drop_private, is_recall
+from backstory.store.base import (
+    Batch,
+    HistoryStore,
+    KeptMessage,
+    SourceKey,
+    SourceState,
+    Written,
+)
+from backstory.text import cut_bytes, replace_surrogates
+
+MAX_BATCH_MESSAGES = 2_000
+MAX_BATCH_CHARS = 4 * 1024 * 1024
+
+# What an intake remembers between two readings of a source, beside the parser's memo.
+_EXCLUDED = "~excluded"
+_RECALLS = "~recalls"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What may be kept, and how much of it."""
+
+    excluded_folders: tuple[Path, ...] = ()
+    max_tool_output_bytes: int = 64 * 1024
+
+    @property
+    def fingerprint(self) -> str:
+        """Text that changes when other sessions would be excluded."""
+        if not self.excluded_folders:
+            return ""
+        return content_id(*sorted(map(str, self.excluded_folders)))
+
+    def exclude(self, path: str | Path) -> bool:
+        """Whether nothing at ``path`` or about it may be read."""
+        return any(is_inside(Path(path), folder) for folder in self.excluded_folders)
+
+    def keep(self, message: NewMessage) -> KeptMessage:
+        """The message as it may be stored."""
+        text = drop_private(replace_surrogates(message.text))
+        full_bytes = None
+        if message.role is Role.TOOL_RESULT:
+            text, full_bytes = cut_bytes(text, self.max_tool_output_bytes)
+        if text is not message.text:
+            message = replace(message, text=text)
+        return KeptMessage(message, full_bytes)
+
+
+@dataclass(slots=True)
+class Intake:
+    """Takes the items of one source and writes them, a batch at a time.
+
+    ``reread`` is a set when the source was read before from its start: then a known id
+    is an old message met again, not an id given twice.
+    """
+
+    store: HistoryStore
+    rules: Rules
+    clock: Callable[[], datetime]
+    host: str
+    key: SourceKey
+    replaces: bool
+    starts_over: bool = False
+    moved_from: SourceKey | None = None
+    reread: set[int] | None = None
+    written: list[Written] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    last_line: int = 0
+    _batch: Batch | None = None
+    _chars: int = 0
+    _excluded: set[str] = field(default_factory=set)
+    _recalls: set[str] = field(default_factory=set)
+
+    # Any: a memo holds plain JSON values of the parser's choice.
+    def recall(self, memo: dict[str, Any]) -> None:
+        """Take up what ``remember`` put into the memo of an earlier reading."""
+        self._excluded = set(memo.pop(_EXCLUDED, ()))
+        self._recalls = set(memo.pop(_RECALLS, ()))
+
+    def remember(self, memo: dict[str, Any]) -> dict[str, Any]:
+        """The memo with what this intake must know when reading goes on."""
+        kept = dict(memo)
+        if self._excluded:
+            kept[_EXCLUDED] = sorted(self._excluded)
+        if self._recalls:
+            kept[_RECALLS] = sorted(self._recalls)
+        return kept
+
+    @property
+    def excluded_by(self) -> str:
+        """The rules that kept something out, if anything was."""
+        return self.rules.fingerprint if self._excluded else ""
+
+    @property
+    def is_full(self) -> bool:
+        return (
+            self._batch is not None and len(self._batch.messages) >= MAX_BATCH_MESSAGES
+        ) or self._chars >= MAX_BATCH_CHARS
+
+    def add(self, item: Item, line: int | None = None) -> None:
+        """Take one item; ``line`` is where it stands."""
+        self.last_line = max(self.last_line, line or 0)
+        match item:
+            case NewMessage():
+                self._add_message(item, line)
+            case SessionFacts():
+                self._add_facts(item)
+            case Problem():
+                where = item.line if item.line is not None else line
+                self.problems.append(replace(item, line=where, path=self.key.path))
+                self._open().problems.append(self.problems[-1])
+
+    def commit(self, progress: SourceState | None) -> None:
+        """Write what was gathered; with ``progress``, how far the source is now read.
+
+        Without it the problems wait: they are written with the progress they belong to.
+        """
+        batch = self._open()
+        batch.progress = progress
+        problems = batch.problems
+        self.written.append(self.store.write(batch, now=self.clock()))
+        self.problems.extend(self.written[-1].problems)
+        self._batch, self._chars = None, 0
+        if progress is None:
+            self._open().problems = [*problems, *self.written[-1].problems]
+        else:
+            self.starts_over, self.moved_from = False, None
+
+    def _open(self) -> Batch:
+        if self._batch is None:
+            self._batch = Batch(
+                self.host,
+                read_from=self.key.path,
+                replaces=self.replaces,
+                reread=self.reread,
+                starts_over=self.starts_over,
+                moved_from=self.moved_from,
+            )
+        return self._batch
+
+    def _add_message(self, message: NewMessage, line: int | None) -> None:
+        if message.session_id in self._excluded or self._is_recall_result(message):
+            return
+        kept = self.rules.keep(message)
+        self._chars += len(kept.message.text)
+        self._open().messages.append(replace(kept, line=line) if line else kept)
+
+    def _is_recall_result(self, message: NewMessage) -> bool:
+        if message.role is Role.TOOL_CALL:
+            if message.call_id and is_recall(message.tool_name, message.text):
+                self._recalls.add(message.call_id)
+            return False
+        if message.role is not Role.TOOL_RESULT:
+            return False
+        return is_recall(message.tool_name) or message.call_id in self._recalls
+
+    def _add_facts(self, facts: SessionFacts) -> None:
+        if facts.project and self.rules.exclude(facts.project):
+            self._excluded.add(facts.native_id)
+        if facts.native_id in self._excluded:
+            return
+        if facts.title:
+            facts = replace(facts, title=drop_private(replace_surrogates(facts.title)))
+        self._open().facts.append(facts)

@@ -1,0 +1,222 @@
+"""history.db: the truth. Sessions and messages, and how far each source was read."""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import apsw
+
+from backstory.model import Message, Problem, Session
+from backstory.store.base import (
+    Batch,
+    Counts,
+    KeptMessage,
+    SessionFilter,
+    SourceKey,
+    SourceState,
+    Written,
+)
+from backstory.store.sqlite import messages, sessions, sources
+from backstory.store.sqlite.connection import open_database, transaction, translated
+
+MIGRATIONS = "backstory.store.sqlite.migrations"
+_PAGE = 500
+
+
+class SqliteHistory:
+    """A ``HistoryStore`` in one SQLite file.
+
+    One connection serves all threads, one at a time. A forked child opens its own: an
+    SQLite connection must not cross a fork, and the parent's is left untouched there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._abandoned: list[apsw.Connection] = []
+        self._pid = os.getpid()
+        self._connection = open_database(path, MIGRATIONS)
+
+    @property
+    def _db(self) -> apsw.Connection:
+        if self._pid != os.getpid():
+            self._abandoned.append(self._connection)
+            self._lock = threading.RLock()
+            self._connection = open_database(self.path, MIGRATIONS)
+            self._pid = os.getpid()
+        return self._connection
+
+    def close(self) -> None:
+        if self._pid == os.getpid():
+            self._connection.close()
+
+    # -- writing ---
+
+    def write(self, batch: Batch, *, now: datetime) -> Written:
+        with self._lock, translated(self.path), transaction(self._db):
+            return _write_batch(self._db, batch, now)
+
+    def insert_problems(
+        self, problems: Sequence[Problem], host: str, *, now: datetime
+    ) -> None:
+        with self._lock, translated(self.path), transaction(self._db):
+            for path in {problem.path for problem in problems}:
+                sources.delete_problems(self._db, SourceKey(path))
+            sources.insert_problems(self._db, problems, host, now=now)
+
+    # -- reading ---
+
+    def list_sources(self) -> dict[SourceKey, SourceState]:
+        with self._lock, translated(self.path):
+            return sources.list_sources(self._db)
+
+    def list_sessions(self, where: SessionFilter) -> list[Session]:
+        with self._lock, translated(self.path):
+            return sessions.list_sessions(self._db, where)
+
+    def find_sessions(self, name: str) -> list[Session]:
+        with self._lock, translated(self.path):
+            return sessions.find_sessions(self._db, name)
+
+    def iter_messages(
+        self, session_id: int, *, first: int = 0, last: int | None = None
+    ) -> Iterator[Message]:
+        # Page by page, so that a long session is neither held in memory nor keeps the
+        # connection from other threads while the caller works on it.
+        while True:
+            with self._lock, translated(self.path):
+                page = messages.list_messages(self._db, session_id, first, last, _PAGE)
+            yield from page
+            if len(page) < _PAGE:
+                return
+            first = page[-1].position + 1
+
+    def find_message(self, session_id: int, name: str) -> Message | None:
+        with self._lock, translated(self.path):
+            return messages.find_message(self._db, session_id, name)
+
+    def count_by_host(self) -> list[Counts]:
+        with self._lock, translated(self.path):
+            return sessions.count_by_host(self._db)
+
+    def list_projects(self) -> list[str]:
+        with self._lock, translated(self.path):
+            return sessions.list_projects(self._db)
+
+    def list_problems(self) -> list[Problem]:
+        with self._lock, translated(self.path):
+            return sources.list_problems(self._db)
+
+    def last_read_at(self) -> datetime | None:
+        with self._lock, translated(self.path):
+            return sources.last_read_at(self._db)
+
+    def size_bytes(self) -> int:
+        names = (self.path.name, f"{self.path.name}-wal")
+        files = [self.path.with_name(name) for name in names]
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    # -- verification ---
+
+    def verify(self) -> list[str]:
+        with self._lock, translated(self.path):
+            return _verify(self._db)
+
+
+def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
+    session_ids: dict[str, int] = {}
+    created: set[str] = set()
+
+    def session_id_of(native_id: str) -> int:
+        if native_id not in session_ids:
+            found = sessions.find_session_id(db, batch.host, native_id)
+            if found is None:
+                created.add(native_id)
+                found = sessions.insert_session(
+                    db, batch.host, native_id, batch.read_from
+                )
+            session_ids[native_id] = found
+        return session_ids[native_id]
+
+    if batch.moved_from is not None:
+        sources.delete_source(db, batch.moved_from)
+        sources.delete_problems(db, batch.moved_from)
+    if batch.progress is not None and batch.starts_over:
+        sources.delete_problems(db, batch.progress.key)
+
+    for facts in batch.facts:
+        sessions.update_facts(db, session_id_of(facts.native_id), facts)
+
+    by_session: dict[str, list[KeptMessage]] = {}
+    for kept in batch.messages:
+        by_session.setdefault(kept.message.session_id, []).append(kept)
+    new_messages = changed_messages = 0
+    problems: list[Problem] = []
+    last_message_id: int | None = None
+    for native_id, kept_messages in by_session.items():
+        session_id = session_id_of(native_id)
+        changes = messages.write_messages(
+            db,
+            session_id,
+            kept_messages,
+            is_new_session=native_id in created,
+            replaces=batch.replaces,
+            reread=batch.reread,
+        )
+        sessions.widen_activity(
+            db, session_id, [k.message.sent for k in kept_messages if k.message.sent]
+        )
+        if changes.inserted or changes.updated:
+            sessions.refresh_excerpts(db, session_id, changes.inserted, batch.read_from)
+        new_messages += changes.inserted
+        changed_messages += changes.updated
+        problems.extend(
+            Problem(
+                f"the id {kept.message.native_id!r} is given twice, with different "
+                "contents; both are kept",
+                kept.line,
+                batch.read_from or "",
+            )
+            for kept in changes.given_twice
+        )
+        last_message_id = changes.last_message_id or last_message_id
+
+    if batch.progress is not None:
+        sources.insert_problems(
+            db,
+            [*batch.problems, *problems],
+            batch.host,
+            unit=batch.progress.key.unit,
+            now=now,
+        )
+        sources.replace_source(db, batch.progress, now=now)
+    return Written(
+        len(created), new_messages, changed_messages, tuple(problems), last_message_id
+    )
+
+
+def _verify(db: apsw.Connection) -> list[str]:
+    found = [
+        f"integrity check: {row[0]}"
+        for row in db.execute("PRAGMA integrity_check")
+        if row[0] != "ok"
+    ]
+    found += [
+        f"table {table}, row {rowid}: refers to a missing row of {parent}"
+        for table, rowid, parent, _ in db.execute("PRAGMA foreign_key_check")
+    ]
+    counts = db.execute(
+        """
+        SELECT sessions.session_id, message_count, COUNT(message_id)
+          FROM sessions LEFT JOIN messages USING (session_id)
+         GROUP BY sessions.session_id
+        HAVING message_count != COUNT(message_id)
+        """
+    )
+    found += [
+        f"session {session_id}: {said} messages are counted, {there} are there"
+        for session_id, said, there in counts
+    ]
+    return found

@@ -1,0 +1,210 @@
+"""The table ``messages``: what was said, in order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import apsw
+import orjson
+
+from backstory.identity import content_id
+from backstory.model import Message, Role
+from backstory.store.base import KeptMessage
+from backstory.store.sqlite.sessions import to_moment
+
+_COLUMNS = """
+    message_id, session_id, native_id, position, role, text, tool_name, call_id,
+    sent_at, utc_offset_min, full_bytes
+"""
+
+# Everything about a message that may change, in the order of the columns below.
+Content = tuple[str, str, str | None, str | None, int | None, int | None, int | None]
+
+
+@dataclass(slots=True)
+class Changes:
+    """What writing the messages of one session changed."""
+
+    inserted: int = 0
+    updated: int = 0
+    given_twice: tuple[KeptMessage, ...] = ()
+    last_message_id: int | None = None
+
+
+def write_messages(
+    db: apsw.Connection,
+    session_id: int,
+    kept: Sequence[KeptMessage],
+    *,
+    is_new_session: bool,
+    replaces: bool,
+    reread: set[int] | None,
+) -> Changes:
+    """Insert the messages that are new, update those that changed, leave the rest alone."""
+    changes = Changes()
+    wanted: dict[str, Content] = {}
+    known = {} if is_new_session else _find_known(db, session_id, kept)
+    for item in kept:
+        message, content = item.message, _to_content(item)
+        native_id = message.native_id
+        if native_id in wanted:
+            clashes = wanted[native_id] != content
+        elif native_id in known:
+            message_id, stored = known[native_id]
+            clashes = stored != content and (reread is None or message_id in reread)
+        else:
+            clashes = False
+        if clashes and not replaces:
+            native_id = f"{native_id}~{content_id(message.role, message.text)[3:11]}"
+            if native_id not in wanted:
+                changes.given_twice += (item,)
+                varied = replace(message, native_id=native_id)
+                known |= _find_known(db, session_id, [KeptMessage(varied)])
+        wanted[native_id] = content
+
+    position = _next_position(db, session_id)
+    inserts: list[tuple[object, ...]] = []
+    updates: list[tuple[object, ...]] = []
+    for native_id, content in wanted.items():
+        if native_id not in known:
+            inserts.append((session_id, native_id, position, *content))
+            position += 1
+        elif known[native_id][1] != content:
+            updates.append((*content, known[native_id][0]))
+    if inserts:
+        _insert(db, inserts)
+        last = db.last_insert_rowid()
+        changes.last_message_id = last
+        if reread is not None:
+            # Rows of one statement in one transaction are numbered one after another.
+            reread.update(range(last - len(inserts) + 1, last + 1))
+    if updates:
+        _update(db, updates)
+    if reread is not None:
+        reread.update(message_id for message_id, _ in known.values())
+    changes.inserted, changes.updated = len(inserts), len(updates)
+    return changes
+
+
+def _to_content(kept: KeptMessage) -> Content:
+    message = kept.message
+    sent = message.sent
+    return (
+        message.role.value,
+        message.text,
+        message.tool_name,
+        message.call_id,
+        None if sent is None else sent.to_microseconds(),
+        None if sent is None else sent.utc_offset_min,
+        kept.full_bytes,
+    )
+
+
+def _find_known(
+    db: apsw.Connection, session_id: int, kept: Sequence[KeptMessage]
+) -> dict[str, tuple[int, Content]]:
+    """The stored messages of the same ids: number and content of each."""
+    native_ids = orjson.dumps([item.message.native_id for item in kept]).decode()
+    rows = db.execute(
+        """
+        SELECT native_id, message_id, role, text, tool_name, call_id, sent_at,
+               utc_offset_min, full_bytes
+          FROM messages
+         WHERE session_id = ?
+           AND native_id IN (SELECT value FROM json_each(?))
+        """,
+        (session_id, native_ids),
+    )
+    return {
+        native_id: (message_id, tuple(rest)) for native_id, message_id, *rest in rows
+    }
+
+
+def _next_position(db: apsw.Connection, session_id: int) -> int:
+    last = db.execute(
+        "SELECT MAX(position) FROM messages WHERE session_id = ?", (session_id,)
+    ).get
+    return 0 if last is None else last + 1
+
+
+def _insert(db: apsw.Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    db.executemany(
+        """
+        INSERT INTO messages (session_id, native_id, position, role, text, tool_name,
+                              call_id, sent_at, utc_offset_min, full_bytes)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        rows,  # type: ignore[arg-type]  # apsw names its own union of bindable values
+    )
+
+
+def _update(db: apsw.Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    db.executemany(
+        """
+        UPDATE messages
+           SET role = ?, text = ?, tool_name = ?, call_id = ?, sent_at = ?,
+               utc_offset_min = ?, full_bytes = ?
+         WHERE message_id = ?
+        """,
+        rows,  # type: ignore[arg-type]
+    )
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+def list_messages(
+    db: apsw.Connection, session_id: int, first: int, last: int | None, limit: int
+) -> list[Message]:
+    rows = db.execute(
+        f"""
+        SELECT {_COLUMNS} FROM messages
+         WHERE session_id = ?1 AND position >= ?2 AND (?3 IS NULL OR position <= ?3)
+         ORDER BY position
+         LIMIT ?4
+        """,
+        (session_id, first, last, limit),
+    )
+    return [_to_message(row) for row in rows]
+
+
+def find_message(db: apsw.Connection, session_id: int, name: str) -> Message | None:
+    row = db.execute(
+        f"""
+        SELECT {_COLUMNS} FROM messages
+         WHERE session_id = ?1
+           AND (native_id = ?2 OR CAST(message_id AS TEXT) = ?2)
+         ORDER BY native_id = ?2 DESC LIMIT 1
+        """,
+        (session_id, name),
+    ).fetchone()
+    return None if row is None else _to_message(row)
+
+
+# Any: SQLite rows carry no types; the schema does.
+def _to_message(row: tuple[Any, ...]) -> Message:
+    (
+        message_id,
+        session_id,
+        native_id,
+        position,
+        role,
+        text,
+        tool_name,
+        call_id,
+        sent_at,
+        utc_offset_min,
+        full_bytes,
+    ) = row
+    return Message(
+        message_id=message_id,
+        session_id=session_id,
+        native_id=native_id,
+        position=position,
+        role=Role(role),
+        text=text,
+        tool_name=tool_name,
+        call_id=call_id,
+        sent=to_moment(sent_at, utc_offset_min),
+        full_bytes=full_bytes,
+    )

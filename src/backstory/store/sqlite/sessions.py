@@ -1,0 +1,256 @@
+"""The table ``sessions``: what is known about each conversation."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+
+from backstory.model import Session, SessionFacts
+from backstory.moments import Moment, from_microseconds
+from backstory.store.base import Counts, SessionFilter
+from backstory.text import one_line
+
+OPENING_CHARS = 200
+PREVIEW_CHARS = 200
+TITLE_CHARS = 80
+
+_COLUMNS = """
+    session_id, host, native_id, title, opening, project, git_branch, parent_id,
+    started_at, started_offset_min, last_active_at, last_active_offset_min,
+    message_count, preview, read_from, last_logged_message_id
+"""
+
+
+# -- writing --------------------------------------------------------------------------
+
+
+def find_session_id(db: apsw.Connection, host: str, native_id: str) -> int | None:
+    found: int | None = db.execute(
+        "SELECT session_id FROM sessions WHERE host = ? AND native_id = ?",
+        (host, native_id),
+    ).get
+    return found
+
+
+def insert_session(
+    db: apsw.Connection, host: str, native_id: str, read_from: str | None
+) -> int:
+    db.execute(
+        "INSERT INTO sessions (host, native_id, read_from) VALUES (?, ?, ?)",
+        (host, native_id, read_from),
+    )
+    return db.last_insert_rowid()
+
+
+def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> None:
+    """Add what a source says; where a session began stays as it was first said."""
+    db.execute(
+        """
+        UPDATE sessions
+           SET title = COALESCE(?, title),
+               parent_id = COALESCE(?, parent_id),
+               project = COALESCE(project, ?),
+               git_branch = COALESCE(git_branch, ?)
+         WHERE session_id = ?
+        """,
+        (facts.title, facts.parent_id, facts.project, facts.git_branch, session_id),
+    )
+    widen_activity(
+        db, session_id, [m for m in (facts.started, facts.last_active) if m is not None]
+    )
+
+
+def widen_activity(
+    db: apsw.Connection, session_id: int, moments: Iterable[Moment]
+) -> None:
+    """Let the session begin no later and end no earlier than ``moments``."""
+    known = sorted(moments, key=lambda moment: moment.at)
+    if not known:
+        return
+    first, last = known[0], known[-1]
+    db.execute(
+        """
+        UPDATE sessions
+           SET started_at = ?, started_offset_min = ?
+         WHERE session_id = ? AND (started_at IS NULL OR started_at > ?)
+        """,
+        (
+            first.to_microseconds(),
+            first.utc_offset_min,
+            session_id,
+            first.to_microseconds(),
+        ),
+    )
+    db.execute(
+        """
+        UPDATE sessions
+           SET last_active_at = ?, last_active_offset_min = ?
+         WHERE session_id = ? AND (last_active_at IS NULL OR last_active_at < ?)
+        """,
+        (
+            last.to_microseconds(),
+            last.utc_offset_min,
+            session_id,
+            last.to_microseconds(),
+        ),
+    )
+
+
+def refresh_excerpts(
+    db: apsw.Connection, session_id: int, new_messages: int, read_from: str | None
+) -> None:
+    """Bring count, opening and preview in step with the session's messages.
+
+    A session was read from where its first messages came from.
+    """
+    # The first characters are enough for one line, however long the message is.
+    opening = db.execute(
+        """
+        SELECT substr(text, 1, 1000) FROM messages
+         WHERE session_id = ? AND role = 'user'
+         ORDER BY position LIMIT 1
+        """,
+        (session_id,),
+    ).get
+    preview = db.execute(
+        """
+        SELECT substr(text, 1, 1000) FROM messages
+         WHERE session_id = ? AND role IN ('user', 'assistant')
+         ORDER BY position DESC LIMIT 1
+        """,
+        (session_id,),
+    ).get
+    db.execute(
+        """
+        UPDATE sessions
+           SET read_from = CASE message_count WHEN 0 THEN ? ELSE read_from END,
+               message_count = message_count + ?, opening = ?, preview = ?
+         WHERE session_id = ?
+        """,
+        (
+            read_from,
+            new_messages,
+            one_line(opening or "", OPENING_CHARS),
+            one_line(preview or "", PREVIEW_CHARS),
+            session_id,
+        ),
+    )
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
+    since = where.active_since and Moment(where.active_since).to_microseconds()
+    folder = where.project and where.project.rstrip("/\\")
+    rows = db.execute(
+        f"""
+        SELECT {_COLUMNS}
+          FROM sessions
+         WHERE message_count > 0
+           AND (?1 IS NULL OR host = ?1)
+           AND (?2 IS NULL OR project = ?2
+                OR substr(project, 1, length(?2) + 1) IN (?2 || '/', ?2 || char(92)))
+           AND (?3 IS NULL OR last_active_at >= ?3)
+         ORDER BY last_active_at DESC NULLS LAST, session_id DESC
+         LIMIT ?4
+        """,
+        (
+            where.host,
+            folder,
+            since,
+            -1 if where.limit is None else where.limit,
+        ),
+    )
+    return [_to_session(row) for row in rows]
+
+
+def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
+    host, _, native_id = name.partition("/")
+    exact = db.execute(
+        f"""
+        SELECT {_COLUMNS} FROM sessions
+         WHERE native_id = ?1 OR (host = ?2 AND native_id = ?3)
+         ORDER BY session_id
+        """,
+        (name, host, native_id),
+    ).fetchall()
+    if exact:
+        return [_to_session(row) for row in exact]
+    rows = db.execute(
+        f"""
+        SELECT {_COLUMNS} FROM sessions
+         WHERE message_count > 0 AND (
+               substr(native_id, 1, length(?1)) = ?1
+               OR (host = ?2 AND ?3 != '' AND substr(native_id, 1, length(?3)) = ?3))
+         ORDER BY last_active_at DESC NULLS LAST, session_id DESC
+        """,
+        (name, host, native_id),
+    )
+    return [_to_session(row) for row in rows]
+
+
+def count_by_host(db: apsw.Connection) -> list[Counts]:
+    rows = db.execute(
+        """
+        SELECT hosts.host,
+               (SELECT COUNT(*) FROM sessions
+                 WHERE sessions.host = hosts.host AND message_count > 0),
+               (SELECT COALESCE(SUM(message_count), 0) FROM sessions
+                 WHERE sessions.host = hosts.host),
+               (SELECT COUNT(*) FROM sources WHERE sources.host = hosts.host)
+          FROM (SELECT host FROM sessions UNION SELECT host FROM sources) AS hosts
+         ORDER BY hosts.host
+        """
+    )
+    return [Counts(*row) for row in rows]
+
+
+def list_projects(db: apsw.Connection) -> list[str]:
+    rows = db.execute(
+        "SELECT DISTINCT project FROM sessions WHERE project IS NOT NULL ORDER BY 1"
+    )
+    return [project for (project,) in rows]
+
+
+# Any: SQLite rows carry no types; the schema does.
+def _to_session(row: tuple[Any, ...]) -> Session:
+    (
+        session_id,
+        host,
+        native_id,
+        title,
+        opening,
+        project,
+        git_branch,
+        parent_id,
+        started_at,
+        started_offset_min,
+        last_active_at,
+        last_active_offset_min,
+        message_count,
+        preview,
+        read_from,
+        last_logged_message_id,
+    ) = row
+    return Session(
+        session_id=session_id,
+        host=host,
+        native_id=native_id,
+        title=title or one_line(opening, TITLE_CHARS),
+        project=project,
+        git_branch=git_branch,
+        parent_id=parent_id,
+        started=to_moment(started_at, started_offset_min),
+        last_active=to_moment(last_active_at, last_active_offset_min),
+        message_count=message_count,
+        preview=preview,
+        read_from=read_from,
+        last_logged_message_id=last_logged_message_id,
+    )
+
+
+def to_moment(microseconds: int | None, utc_offset_min: int | None) -> Moment | None:
+    if microseconds is None:
+        return None
+    return from_microseconds(microseconds, utc_offset_min)

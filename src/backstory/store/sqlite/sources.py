@@ -1,0 +1,121 @@
+"""The tables ``sources`` and ``problems``: how far each source was read, and what it held
+that could not be."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import apsw
+import orjson
+
+from backstory.model import Problem
+from backstory.moments import Moment, from_microseconds
+from backstory.store.base import SourceKey, SourceState
+
+
+def list_sources(db: apsw.Connection) -> dict[SourceKey, SourceState]:
+    rows = db.execute(
+        """
+        SELECT path, unit, host, format, signature, file_id, read_to, lines_read,
+               prefix_hash, memo, excluded_by
+          FROM sources
+        """
+    )
+    return {
+        (key := SourceKey(path, unit)): SourceState(
+            key,
+            host,
+            format_name,
+            signature,
+            file_id,
+            read_to,
+            lines_read,
+            prefix_hash,
+            orjson.loads(memo) if memo != "{}" else {},
+            excluded_by,
+        )
+        for (
+            path,
+            unit,
+            host,
+            format_name,
+            signature,
+            file_id,
+            read_to,
+            lines_read,
+            prefix_hash,
+            memo,
+            excluded_by,
+        ) in rows
+    }
+
+
+def replace_source(db: apsw.Connection, state: SourceState, *, now: datetime) -> None:
+    db.execute(
+        """
+        INSERT INTO sources (path, unit, host, format, signature, file_id, read_to,
+                             lines_read, prefix_hash, memo, excluded_by, read_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (path, unit) DO UPDATE
+           SET host = excluded.host, format = excluded.format,
+               signature = excluded.signature, file_id = excluded.file_id,
+               read_to = excluded.read_to, lines_read = excluded.lines_read,
+               prefix_hash = excluded.prefix_hash, memo = excluded.memo,
+               excluded_by = excluded.excluded_by, read_at = excluded.read_at
+        """,
+        (
+            state.key.path,
+            state.key.unit,
+            state.host,
+            state.format,
+            state.signature,
+            state.file_id,
+            state.read_to,
+            state.lines_read,
+            state.prefix_hash,
+            orjson.dumps(state.memo).decode(),
+            state.excluded_by,
+            Moment(now).to_microseconds(),
+        ),
+    )
+
+
+def delete_source(db: apsw.Connection, key: SourceKey) -> None:
+    db.execute("DELETE FROM sources WHERE path = ? AND unit = ?", (key.path, key.unit))
+
+
+def last_read_at(db: apsw.Connection) -> datetime | None:
+    newest = db.execute("SELECT MAX(read_at) FROM sources").get
+    return None if newest is None else from_microseconds(newest).at
+
+
+# -- problems -------------------------------------------------------------------------
+
+
+def insert_problems(
+    db: apsw.Connection,
+    problems: Iterable[Problem],
+    host: str,
+    *,
+    unit: str = "",
+    now: datetime,
+) -> None:
+    seen_at = Moment(now).to_microseconds()
+    db.executemany(
+        """
+        INSERT INTO problems (host, path, unit, line, reason, seen_at)
+        VALUES (?, ?, ?, ?, ?, ?)
+        """,
+        [
+            (host, problem.path, unit, problem.line, problem.reason, seen_at)
+            for problem in problems
+        ],
+    )
+
+
+def delete_problems(db: apsw.Connection, key: SourceKey) -> None:
+    db.execute("DELETE FROM problems WHERE path = ? AND unit = ?", (key.path, key.unit))
+
+
+def list_problems(db: apsw.Connection) -> list[Problem]:
+    rows = db.execute("SELECT reason, line, path FROM problems ORDER BY path, line")
+    return [Problem(reason, line, path) for reason, line, path in rows]

@@ -1,0 +1,57 @@
+"""Cut, tidy and neutralise text, without ever changing what is stored verbatim."""
+
+import re
+
+_SPACES = re.compile(r"\s+")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# Characters that move the cursor, colour the terminal, or reorder what a reader sees.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+
+
+def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
+    """Keep at most ``max_bytes`` of UTF-8, at a whole character, and mark the cut.
+
+    Returns the text to keep and its true length in bytes when it was cut, else None.
+    """
+    # A character takes at most four bytes, so most texts need no encoding to be judged.
+    if len(text) * 4 <= max_bytes:
+        return text, None
+    encoded = text.encode("utf-8")
+    if len(encoded) <= max_bytes:
+        return text, None
+    kept = encoded[:max_bytes].decode("utf-8", errors="ignore")
+    kept_bytes = len(kept.encode("utf-8"))
+    return f"{kept}\n[cut: {kept_bytes:,} of {len(encoded):,} bytes kept]", len(encoded)
+
+
+def one_line(text: str, max_chars: int) -> str:
+    """The text on one line, at most ``max_chars`` long, ending in an ellipsis when cut."""
+    # Four times the length is enough to fill the line, whatever the white space.
+    line = _SPACES.sub(" ", text[: max_chars * 4]).strip()
+    if len(line) <= max_chars and len(text) <= max_chars * 4:
+        return line
+    return line[: max_chars - 1].rstrip() + "…"
+
+
+def replace_surrogates(text: str) -> str:
+    """Put U+FFFD for half characters, which no UTF-8 database can hold."""
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def neutralise(text: str) -> str:
+    """Make text safe to print: control and direction characters become visible symbols.
+
+    Line ends and tabs stay; carriage returns go, since terminals overwrite with them.
+    """
+    return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
+
+
+def _visible(found: re.Match[str]) -> str:
+    character = found.group()
+    if character <= "\x1f":
+        return chr(0x2400 + ord(character))
+    if character == "\x7f":
+        return "\N{SYMBOL FOR DELETE}"
+    return "\N{REPLACEMENT CHARACTER}"

@@ -1,0 +1,52 @@
+"""What every test gets: an empty home, local time in UTC, no network."""
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from backstory.memory import Memory
+from tests.samples import a_memory
+
+
+def pytest_report_header() -> str:
+    return f"SQLite {apsw.sqlite_lib_version()}, apsw {apsw.apsw_version()}"
+
+
+@pytest.fixture(autouse=True)
+def _local_time_is_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+
+    def connect_to_loopback(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else "127.0.0.1"
+        assert host in ("127.0.0.1", "::1", "localhost"), f"a test reached for {host}"
+        connect(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", connect_to_loopback)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A person's home folder, empty."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def memory(tmp_path: Path, home: Path) -> Iterator[Memory]:
+    """The memory of that person."""
+    with a_memory(tmp_path, home=home) as opened:
+        yield opened

@@ -1,0 +1,299 @@
+"""What every importer must do, for every row of FORMATS and every sample of it."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backstory.importers import FORMATS
+from backstory.importers.base import FormatRow, Memo, Origin, Record
+from backstory.importers.lines import LineReader
+from backstory.importers.opening import read_head
+from backstory.importers.recognising import find_format, iter_recognised
+from backstory.model import Item, NewMessage, Problem, SessionFacts, Source
+from tests.samples import (
+    Case,
+    a_memory,
+    all_cases,
+    contents,
+    describe_reading,
+    read_sample,
+)
+
+CASES = all_cases()
+LINE_ROWS = [row for row in FORMATS if row.load().kind == "lines"]
+DOCUMENT_ROWS = [row for row in FORMATS if row.load().kind == "document"]
+
+
+def each(items: list[Case]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "case", items, ids=lambda case: f"{case.format}-{case.name}"
+    )
+
+
+def each_row(rows: list[FormatRow]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("row", rows, ids=lambda row: row.name)
+
+
+@each_row(list(FORMATS))
+def test_every_format_has_a_sample(row: FormatRow) -> None:
+    read = {
+        source.format
+        for case in CASES
+        for source in iter_recognised(case.folder, FORMATS)
+        if isinstance(source, Source)
+    }
+
+    assert row.name in read | {case.format for case in CASES}
+
+
+@each(CASES)
+def test_a_sample_gives_exactly_what_is_expected(case: Case, tmp_path: Path) -> None:
+    root = case.lay_out(tmp_path)
+    expected = orjson.loads(case.expected_file.read_bytes())
+
+    with a_memory(tmp_path, home=root) as memory:
+        found = describe_reading(memory, root, read_sample(memory, root))
+
+    assert found == expected
+
+
+@each(CASES)
+def test_reading_a_sample_again_writes_nothing(case: Case, tmp_path: Path) -> None:
+    root = case.lay_out(tmp_path)
+    with a_memory(tmp_path, home=root) as memory:
+        first = read_sample(memory, root)
+        before = contents(memory, root)
+
+        again = read_sample(memory, root)
+
+        assert (again.read, again.new_messages, again.changed_messages) == (0, 0, 0)
+        assert again.unchanged >= first.read
+        assert contents(memory, root) == before
+
+
+@each(CASES)
+def test_reading_a_touched_sample_changes_no_message(
+    case: Case, tmp_path: Path
+) -> None:
+    root = case.lay_out(tmp_path)
+    with a_memory(tmp_path, home=root) as memory:
+        read_sample(memory, root)
+        before = contents(memory, root)
+        for file in root.rglob("*"):
+            file.touch()
+
+        again = read_sample(memory, root)
+
+        assert (again.new_messages, again.changed_messages) == (0, 0)
+        assert contents(memory, root) == before
+
+
+@each(CASES)
+def test_a_sample_is_recognised_by_its_own_format_alone(
+    case: Case, tmp_path: Path
+) -> None:
+    root = case.lay_out(tmp_path)
+
+    found = [
+        item for item in iter_recognised(root, FORMATS) if isinstance(item, Source)
+    ]
+
+    assert found
+    for source in found:
+        if source.entry:
+            continue
+        head = read_head(source.file.path)
+        takers = [
+            row.name for row in FORMATS if row.load().recognises(source.file.path, head)
+        ]
+        assert takers == [source.format]
+
+
+@each([case for case in CASES if case.format in {row.name for row in LINE_ROWS}])
+def test_a_file_that_grows_line_by_line_gives_the_same_as_one_reading(
+    case: Case, tmp_path: Path
+) -> None:
+    root = case.lay_out(tmp_path)
+    with a_memory(tmp_path / "whole", home=root) as memory:
+        read_sample(memory, root)
+        expected = contents(memory, root)
+    files = [file for file in root.rglob("*.jsonl") if file.is_file()]
+    lines = {file: file.read_bytes().splitlines(keepends=True) for file in files}
+
+    with a_memory(tmp_path / "growing", home=root) as memory:
+        for count in range(max(map(len, lines.values()), default=0) + 1):
+            for file in files:
+                file.write_bytes(b"".join(lines[file][:count]))
+            read_sample(memory, root)
+        grown = contents(memory, root)
+
+    assert grown == expected
+
+
+@each_row(LINE_ROWS)
+def test_a_cut_off_last_line_is_one_problem_and_loses_nothing_else(
+    row: FormatRow,
+) -> None:
+    data = _first_line_file(row)
+    lines = data.splitlines(keepends=True)
+    cut = b"".join(lines[:-1]) + lines[-1][: len(lines[-1]) // 2]
+
+    whole = list(_parse(row, b"".join(lines[:-1])))
+    found = list(_parse(row, cut))
+
+    assert found[:-1] == whole
+    assert isinstance(found[-1], Problem)
+    assert found[-1].line == len(lines)
+
+
+@each_row(LINE_ROWS)
+def test_a_record_of_an_unknown_kind_is_reported_and_the_rest_is_read(
+    row: FormatRow,
+) -> None:
+    data = _first_line_file(row)
+    unknown = b'{"type":"a-kind-of-tomorrow","role":"a-role-of-tomorrow"}\n'
+
+    plain = list(_parse(row, data))
+    found = list(_parse(row, data + unknown))
+
+    assert found[: len(plain)] == plain
+    assert [type(item) for item in found[len(plain) :]] == [Problem]
+    assert found[-1].line == data.count(b"\n") + 1  # type: ignore[union-attr]
+
+
+@each_row(LINE_ROWS)
+def test_ids_are_the_same_every_time_and_never_empty(row: FormatRow) -> None:
+    data = _first_line_file(row)
+
+    first, second = list(_parse(row, data)), list(_parse(row, data))
+
+    assert first == second
+    assert all(
+        item.native_id and item.session_id
+        for item in first
+        if isinstance(item, NewMessage)
+    )
+
+
+@each_row(LINE_ROWS)
+def test_facts_about_a_session_come_before_its_messages(row: FormatRow) -> None:
+    told: set[str] = set()
+
+    for item in _parse(row, _first_line_file(row)):
+        match item:
+            case SessionFacts():
+                told.add(item.native_id)
+            case NewMessage():
+                assert item.session_id in told
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@each_row(LINE_ROWS)
+@given(data=st.data())
+def test_no_json_makes_a_line_importer_raise(
+    row: FormatRow, data: st.DataObject
+) -> None:
+    """Real records with parts replaced by rubbish reach deeper than rubbish alone."""
+    records = [orjson.loads(line) for line in _first_line_file(row).splitlines()]
+    record = data.draw(st.sampled_from(records))
+    record = orjson.loads(orjson.dumps(record))
+    for _ in range(data.draw(st.integers(1, 3))):
+        _spoil(record, data)
+
+    found = list(_parse_records(row, [Record(1, record)]))
+
+    assert all(isinstance(item, SessionFacts | NewMessage | Problem) for item in found)
+
+
+def _spoil(value: object, data: st.DataObject) -> None:
+    """Replace one value somewhere inside by any JSON."""
+    while True:
+        if isinstance(value, dict) and value:
+            key: object = data.draw(st.sampled_from(sorted(value)))
+        elif isinstance(value, list) and value:
+            key = data.draw(st.integers(0, len(value) - 1))
+        else:
+            return
+        inner = value[key]  # type: ignore[index, call-overload]
+        if not isinstance(inner, dict | list) or not inner or data.draw(st.booleans()):
+            value[key] = data.draw(_json)  # type: ignore[index, call-overload]
+            return
+        value = inner
+
+
+@each_row(DOCUMENT_ROWS)
+@given(rubbish=st.binary(max_size=300) | _json.map(lambda value: repr(value).encode()))
+def test_no_bytes_make_a_document_importer_raise(
+    row: FormatRow, rubbish: bytes
+) -> None:
+    importer = row.load()
+    assert importer.kind == "document"
+
+    found = list(importer.parse(io.BytesIO(rubbish), Origin(Path("x"))))
+
+    assert all(isinstance(item, SessionFacts | NewMessage | Problem) for item in found)
+
+
+@each_row(list(FORMATS))
+def test_an_importer_does_not_recognise_rubbish(row: FormatRow) -> None:
+    names = ["notes.md", "package.json", "log.jsonl", "data.db", "a.zip", "config.yaml"]
+    heads = [b"", b"{}\n", b'{"a": 1}\n', b"# Notes\n", b"\x00\xff", b"[]"]
+
+    taken = [
+        (name, head)
+        for name in names
+        for head in heads
+        if find_format(Path("/tmp/project") / name, head, [row])
+    ]
+
+    assert taken == []
+
+
+# -- pieces ---
+
+
+def _line_file(row: FormatRow) -> Iterator[bytes]:
+    for case in CASES:
+        if case.format != row.name:
+            continue
+        for file in sorted(case.folder.rglob("*.jsonl")):
+            if row.load().recognises(file, file.read_bytes()[:65536]):
+                yield file.read_bytes()
+
+
+def _first_line_file(row: FormatRow) -> bytes:
+    return next(data for data in _line_file(row) if data.count(b"\n") > 1)
+
+
+def _parse(row: FormatRow, data: bytes) -> Iterator[Item]:
+    problems: list[Problem] = []
+
+    def records() -> Iterator[Record]:
+        for item in LineReader(io.BytesIO(data)).records():
+            if isinstance(item, Record):
+                yield item
+            else:
+                problems.append(item)
+
+    yield from _parse_records(row, records())
+    yield from problems
+
+
+def _parse_records(row: FormatRow, records: object) -> Iterator[Item]:
+    importer = row.load()
+    assert importer.kind == "lines"
+    memo: Memo = {}
+    origin = Origin(Path("/home/dev/sample/session.jsonl"))
+    yield from importer.parse(records, origin, memo)  # type: ignore[arg-type]
+    assert orjson.loads(orjson.dumps(memo)) == memo
