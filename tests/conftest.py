@@ -1,6 +1,9 @@
 """What every test gets: an empty home, local time in UTC, no network."""
 
+import os
+import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +13,8 @@ import pytest
 
 from backstory.memory import Memory
 from tests.samples import a_memory
+
+_NOBODY = 65534
 
 
 def pytest_report_header() -> str:
@@ -35,6 +40,22 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket.socket, "connect", connect_to_loopback)
+
+
+@pytest.fixture
+def ordinary_user() -> Iterator[Path]:
+    """A folder of somebody who is not root, and the test runs as them."""
+    folder = Path(tempfile.mkdtemp(prefix="backstory-test-"))
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(folder, _NOBODY, _NOBODY)
+        os.seteuid(_NOBODY)
+    try:
+        yield folder
+    finally:
+        if is_root:
+            os.seteuid(0)
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

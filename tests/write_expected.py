@@ -1,4 +1,4 @@
-"""Write ``expected.json`` of sample transcripts anew: python -m tests.write_expected FORMAT
+"""Write ``expected.json`` anew: python -m tests.write_expected FORMAT …
 
 The difference is the review: read every line of it before it is committed.
 """

@@ -3,7 +3,7 @@
 ::
 
     BackstoryError                10
-      ConfigError                 11   a setting is unknown, malformed, or not allowed here
+      ConfigError                 11   a setting is unknown, malformed, not allowed
       UnknownName                 12   no source, format or session of that name
       StoreProblem                20   anything wrong with a database of ours as a whole
         StoreLocked               22   another process is writing, and went on too long
@@ -16,6 +16,8 @@
 A message names the thing and the reason; ``hint`` says the next step.
 """
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -44,6 +46,15 @@ class UnknownName(BackstoryError):
     """No source, format or session has that name."""
 
     exit_code = 12
+
+
+def nearest_hint(name: str, names: Iterable[str]) -> str:
+    """The hint for a name that is unknown: the one it is nearest to, or all of them."""
+    known = list(names)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if nearest:
+        return f"did you mean '{nearest[0]}'?"
+    return "the names are: " + ", ".join(known)
 
 
 class StoreProblem(BackstoryError):

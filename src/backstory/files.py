@@ -79,9 +79,9 @@ def _visit(
         if is_folder:
             yield from _walk(Path(entry.path), root, rest, entered)
         elif entry.is_file():
-            # Unlike DirEntry.stat on Windows, os.stat always knows the file's identity.
-            stat = os.stat(entry.path) if sys.platform == "win32" else entry.stat()
-            yield _found(Path(entry.path), stat)
+            path = Path(entry.path)
+            # On Windows a directory entry does not know the file's identity.
+            yield _found(path, path.stat() if sys.platform == "win32" else entry.stat())
     except OSError as exc:
         yield Problem(f"it cannot be read ({exc.strerror})", path=entry.path)
 

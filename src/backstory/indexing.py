@@ -1,8 +1,8 @@
 """Bring the history up to date with its sources.
 
-Each source is read from where the last reading stopped, and what was read is written in
-the same transaction as the place it was read to. So a reading can be killed at any point
-and repeated at any time; the store is the same as after one clean reading.
+Each source is read from where the last reading stopped, and what was read is written
+in the same transaction as the place it was read to. So a reading can be killed at any
+point and repeated at any time; the store is the same as after one clean reading.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -128,6 +128,8 @@ class _Reading:
 
     def report_problem(self, problem: Problem, *, host: str) -> None:
         """Report a problem that no source's reading will write down."""
+        if problem in self.problems:
+            return  # several patterns may lead past the same place
         self.problems.append(problem)
         self.indexer.store.insert_problems([problem], host, now=self.indexer.clock())
 
@@ -203,7 +205,7 @@ class _Reading:
         start, moved_from = self._find_start(source, state)
         intake = self._intake(source, source.entry, replaces=importer.revises)
         intake.moved_from = moved_from
-        intake.starts_over = start is None
+        intake.after_line = start.lines_read if start else 0
         intake.reread = set() if start is None and state is not None else None
         memo: Memo = dict(start.memo) if start else {}
         intake.recall(memo)
@@ -233,8 +235,8 @@ class _Reading:
 
             def records() -> Iterator[Record]:
                 for item in reader.records():
-                    # The parser is done with all lines up to reader.line, and everything
-                    # it found in them has been taken in.
+                    # The parser is done with all lines up to reader.line, and what it
+                    # found in them has been taken in.
                     if intake.is_full and intake.last_line <= reader.line:
                         intake.commit(progress(is_last=False))
                     if isinstance(item, Record):
@@ -285,7 +287,6 @@ class _Reading:
 
     def _take_document(self, source: Source, importer: DocumentFormat) -> None:
         intake = self._intake(source, source.entry, replaces=True)
-        intake.starts_over = True
         if not source.file.size_bytes:
             intake.add(Problem("the file is empty"))
         with open_source(source) as file:
@@ -332,7 +333,6 @@ class _Reading:
                 # Whatever was wrong with it, a database that changed is read again.
                 check()
         whole = self._intake(source, "", replaces=True)
-        whole.starts_over = True
         whole.commit(SourceState(whole.key, source.host, source.format, signature))
         self.read_bytes += source.file.size_bytes
 
@@ -349,7 +349,6 @@ class _Reading:
         if state is not None and state.signature == unit.version and self._holds(state):
             self.unchanged += 1
             return
-        intake.starts_over = True
         for item in importer.parse(
             foreign.db, unit.native_id, self._origin(source, {})
         ):

@@ -5,6 +5,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -235,10 +236,9 @@ class Memory:
             for row in FORMATS
             if row.host not in excluded and (host is None or row.host == host)
         ]
-        known = 0
+        is_folder = path.is_dir()
         for found in iter_recognised(path, rows):
-            known += isinstance(found, Source)
-            if isinstance(found, FoundFile) and not path.is_dir():
+            if isinstance(found, FoundFile) and not is_folder:
                 yield Problem("not in a format that Backstory knows", path=str(path))
             else:
                 yield found
@@ -255,10 +255,22 @@ class Memory:
     ) -> list[Session]:
         """The sessions there are, the most recently active first.
 
-        ``project`` is a folder: sessions that ran in it or below it.
+        ``project`` is a folder: as a path, sessions that ran in it or below it; as a
+        bare name, sessions that ran in any folder called so.
         """
-        folder = str(project) if project is not None else None
-        return self._store.list_sessions(SessionFilter(host, folder, since, limit))
+        if host is not None:
+            self._check_host(host)
+        where = SessionFilter(host, active_since=since, limit=limit)
+        if isinstance(project, Path) or (project and Path(project).is_absolute()):
+            where = replace(where, folder=str(project))
+        elif project:
+            where = replace(where, folder_name=project)
+        return self._store.list_sessions(where)
+
+    def _check_host(self, host: str) -> None:
+        """Raise ``UnknownName`` for a host that neither we nor the store know."""
+        if host not in {count.host for count in self._store.count_by_host()}:
+            get_host(host)
 
     def session(self, name: str) -> Session:
         """The session of that id, of ``host/id``, or whose id begins so.
@@ -282,14 +294,14 @@ class Memory:
     def messages(
         self, session: Session, *, around: str | None = None, context: int = 5
     ) -> Iterator[Message]:
-        """The messages of a session in order; ``around`` one of them, ``context`` each side."""
+        """The messages of a session in order; or ``context`` each side of one."""
         if around is None:
             return self._store.iter_messages(session.session_id)
         middle = self._store.find_message(session.session_id, around)
         if middle is None:
             raise UnknownName(
                 f"no message of session {session.native_id} is called '{around}'",
-                hint=f"run 'backstory show {session.native_id} --json' to see their ids",
+                hint=f"run 'backstory show {session.native_id}' to see their numbers",
             )
         return self._store.iter_messages(
             session.session_id,
@@ -298,7 +310,7 @@ class Memory:
         )
 
     def sources(self) -> list[SourceSummary]:
-        """What each agent program has on this machine, and how much of it has been read."""
+        """What each agent program has on this machine, and how much was read."""
         known = self._store.list_sources()
         counts = {count.host: count for count in self._store.count_by_host()}
         excluded = self.settings.texts("exclude.hosts")
@@ -346,7 +358,7 @@ class Memory:
         return tuple(sorted({str(item.file.path.parent) for item in found}))
 
     def status(self) -> Status:
-        """How much is kept, when it was last brought up to date, and what went wrong."""
+        """How much is kept, when it was last read, and what went wrong."""
         counts = self._store.count_by_host()
         return Status(
             home=str(self.home),

@@ -1,4 +1,4 @@
-"""Points in time as hosts write them: text, seconds, milliseconds, with or without a zone.
+"""Points in time as hosts write them: text or numbers, with or without a zone.
 
 Inside Backstory a time is UTC. The offset a time was written with is kept beside it,
 because "10 in the evening" is what a person remembers. Times without a zone are the
@@ -18,7 +18,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An instant in UTC, and the offset in minutes it was written with, if it had one."""
+    """An instant in UTC, and the offset it was written with, if it had one."""
 
     at: datetime
     utc_offset_min: int | None = None
@@ -38,12 +38,12 @@ def from_microseconds(value: int, utc_offset_min: int | None = None) -> Moment:
 
 
 def read_as_local(naive: datetime) -> datetime:
-    """Read a time without a zone as local time, with the summer time of its own date."""
+    """Read a time without a zone as local, with the summer time of its own date."""
     return naive.astimezone(UTC)
 
 
 def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | None:
-    """Read ISO text or epoch seconds, milliseconds or microseconds; None for anything else.
+    """Read ISO text or epoch seconds, milli- or microseconds; None for anything else.
 
     Numbers are told apart by size: a number of seconds after 1973 has nine to eleven
     digits until the year 5138, milliseconds twelve to fourteen, microseconds more.

@@ -1,16 +1,15 @@
 """SETTINGS: one row per setting. Read from files, environment and flags, in that order.
 
-Every value knows where it came from. An unknown name is an error with the nearest match,
-because a setting that is silently ignored is worse than none.
+Every value knows where it came from. An unknown name is an error with the nearest
+match, because a setting that is silently ignored is worse than none.
 """
 
-import difflib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backstory.errors import ConfigError
+from backstory.errors import ConfigError, nearest_hint
 
 Value = str | int | float | bool | tuple[str, ...]
 
@@ -121,7 +120,7 @@ def read_settings(
     flags: Sequence[str] = (),
     table: Sequence[Setting] = SETTINGS,
 ) -> Settings:
-    """Work out every setting. Raises ``ConfigError`` naming the place and the reason."""
+    """Work out every setting. Raises ``ConfigError`` with the place and the reason."""
     rows = {setting.name: setting for setting in table}
     chosen = {name: Chosen(row, row.default, "default") for name, row in rows.items()}
     for name, value in _read_file(user_file):
@@ -183,10 +182,8 @@ def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, ob
 def _find(rows: Mapping[str, Setting], name: str, place: str) -> Setting:
     if name in rows:
         return rows[name]
-    nearest = difflib.get_close_matches(name, rows, n=1, cutoff=0.5)
     raise ConfigError(
-        f"{place}: unknown setting '{name}'",
-        hint=f"did you mean '{nearest[0]}'?" if nearest else None,
+        f"{place}: unknown setting '{name}'", hint=nearest_hint(name, rows)
     )
 
 

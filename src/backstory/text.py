@@ -27,7 +27,7 @@ def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
 
 
 def one_line(text: str, max_chars: int) -> str:
-    """The text on one line, at most ``max_chars`` long, ending in an ellipsis when cut."""
+    """The text on one line, at most ``max_chars`` long, with an ellipsis when cut."""
     # Four times the length is enough to fill the line, whatever the white space.
     line = _SPACES.sub(" ", text[: max_chars * 4]).strip()
     if len(line) <= max_chars and len(text) <= max_chars * 4:

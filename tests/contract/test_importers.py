@@ -225,9 +225,9 @@ def _spoil(value: object, data: st.DataObject) -> None:
             key = data.draw(st.integers(0, len(value) - 1))
         else:
             return
-        inner = value[key]  # type: ignore[index, call-overload]
+        inner = value[key]  # type: ignore[call-overload]
         if not isinstance(inner, dict | list) or not inner or data.draw(st.booleans()):
-            value[key] = data.draw(_json)  # type: ignore[index, call-overload]
+            value[key] = data.draw(_json)  # type: ignore[call-overload]
             return
         value = inner
 

@@ -11,7 +11,7 @@ from backstory.model import Problem, Source
 def iter_sources(
     host: Host, machine: Machine, projects: Iterable[str]
 ) -> Iterator[Source | Problem]:
-    """The files of one host; ``projects`` are the folders that sessions were seen in."""
+    """The files of one host; ``projects`` are folders that sessions were seen in."""
     for folder in host.folders:
         root = folder.locate(machine)
         if root is not None:

@@ -8,8 +8,8 @@ There are three kinds of format, by how a source changes:
   whose version changed.
 
 All of them yield ``SessionFacts``, ``NewMessage`` and ``Problem`` values, facts about a
-session before its first message. They never raise on bad content, never touch our store,
-and give the same ids for the same content every time.
+session before its first message. They never raise on bad content, never touch our
+store, and give the same ids for the same content every time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ class Record(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """One conversation in a database; ``version`` changes when the conversation does."""
+    """One conversation in a database; ``version`` changes when it does."""
 
     native_id: str
     version: str
@@ -47,8 +47,8 @@ class Unit(NamedTuple):
 class Origin:
     """What is known about a source besides its content.
 
-    ``beside`` holds what ``look_beside`` found; ``modified`` is the file's own time, for
-    formats that carry none.
+    ``beside`` holds what ``look_beside`` found; ``modified`` is the file's own time,
+    for formats that carry none.
     """
 
     path: Path
@@ -129,6 +129,8 @@ class FormatRow:
     host: str
     target: str
     summary: str
+    # A companion says more about sessions that other files hold.
+    is_companion: bool = False
 
     def load(self) -> Format:
         from importlib import import_module
@@ -191,9 +193,9 @@ def made_id(
 ) -> str:
     """An id for a message whose host gives it none.
 
-    A message with a time is known by its time and text, wherever it stands, so a rotated
-    or shortened file gives no message twice. Without a time only its place tells it
-    from an equal one.
+    A message with a time is known by its time and text, wherever it stands, so a
+    rotated or shortened file gives no message twice. Without a time only its place
+    tells it from an equal one.
     """
     place = sent.at.isoformat() if sent is not None else f"#{ordinal}"
     return content_id(session_id, role, place, text)

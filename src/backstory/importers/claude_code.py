@@ -169,30 +169,26 @@ def _block(
     block: object, role: Role
 ) -> tuple[Role, str, str | None, str | None] | None:
     """Role, text, tool name and call id of a content block; None for thinking."""
-    match block:
-        case {"type": "text", "text": str(text)}:
-            written_by = _writer_of(text, role)
+    fields = as_object(block)
+    match fields.get("type"):
+        case "text":
+            text = as_text(fields.get("text"))
+            written_by = _writer_of(text, role) if text else None
             return (written_by, text, None, None) if text and written_by else None
-        case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use"}:
-            text = compact_json(block.get("input"))
-            return (
-                Role.TOOL_CALL,
-                text,
-                as_text(block.get("name")),
-                as_text(block.get("id")),
-            )
-        case {"type": "tool_result" | "mcp_tool_result"}:
-            text = plain_text(block.get("content"))
-            return Role.TOOL_RESULT, text, None, as_text(block.get("tool_use_id"))
-        case {"type": "web_search_tool_result"}:
-            text = compact_json(block.get("content"))
-            return Role.TOOL_RESULT, text, None, as_text(block.get("tool_use_id"))
-        case {"type": "thinking" | "redacted_thinking"}:
+        case "tool_use" | "server_tool_use" | "mcp_tool_use":
+            text = compact_json(fields.get("input"))
+            tool_name, call_id = as_text(fields.get("name")), as_text(fields.get("id"))
+            return Role.TOOL_CALL, text, tool_name, call_id
+        case "tool_result" | "mcp_tool_result":
+            text = plain_text(fields.get("content"))
+            return Role.TOOL_RESULT, text, None, as_text(fields.get("tool_use_id"))
+        case "web_search_tool_result" | "web_fetch_tool_result":
+            text = compact_json(fields.get("content"))
+            return Role.TOOL_RESULT, text, None, as_text(fields.get("tool_use_id"))
+        case "thinking" | "redacted_thinking" | None:
             return None
-        case {"type": str(kind)}:
+        case kind:
             return role, f"[{kind}]", None, None
-        case _:
-            return None
 
 
 def _system(record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:

@@ -35,7 +35,7 @@ class LineReader:
     max_line_bytes: int = MAX_LINE_BYTES
 
     def records(self) -> Iterator[Record | Problem]:
-        """Records and problems in the order of the lines; reads to the end of the file."""
+        """Records and problems in the order of the lines, to the end of the file."""
         position, line = self.read_to, self.line
         while raw := self.file.readline(self.max_line_bytes):
             line += 1
@@ -163,8 +163,8 @@ class _Shortener:
 def _decode(raw: bytes, line: int) -> Iterator[Record | Problem]:
     try:
         value = orjson.loads(raw)
-    except orjson.JSONDecodeError as exc:
-        yield from _repair(raw, line, exc)
+    except orjson.JSONDecodeError:
+        yield from _repair(raw, line)
         return
     if isinstance(value, dict):
         yield Record(line, value)
@@ -172,7 +172,7 @@ def _decode(raw: bytes, line: int) -> Iterator[Record | Problem]:
         yield Problem("not a JSON object", line)
 
 
-def _repair(raw: bytes, line: int, exc: Exception) -> Iterator[Record | Problem]:
+def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
     """Read a line that strict JSON refuses: bad UTF-8, NUL bytes, half characters."""
     try:
         text = raw.decode("utf-8")
@@ -191,9 +191,8 @@ def _repair(raw: bytes, line: int, exc: Exception) -> Iterator[Record | Problem]
         value = json.loads(text, strict=False)
     except RecursionError:
         yield Problem("nested too deeply to be read", line)
-    except ValueError:
-        reason = str(exc).partition(":")[0]
-        yield Problem(f"not valid JSON ({reason})", line)
+    except json.JSONDecodeError as exc:
+        yield Problem(f"not valid JSON ({exc.msg})", line)
     else:
         if isinstance(value, dict):
             yield Problem(f"the line was repaired: {repaired}", line)

@@ -62,4 +62,4 @@ def read_head(path: Path) -> bytes:
 def _decompressed(file: IO[bytes]) -> io.BufferedReader:
     stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
     # zstandard's reader has no readline; it is a raw stream in all but its type.
-    return io.BufferedReader(stream)  # type: ignore[arg-type]
+    return io.BufferedReader(stream)

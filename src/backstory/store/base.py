@@ -1,8 +1,8 @@
 """What a history store promises, whatever database is behind it.
 
-A store holds sessions, their messages, and how far each source has been read. The last
-belongs with the first two, because it must change in the same transaction: a reader that
-is killed goes on where it stopped, with nothing lost and nothing twice.
+A store holds sessions, their messages, and how far each source has been read. The
+last belongs with the first two, because it must change in the same transaction: a
+reader that is killed goes on where it stopped, with nothing lost and nothing twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ class SourceState:
 class KeptMessage:
     """A new message ready to be stored.
 
-    ``full_bytes`` is its true length when its text was cut; ``line`` is where it stands.
+    ``full_bytes`` is its true length when its text was cut; ``line`` its place.
     """
 
     message: NewMessage
@@ -59,9 +59,12 @@ class KeptMessage:
 class Batch:
     """Everything that one transaction writes.
 
+    ``after_line``: reading begins behind that line; what was wrong from there on is no
+    longer known. ``moved_from`` is the key of the source under its former name.
+
     ``replaces``: a message whose id is known takes the place of the old one. Otherwise
-    the id was given twice within one file, and both texts are kept. ``reread`` holds the
-    messages a second reading has met so far; only those count as given twice.
+    the id was given twice within one file, and both texts are kept. ``reread`` holds
+    the messages a second reading has met so far; only those count as given twice.
     """
 
     host: str
@@ -71,7 +74,7 @@ class Batch:
     problems: list[Problem] = field(default_factory=list)
     progress: SourceState | None = None
     moved_from: SourceKey | None = None
-    starts_over: bool = False
+    after_line: int | None = None
     replaces: bool = False
     reread: set[int] | None = None
 
@@ -89,10 +92,15 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions to list; every condition that is set must hold."""
+    """Which sessions to list; every condition that is set must hold.
+
+    ``folder`` takes sessions in it or below it, ``folder_name`` those in any folder of
+    that name.
+    """
 
     host: str | None = None
-    project: str | None = None
+    folder: str | None = None
+    folder_name: str | None = None
     active_since: datetime | None = None
     limit: int | None = None
 
@@ -117,7 +125,7 @@ class HistoryStore(Protocol):
     # -- writing ---
 
     def write(self, batch: Batch, *, now: datetime) -> Written:
-        """Write all of ``batch`` or nothing; what is there already is not written again."""
+        """Write all of ``batch`` or nothing; what is there is not written again."""
         ...
 
     def insert_problems(
@@ -137,7 +145,7 @@ class HistoryStore(Protocol):
         ...
 
     def find_sessions(self, name: str) -> list[Session]:
-        """Sessions of that id, or whose id starts so: exact ones alone if there are any."""
+        """Sessions of that id or, failing that, whose id starts so."""
         ...
 
     def iter_messages(

@@ -51,23 +51,24 @@ class Rules:
         """Whether nothing at ``path`` or about it may be read."""
         return any(is_inside(Path(path), folder) for folder in self.excluded_folders)
 
-    def keep(self, message: NewMessage) -> KeptMessage:
-        """The message as it may be stored."""
+    def keep(self, message: NewMessage, line: int | None = None) -> KeptMessage:
+        """The message as it may be stored; ``line`` is where it stands."""
         text = drop_private(replace_surrogates(message.text))
         full_bytes = None
         if message.role is Role.TOOL_RESULT:
             text, full_bytes = cut_bytes(text, self.max_tool_output_bytes)
         if text is not message.text:
             message = replace(message, text=text)
-        return KeptMessage(message, full_bytes)
+        return KeptMessage(message, full_bytes, line)
 
 
 @dataclass(slots=True)
 class Intake:
     """Takes the items of one source and writes them, a batch at a time.
 
-    ``reread`` is a set when the source was read before from its start: then a known id
-    is an old message met again, not an id given twice.
+    ``after_line`` is where reading begins. ``reread`` is a set when the source is read
+    from its start once more: then a known id is an old message met again, not an id
+    given twice.
     """
 
     store: HistoryStore
@@ -76,7 +77,7 @@ class Intake:
     host: str
     key: SourceKey
     replaces: bool
-    starts_over: bool = False
+    after_line: int | None = 0
     moved_from: SourceKey | None = None
     reread: set[int] | None = None
     written: list[Written] = field(default_factory=list)
@@ -140,7 +141,7 @@ class Intake:
         if progress is None:
             self._open().problems = [*problems, *self.written[-1].problems]
         else:
-            self.starts_over, self.moved_from = False, None
+            self.after_line, self.moved_from = None, None
 
     def _open(self) -> Batch:
         if self._batch is None:
@@ -149,7 +150,7 @@ class Intake:
                 read_from=self.key.path,
                 replaces=self.replaces,
                 reread=self.reread,
-                starts_over=self.starts_over,
+                after_line=self.after_line,
                 moved_from=self.moved_from,
             )
         return self._batch
@@ -157,9 +158,9 @@ class Intake:
     def _add_message(self, message: NewMessage, line: int | None) -> None:
         if message.session_id in self._excluded or self._is_recall_result(message):
             return
-        kept = self.rules.keep(message)
+        kept = self.rules.keep(message, line)
         self._chars += len(kept.message.text)
-        self._open().messages.append(replace(kept, line=line) if line else kept)
+        self._open().messages.append(kept)
 
     def _is_recall_result(self, message: NewMessage) -> bool:
         if message.role is Role.TOOL_CALL:

@@ -74,7 +74,7 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Everything inside happens, or none of it; waits for other writers, then gives up."""
+    """Everything inside happens, or none of it; waits for other writers first."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -143,8 +143,8 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
     if batch.moved_from is not None:
         sources.delete_source(db, batch.moved_from)
         sources.delete_problems(db, batch.moved_from)
-    if batch.progress is not None and batch.starts_over:
-        sources.delete_problems(db, batch.progress.key)
+    if batch.progress is not None and batch.after_line is not None:
+        sources.delete_problems(db, batch.progress.key, batch.after_line)
 
     for facts in batch.facts:
         sessions.update_facts(db, session_id_of(facts.native_id), facts)

@@ -40,7 +40,7 @@ def write_messages(
     replaces: bool,
     reread: set[int] | None,
 ) -> Changes:
-    """Insert the messages that are new, update those that changed, leave the rest alone."""
+    """Insert the messages that are new, update those that changed, leave the rest."""
     changes = Changes()
     wanted: dict[str, Content] = {}
     known = {} if is_new_session else _find_known(db, session_id, kept)
@@ -134,7 +134,7 @@ def _insert(db: apsw.Connection, rows: Sequence[tuple[object, ...]]) -> None:
                               call_id, sent_at, utc_offset_min, full_bytes)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        rows,  # type: ignore[arg-type]  # apsw names its own union of bindable values
+        rows,
     )
 
 
@@ -146,7 +146,7 @@ def _update(db: apsw.Connection, rows: Sequence[tuple[object, ...]]) -> None:
                utc_offset_min = ?, full_bytes = ?
          WHERE message_id = ?
         """,
-        rows,  # type: ignore[arg-type]
+        rows,
     )
 
 

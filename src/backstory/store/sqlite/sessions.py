@@ -142,7 +142,7 @@ def refresh_excerpts(
 
 def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
     since = where.active_since and Moment(where.active_since).to_microseconds()
-    folder = where.project and where.project.rstrip("/\\")
+    folder = where.folder and where.folder.rstrip("/\\")
     rows = db.execute(
         f"""
         SELECT {_COLUMNS}
@@ -151,13 +151,16 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
            AND (?1 IS NULL OR host = ?1)
            AND (?2 IS NULL OR project = ?2
                 OR substr(project, 1, length(?2) + 1) IN (?2 || '/', ?2 || char(92)))
-           AND (?3 IS NULL OR last_active_at >= ?3)
+           AND (?3 IS NULL
+                OR substr(project, -length(?3) - 1) IN ('/' || ?3, char(92) || ?3))
+           AND (?4 IS NULL OR last_active_at >= ?4)
          ORDER BY last_active_at DESC NULLS LAST, session_id DESC
-         LIMIT ?4
+         LIMIT ?5
         """,
         (
             where.host,
             folder,
+            where.folder_name,
             since,
             -1 if where.limit is None else where.limit,
         ),

@@ -1,5 +1,5 @@
-"""The tables ``sources`` and ``problems``: how far each source was read, and what it held
-that could not be."""
+"""The tables ``sources`` and ``problems``: how far each source was read, and what in
+it could not be."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -112,8 +112,15 @@ def insert_problems(
     )
 
 
-def delete_problems(db: apsw.Connection, key: SourceKey) -> None:
-    db.execute("DELETE FROM problems WHERE path = ? AND unit = ?", (key.path, key.unit))
+def delete_problems(db: apsw.Connection, key: SourceKey, after_line: int = 0) -> None:
+    """Forget what was wrong with a source behind a line, or with it as a whole."""
+    db.execute(
+        """
+        DELETE FROM problems
+         WHERE path = ? AND unit = ? AND (line IS NULL OR line > ?)
+        """,
+        (key.path, key.unit, after_line),
+    )
 
 
 def list_problems(db: apsw.Connection) -> list[Problem]:

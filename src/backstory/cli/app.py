@@ -1,0 +1,86 @@
+"""The group of all commands, and what they share."""
+
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import click
+
+from backstory.errors import BackstoryError
+from backstory.hosts.base import Machine
+from backstory.memory import Memory, find_home, load_settings, this_machine
+from backstory.settings import Settings
+
+SKIPPED_SOME = 3
+INTERRUPTED = 130
+
+
+@dataclass
+class Context:
+    """What a command works with; nothing is opened before it is needed."""
+
+    home: Path | None
+    flags: tuple[str, ...] = ()
+    machine: Machine = field(default_factory=this_machine)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return load_settings(self.machine, self.flags, Path.cwd())
+
+    @cached_property
+    def memory(self) -> Memory:
+        memory = Memory(find_home(self.machine, self.home), self.settings, self.machine)
+        click.get_current_context().call_on_close(memory.close)
+        return memory
+
+    @property
+    def user_home(self) -> Path:
+        return self.machine.home
+
+
+class Commands(click.Group):
+    """A group whose commands may raise our errors, and be interrupted."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BackstoryError as exc:
+            click.echo(f"backstory: {exc}", err=True)
+            if exc.hint:
+                click.echo(f"  hint: {exc.hint}", err=True)
+            ctx.exit(exc.exit_code)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where everything is kept; otherwise $BACKSTORY_HOME or your data folder.",
+)
+@click.option(
+    "--set",
+    "flags",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Override a setting for this run; see 'backstory settings'.",
+)
+@click.version_option(package_name="backstory", message="backstory %(version)s")
+@click.pass_context
+def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> None:
+    """A memory for AI agents: every past conversation, kept and found."""
+    ctx.obj = Context(home, flags)
+
+
+def echo_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def terminal_width() -> int | None:
+    """How wide standard output is; None when it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

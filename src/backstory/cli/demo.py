@@ -1,0 +1,42 @@
+"""demo: the main job, on sample conversations that come with the package."""
+
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from backstory.cli.app import Context, commands
+from backstory.hosts.base import Machine
+from backstory.settings import CONFIG_VARIABLE
+
+_STEPS = (
+    ("What have the agents on this machine left behind?", ["sources"]),
+    ("Read all of it into one store that keeps it.", ["index"]),
+    ("Which conversations were there?", ["sessions"]),
+    ("What was said in one of them?", ["show", "9b2f6c1e"]),
+)
+
+
+@commands.command()
+@click.pass_context
+def demo(ctx: click.Context) -> None:
+    """Show the main job on sample conversations, in a temporary folder."""
+    samples = resources.files("backstory") / "samples"
+    with (
+        resources.as_file(samples) as home,
+        tempfile.TemporaryDirectory(prefix="backstory-demo-") as folder,
+    ):
+        machine = Machine("linux", home, {CONFIG_VARIABLE: f"{folder}/config.toml"})
+        for words, command in _STEPS:
+            click.secho(f"# {words}", dim=True)
+            click.secho("$ backstory " + " ".join(command), bold=True)
+            _run(ctx, Context(Path(folder), machine=machine), command)
+            click.echo()
+        click.echo("Your own: run 'backstory index', then the same commands.")
+
+
+def _run(ctx: click.Context, context: Context, command: list[str]) -> None:
+    found = commands.commands[command[0]]
+    with found.make_context(command[0], command[1:], parent=ctx, obj=context) as made:
+        found.invoke(made)

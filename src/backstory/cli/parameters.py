@@ -1,0 +1,49 @@
+"""What people type after options: days, in the words they use for them."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+_AGO = re.compile(r"(\d{1,5})\s*(d|days?|w|weeks?)(?:\s+ago)?$")
+
+
+class Day(click.ParamType[datetime]):
+    """A day, such as 2026-02-01, yesterday, '3 days ago' or 2w: its first moment."""
+
+    name = "day"
+
+    # Any: click's own signature.
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            return parse_day(str(value), datetime.now().astimezone())
+        except ValueError:
+            self.fail(
+                f"{value!r} is not a day; write 2026-02-01, yesterday or '3 days ago'.",
+                param,
+                ctx,
+            )
+
+
+def parse_day(text: str, now: datetime) -> datetime:
+    """The first moment of a day, in UTC. Raises ``ValueError`` when it is no day."""
+    words = text.strip().lower()
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    if words == "today":
+        start = today
+    elif words == "yesterday":
+        start = today - timedelta(days=1)
+    elif found := _AGO.match(words):
+        days = int(found.group(1)) * (7 if found.group(2).startswith("w") else 1)
+        start = today - timedelta(days=days)
+    else:
+        start = datetime.strptime(words, "%Y-%m-%d")
+    return start.astimezone(UTC)
+
+
+DAY = Day()

@@ -1,0 +1,132 @@
+"""index, sources: read what the agents on this machine wrote."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from backstory import render
+from backstory.cli.app import (
+    SKIPPED_SOME,
+    Context,
+    commands,
+    echo_lines,
+    terminal_width,
+)
+from backstory.indexing import Progress as OnProgress
+from backstory.model import IndexReport
+from backstory.text import one_line
+
+_MAX_PATH_SHOWN = 40
+
+
+@commands.command()
+@click.option("--source", "host", metavar="NAME", help="Only this agent program.")
+@click.option(
+    "--path",
+    type=click.Path(path_type=Path),
+    help="Only this file or folder, wherever it lies.",
+)
+@click.option("--watch", is_flag=True, help="Go on, and read live files as they grow.")
+@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@click.pass_obj
+def index(
+    context: Context, host: str | None, path: Path | None, watch: bool, as_json: bool
+) -> None:
+    """Read the agents' conversations that are new or have grown.
+
+    Exit code 3 says that some places could not be read; the rest was.
+    """
+    if watch:
+        _watch(context, host, path, as_json)
+        return
+    started = time.monotonic()
+    with _progress() as on_progress:
+        report = context.memory.index(
+            host=host, path=path, on_progress=on_progress, on_wait=_say_waiting
+        )
+    if as_json:
+        click.echo(render.to_json(render.report_object(report)))
+    else:
+        took_s = time.monotonic() - started
+        echo_lines(render.render_report(report, home=context.user_home, took_s=took_s))
+    if report.problems:
+        raise SystemExit(SKIPPED_SOME)
+
+
+@commands.command()
+@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+@click.pass_obj
+def sources(context: Context, as_json: bool) -> None:
+    """Show what is on this machine, per agent program, and how much has been read."""
+    found = context.memory.sources()
+    if as_json:
+        click.echo(render.to_json([render.source_object(source) for source in found]))
+    elif found:
+        lines = render.render_sources(
+            found, home=context.user_home, width=terminal_width()
+        )
+        echo_lines(lines)
+    else:
+        click.echo("No agent program has left conversations on this machine.")
+
+
+def _watch(
+    context: Context, host: str | None, path: Path | None, as_json: bool
+) -> None:
+    is_first = True
+    for report in context.memory.watch(host=host, path=path):
+        if is_first or report.read or report.problems:
+            _echo_change(report, as_json)
+        is_first = False
+
+
+def _echo_change(report: IndexReport, as_json: bool) -> None:
+    if as_json:
+        click.echo(orjson.dumps(render.report_object(report)))
+        return
+    at = time.strftime("%H:%M:%S")
+    click.echo(
+        f"{at}  read {report.read:,}, unchanged {report.unchanged:,}, "
+        f"new messages {report.new_messages:,}, skipped {report.skipped:,}"
+    )
+
+
+def _say_waiting() -> None:
+    click.echo("Another reading is under way; waiting for it to end.", err=True)
+
+
+@contextmanager
+def _progress() -> Iterator[OnProgress | None]:
+    """A progress bar on a terminal, nothing anywhere else."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        BarColumn(),
+        TaskProgressColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def on_progress(done: int, total: int, name: str) -> None:
+            shown = one_line(Path(name).name, _MAX_PATH_SHOWN)
+            bar.update(task, completed=done, total=total, description=shown)
+
+        yield on_progress

@@ -1,0 +1,283 @@
+"""Processes that crash, run at once, or run out of room: nothing lost, nothing twice."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from backstory.errors import StoreDamaged, StoreFull, StoreTooNew, StoreUnwritable
+from backstory.memory import Memory
+from tests.builders import a_line, append, session_file
+from tests.samples import a_memory
+
+BACKSTORY = (sys.executable, "-m", "backstory")
+
+
+def a_corpus(home: Path) -> None:
+    """Files that need several transactions each, with a few bad lines in them."""
+    for number in range(6):
+        name = f"session-{number}"
+        lines = [
+            a_line(f"message {index} " * 20, uuid=f"u{index}", session=name)
+            for index in range(3_000)
+        ]
+        lines[1_000] = b"not JSON\n"
+        lines[2_500] = a_line("another", uuid="u7", session=name)
+        append(session_file(home, name), *lines)
+
+
+def everything(memory: Memory) -> dict[str, list[Any]]:
+    """All the store holds, apart from row numbers and the times of reading."""
+    memory.close()
+    db = apsw.Connection(str(memory.home / "history.db"))
+    queries = {
+        "sources": """
+            SELECT path, unit, host, format, signature, file_id, read_to, lines_read,
+                   prefix_hash, memo, excluded_by
+              FROM sources ORDER BY path, unit
+            """,
+        "sessions": """
+            SELECT host, native_id, title, opening, project, git_branch, parent_id,
+                   started_at, started_offset_min, last_active_at,
+                   last_active_offset_min, message_count, preview, read_from
+              FROM sessions ORDER BY host, native_id
+            """,
+        "messages": """
+            SELECT sessions.native_id, messages.native_id, position, role, text,
+                   tool_name, call_id, sent_at, utc_offset_min, full_bytes
+              FROM messages JOIN sessions USING (session_id)
+             ORDER BY sessions.native_id, position
+            """,
+        "problems": "SELECT host, path, unit, line, reason FROM problems ORDER BY 2, 4",
+    }
+    found = {name: db.execute(query).fetchall() for name, query in queries.items()}
+    db.close()
+    return found
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run ``work`` in a forked child; return the child's process id."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return pid
+
+
+def index_once(folder: Path, home: Path) -> None:
+    with a_memory(folder, home=home) as memory:
+        memory.index()
+
+
+def test_killing_a_reading_at_any_moment_leaves_the_store_of_one_clean_reading(
+    tmp_path: Path, home: Path
+) -> None:
+    a_corpus(home)
+    clean, killed = tmp_path / "clean", tmp_path / "killed"
+    index_once(clean, home)
+    chance = random.Random(20260220)
+
+    deaths = 0
+    for _ in range(60):
+        pid = in_child(lambda: index_once(killed, home))
+        time.sleep(chance.uniform(0, 0.08))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        deaths += os.WIFSIGNALED(status)
+    index_once(killed, home)
+
+    assert deaths > 20
+    assert everything(a_memory(killed, home=home)) == everything(
+        a_memory(clean, home=home)
+    )
+    assert a_memory(killed, home=home)._store.verify() == []
+
+
+def test_two_readings_at_once_leave_the_store_of_one(
+    tmp_path: Path, home: Path
+) -> None:
+    a_corpus(home)
+    clean, shared = tmp_path / "clean", tmp_path / "shared"
+    index_once(clean, home)
+    environ = {
+        **os.environ,
+        "HOME": str(home),
+        "BACKSTORY_HOME": str(shared / "backstory"),
+    }
+
+    readers = [
+        subprocess.Popen([*BACKSTORY, "index"], env=environ, stdout=subprocess.DEVNULL)
+        for _ in range(3)
+    ]
+    codes = sorted(reader.wait() for reader in readers)
+
+    # The one that read reports the bad lines; the others found nothing left to read.
+    assert codes == [0, 0, 3]
+    assert everything(a_memory(shared, home=home)) == everything(
+        a_memory(clean, home=home)
+    )
+
+
+def test_many_threads_and_processes_record_into_one_session(tmp_path: Path) -> None:
+    def record(process: int) -> None:
+        with a_memory(tmp_path) as memory:
+
+            def speak(thread: int) -> None:
+                for number in range(25):
+                    memory.record("shared", "user", f"{process}/{thread}/{number}")
+
+            threads = [threading.Thread(target=speak, args=(n,)) for n in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+    children = [
+        in_child(lambda process=process: record(process)) for process in range(4)
+    ]  # type: ignore[misc]
+    for child in children:
+        os.waitpid(child, 0)
+
+    with a_memory(tmp_path) as memory:
+        messages = list(memory.messages(memory.session("shared")))
+        assert [message.position for message in messages] == list(range(400))
+        assert sorted(message.text for message in messages) == sorted(
+            f"{process}/{thread}/{number}"
+            for process in range(4)
+            for thread in range(4)
+            for number in range(25)
+        )
+        assert memory._store.verify() == []
+
+
+def test_a_recorded_message_is_there_after_the_recorder_is_killed(
+    tmp_path: Path,
+) -> None:
+    def record_and_die() -> None:
+        memory = a_memory(tmp_path)
+        memory.record("trip", "user", "We fly on Tuesday.")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    os.waitpid(in_child(record_and_die), 0)
+
+    with a_memory(tmp_path) as memory:
+        (message,) = memory.messages(memory.session("trip"))
+        assert message.text == "We fly on Tuesday."
+
+
+def test_a_memory_opened_before_a_fork_works_on_both_sides(tmp_path: Path) -> None:
+    with a_memory(tmp_path) as memory:
+        memory.record("shared", "user", "before")
+
+        def record() -> None:
+            memory.record("shared", "user", "child")
+
+        os.waitpid(in_child(record), 0)
+        memory.record("shared", "user", "parent")
+
+        messages = memory.messages(memory.session("shared"))
+        assert [message.text for message in messages] == ["before", "child", "parent"]
+        assert memory._store.verify() == []
+
+
+# -- the disk ---
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for two megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_stops_a_reading_that_goes_on_when_there_is_room(
+    small_disk: Path, tmp_path: Path, home: Path
+) -> None:
+    a_corpus(home)
+    clean = tmp_path / "clean"
+    index_once(clean, home)
+
+    with a_memory(small_disk, home=home) as memory, pytest.raises(StoreFull):
+        memory.index()
+    subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
+    index_once(small_disk, home)
+
+    assert everything(a_memory(small_disk, home=home)) == everything(
+        a_memory(clean, home=home)
+    )
+
+
+def test_recording_on_a_full_disk_says_so_and_loses_nothing_before_it(
+    small_disk: Path,
+) -> None:
+    with a_memory(small_disk) as memory:
+        memory.record("trip", "user", "small")
+
+        with pytest.raises(StoreFull):
+            memory.record("trip", "user", "x" * 4_000_000)
+
+        messages = memory.messages(memory.session("trip"))
+        assert [message.text for message in messages] == ["small"]
+
+
+def test_a_folder_that_may_not_be_written_is_said_so(ordinary_user: Path) -> None:
+    folder = ordinary_user / "backstory"
+    folder.mkdir()
+    folder.chmod(0o500)
+
+    with pytest.raises(StoreUnwritable, match="history.db: Permission denied"):
+        a_memory(ordinary_user)
+
+    folder.chmod(0o700)
+
+
+def test_a_damaged_store_is_said_so_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "backstory" / "history.db"
+    file.parent.mkdir()
+    file.write_bytes(b"this is no database, but somebody may need it" * 100)
+
+    with pytest.raises(StoreDamaged, match=r"history\.db: the file is not a database"):
+        a_memory(tmp_path)
+
+    assert file.read_bytes().startswith(b"this is no database")
+
+
+def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    a_memory(tmp_path).close()
+    db = apsw.Connection(str(tmp_path / "backstory" / "history.db"))
+    db.execute("PRAGMA user_version = 999")
+    db.close()
+
+    with pytest.raises(StoreTooNew, match="schema 999, this version knows 1"):
+        a_memory(tmp_path)
+
+
+def test_only_the_owner_may_read_what_is_kept(tmp_path: Path) -> None:
+    with a_memory(tmp_path) as memory:
+        memory.record("trip", "user", "hello")
+        memory.index()
+
+        modes = {
+            file.name: file.stat().st_mode & 0o777 for file in memory.home.iterdir()
+        }
+
+    assert (memory.home.stat().st_mode & 0o777) == 0o700
+    assert modes == dict.fromkeys(
+        ("history.db", "history.db-wal", "history.db-shm", "index.lock"), 0o600
+    )
