@@ -83,6 +83,32 @@ class Indexer:
             on_progress(total, total, "")
         return reading.report()
 
+    def survey(
+        self, sources: Iterable[Source], known: Mapping[SourceKey, SourceState]
+    ) -> tuple[int, int]:
+        """How many files and conversations there are, and how many are up to date."""
+        found = indexed = 0
+        for source in sources:
+            for key, version in self._versions(source):
+                state = known.get(key)
+                found += 1
+                indexed += state is not None and state.signature == version
+        return found, indexed
+
+    def _versions(self, source: Source) -> Iterator[tuple[SourceKey, str]]:
+        """What a source consists of: itself, or the conversations of a database."""
+        importer = self.find_format(source.format)
+        path = str(source.file.path)
+        if importer.kind != "database":
+            yield SourceKey(path, source.entry), source.file.signature
+            return
+        try:
+            with open_foreign(source.file.path) as foreign, foreign_errors():
+                for unit in importer.list_units(foreign.db):
+                    yield SourceKey(path, unit.native_id), unit.version
+        except SourceUnreadable:
+            yield SourceKey(path), source.file.signature
+
 
 def _size(item: Found) -> int:
     match item:

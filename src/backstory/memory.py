@@ -38,7 +38,7 @@ from backstory.model import (
 )
 from backstory.moments import Moment, read_as_local
 from backstory.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings, read_settings
-from backstory.store.base import Batch, SessionFilter, SourceKey
+from backstory.store.base import Batch, SessionFilter
 from backstory.store.intake import Rules
 from backstory.store.sqlite.history import SqliteHistory
 
@@ -165,7 +165,10 @@ class Memory:
             parent_id=parent,
         )
         batch = Batch(
-            host, facts=[facts], messages=[self._rules.keep(new)], replaces=True
+            host,
+            facts=[self._rules.keep_facts(facts)],
+            messages=[self._rules.keep(new)],
+            replaces=True,
         )
         written = self._store.write(batch, now=self._clock())
         if written.last_message_id is not None:
@@ -201,8 +204,7 @@ class Memory:
         hosts = [get_host(host)] if host is not None else list(HOSTS)
         with locked(self.home / "index.lock", on_wait=on_wait):
             found = self._found_at(Path(path), host) if path else self._found(hosts)
-            indexer = Indexer(self._store, _load_format, self._clock, self._rules)
-            return indexer.run(found, on_progress)
+            return self._indexer().run(found, on_progress)
 
     def watch(
         self,
@@ -219,6 +221,9 @@ class Memory:
             took = time.monotonic() - started
             # On a machine with very many files, looking must not become all it does.
             sleep(max(self.settings.number("index.watch_seconds"), took * 10))
+
+    def _indexer(self) -> Indexer:
+        return Indexer(self._store, _load_format, self._clock, self._rules)
 
     def _found(self, hosts: Iterable[Host]) -> Iterator[Found]:
         excluded = self.settings.texts("exclude.hosts")
@@ -311,6 +316,7 @@ class Memory:
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""
+        indexer = self._indexer()
         known = self._store.list_sources()
         counts = {count.host: count for count in self._store.count_by_host()}
         excluded = self.settings.texts("exclude.hosts")
@@ -320,23 +326,20 @@ class Memory:
             found = [
                 item
                 for item in iter_sources(host, self._machine, projects)
-                if isinstance(item, Source)
+                if isinstance(item, Source) and not get_format(item.format).is_companion
             ]
             count = counts.pop(host.name, None)
             if not found and count is None:
                 continue
+            sources, indexed = indexer.survey(found, known)
             summaries.append(
                 SourceSummary(
                     host=host.name,
                     title=host.title,
                     places=self._places(host, found),
-                    found=len(found),
+                    found=sources,
                     found_bytes=sum(item.file.size_bytes for item in found),
-                    indexed=sum(
-                        (state := known.get(SourceKey(str(item.file.path)))) is not None
-                        and state.signature.startswith(item.file.signature)
-                        for item in found
-                    ),
+                    indexed=indexed,
                     sessions=count.sessions if count else 0,
                     messages=count.messages if count else 0,
                     excluded=host.name in excluded,

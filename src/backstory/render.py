@@ -326,7 +326,7 @@ def render_columns(
 
 
 def shortest_prefixes(ids: Iterable[str]) -> dict[str, str]:
-    """For each id the shortest beginning, of eight letters or more, that is its alone."""
+    """For each id its shortest beginning, of eight letters or more, that is unique."""
     ordered = sorted(set(ids))
     short: dict[str, str] = {}
     for before, name, after in zip(

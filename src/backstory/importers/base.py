@@ -14,6 +14,7 @@ store, and give the same ids for the same content every time.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, Protocol
 
@@ -133,8 +134,6 @@ class FormatRow:
     is_companion: bool = False
 
     def load(self) -> Format:
-        from importlib import import_module
-
         module, _, attribute = self.target.partition(":")
         made: Format = getattr(import_module(module), attribute)()
         return made

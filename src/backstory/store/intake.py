@@ -61,6 +61,12 @@ class Rules:
             message = replace(message, text=text)
         return KeptMessage(message, full_bytes, line)
 
+    def keep_facts(self, facts: SessionFacts) -> SessionFacts:
+        """What may be stored of the facts: a title can quote what was said."""
+        if facts.title is None:
+            return facts
+        return replace(facts, title=drop_private(replace_surrogates(facts.title)))
+
 
 @dataclass(slots=True)
 class Intake:
@@ -176,6 +182,4 @@ class Intake:
             self._excluded.add(facts.native_id)
         if facts.native_id in self._excluded:
             return
-        if facts.title:
-            facts = replace(facts, title=drop_private(replace_surrogates(facts.title)))
-        self._open().facts.append(facts)
+        self._open().facts.append(self.rules.keep_facts(facts))

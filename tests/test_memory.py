@@ -1,0 +1,169 @@
+"""Memory, the one object users hold: recording a conversation of one's own."""
+
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+import backstory
+from backstory import Memory, Message, Role
+from backstory.errors import UnknownName
+from backstory.moments import Moment
+from tests.samples import a_memory
+
+
+def test_two_lines_record_a_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "kept"))
+
+    memory = backstory.Memory.open()
+    memory.record("trip", "user", "We fly on Tuesday.")
+
+    (session,) = memory.sessions()
+    assert (session.host, session.native_id, session.title, session.preview) == (
+        "python",
+        "trip",
+        "We fly on Tuesday.",
+        "We fly on Tuesday.",
+    )
+    memory.close()
+
+
+def test_a_recorded_message_comes_back_whole(memory: Memory) -> None:
+    sent_at = datetime(2026, 2, 20, 14, 32, tzinfo=timezone(timedelta(hours=1)))
+
+    number = memory.record(
+        "trip",
+        Role.TOOL_CALL,
+        {"city": "Köln"},
+        tool_name="weather",
+        call_id="c1",
+        sent_at=sent_at,
+        message="m1",
+    )
+
+    assert list(memory.messages(memory.session("trip"))) == [
+        Message(
+            message_id=number,
+            session_id=1,
+            native_id="m1",
+            position=0,
+            role=Role.TOOL_CALL,
+            text='{"city":"Köln"}',
+            tool_name="weather",
+            call_id="c1",
+            sent=Moment(datetime(2026, 2, 20, 13, 32, tzinfo=UTC), 60),
+        )
+    ]
+
+
+def test_text_is_kept_verbatim(memory: Memory) -> None:
+    text = (
+        "  tabs\tand\r\nline ends\x00, emoji 🙂, 日本語, and a lot of it: "
+        + "x" * 300_000
+    )
+
+    memory.record("trip", "assistant", text)
+
+    (message,) = memory.messages(memory.session("trip"))
+    assert message.text == text
+
+
+def test_half_a_character_is_replaced_since_nothing_can_hold_it(memory: Memory) -> None:
+    memory.record("trip", "user", "half \ud83d gone")
+
+    (message,) = memory.messages(memory.session("trip"))
+    assert message.text == "half \ufffd gone"
+
+
+def test_recording_a_message_again_replaces_it(memory: Memory) -> None:
+    first = memory.record("trip", "assistant", "Thinking…", message="m1")
+    memory.record("trip", "user", "And?", message="m2")
+
+    again = memory.record("trip", "assistant", "On Tuesday.", message="m1")
+
+    assert again == first
+    texts = [message.text for message in memory.messages(memory.session("trip"))]
+    assert texts == ["On Tuesday.", "And?"]
+
+
+def test_a_naive_time_is_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+
+    with a_memory(tmp_path) as memory:
+        memory.record("trip", "user", "hi", sent_at=datetime(2026, 2, 20, 9, 0))
+        (message,) = memory.messages(memory.session("trip"))
+
+    assert message.sent == Moment(datetime(2026, 2, 20, 0, 0, tzinfo=UTC))
+
+
+def test_facts_about_the_session_are_kept(memory: Memory) -> None:
+    memory.record(
+        "main", "user", "hi", host="my-agent", title="Trip", project="/srv/trip"
+    )
+    memory.record("sub", "user", "go", host="my-agent", parent="main")
+
+    listed = [
+        (each.host, each.native_id, each.title, each.project, each.parent_id)
+        for each in memory.sessions(host="my-agent")
+    ]
+
+    assert sorted(listed) == [
+        ("my-agent", "main", "Trip", "/srv/trip", None),
+        ("my-agent", "sub", "go", None, "main"),
+    ]
+
+
+def test_private_passages_are_not_recorded(memory: Memory) -> None:
+    memory.record(
+        "trip", "user", "pin <private>1234</private>", title="<private>x</private>"
+    )
+
+    session = memory.session("trip")
+    (message,) = memory.messages(session)
+    assert (message.text, session.title) == ("pin [private]", "[private]")
+
+
+def test_long_tool_results_are_cut(memory: Memory) -> None:
+    memory.record("trip", "tool_result", "x" * 70_000, call_id="c1")
+
+    (message,) = memory.messages(memory.session("trip"))
+    assert message.text == "x" * 65_536 + "\n[cut: 65,536 of 70,000 bytes kept]"
+    assert message.full_bytes == 70_000
+
+
+def test_an_unknown_role_is_refused_with_the_roles_there_are(memory: Memory) -> None:
+    with pytest.raises(UnknownName, match="no role is called 'human'") as caught:
+        memory.record("trip", "human", "hi")
+
+    assert caught.value.hint == (
+        "the roles are: user, assistant, tool_call, tool_result, system, summary, error"
+    )
+
+
+def test_a_session_without_a_name_is_refused(memory: Memory) -> None:
+    with pytest.raises(UnknownName, match="a session needs a name"):
+        memory.record("", "user", "hi")
+
+
+def test_two_hosts_may_use_the_same_session_id(memory: Memory) -> None:
+    memory.record("trip", "user", "one", host="a")
+    memory.record("trip", "user", "two", host="b")
+
+    with pytest.raises(UnknownName, match="'trip' fits 2 sessions") as caught:
+        memory.session("trip")
+
+    assert caught.value.hint == "say which: a/trip, b/trip"
+    assert memory.session("b/trip").preview == "two"
+
+
+def test_a_long_session_comes_back_in_order(memory: Memory) -> None:
+    for number in range(1_201):
+        memory.record("trip", "user", str(number))
+
+    texts = [message.text for message in memory.messages(memory.session("trip"))]
+
+    assert texts == [str(number) for number in range(1_201)]
