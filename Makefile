@@ -29,12 +29,12 @@ check: $(READY) ## format, lint, types, tests, docs fresh
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(ARGS)
-	$(BIN)/cog --check docs/reference/*.md
+	$(BIN)/cog -I . --check docs/reference/*.md
 
 fix: $(READY) ## format, repair what the linter can, write the generated docs anew
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/cog -r docs/reference/*.md
+	$(BIN)/cog -I . -r docs/reference/*.md
 
 bench: $(READY) ## measure speed and memory, with this machine's own baseline beside each figure
 	$(BIN)/python -m bench $(ARGS)

@@ -71,7 +71,7 @@ def index(
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
 @click.pass_obj
 def sources(context: Context, as_json: bool) -> None:
-    """Show what is on this machine, per agent program, and how much has been read."""
+    """Show what each agent program has here, and how much of it was read."""
     found = context.memory.sources()
     if as_json:
         click.echo(render.to_json([render.source_object(source) for source in found]))

@@ -1,6 +1,7 @@
 """Claude Code: one JSONL file a session, subagents in files of their own."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
@@ -82,73 +83,100 @@ class ClaudeCode:
     def parse(
         self, records: Iterable[Record], origin: Origin, memo: Memo
     ) -> Iterator[Item]:
+        reading = _Reading(origin, memo, origin.path.stem)
         for line, record in records:
             kind = as_text(record.get("type"))
             if kind in ("user", "assistant"):
-                yield from _session_facts(record, origin, memo)
-                yield from _message(record, line, origin, memo)
+                yield from reading.message(record, line)
             elif kind == "system":
-                yield from _session_facts(record, origin, memo)
-                yield from _system(record, origin, memo)
+                yield from reading.system(record)
             elif kind in _TITLES:
-                yield from _title(kind, record, origin, memo)
+                yield from reading.title(kind, record)
             elif kind not in _NOT_CONVERSATION:
                 yield unknown_record(kind, line)
 
 
-def _session_id(record: JsonObject, origin: Origin) -> str:
-    """A subagent's records carry its parent's session id; its own is its agent id."""
-    if record.get("isSidechain") and as_text(record.get("agentId")):
-        return f"agent-{record['agentId']}"
-    if origin.path.stem.startswith("agent-"):
-        return origin.path.stem
-    return as_text(record.get("sessionId")) or origin.path.stem
+@dataclass(slots=True)
+class _Reading:
+    """One pass over a file, or a part of it."""
 
+    origin: Origin
+    memo: Memo
+    file_name: str
 
-def _session_facts(record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    session_id = _session_id(record, origin)
-    if memo.get("session") == session_id:
-        return
-    memo["session"] = session_id
-    parent_id = as_text(record.get("sessionId"))
-    yield SessionFacts(
-        session_id,
-        project=as_text(record.get("cwd")),
-        git_branch=as_text(record.get("gitBranch")),
-        parent_id=parent_id if parent_id != session_id else None,
-    )
+    def message(self, record: JsonObject, line: int) -> Iterator[Item]:
+        session_id = self._session_id(record)
+        yield from self._facts(record, session_id)
+        if record.get("isMeta"):
+            return
+        content = as_object(record.get("message")).get("content")
+        uuid = as_text(record.get("uuid"))
+        if uuid is None or not isinstance(content, str | list):
+            yield Problem("a message without an id or without content", line)
+            return
+        sent = self.origin.moment(record.get("timestamp"))
+        role = _role(record)
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        for index, block in enumerate(content):
+            found = _block(block, role)
+            if found is None:
+                continue
+            block_role, text, tool_name, call_id = found
+            # The first block keeps the record's own id, to be looked up by it.
+            native_id = uuid if index == 0 else f"{uuid}/{index}"
+            yield NewMessage(
+                session_id, native_id, block_role, text, tool_name, call_id, sent
+            )
 
+    def system(self, record: JsonObject) -> Iterator[Item]:
+        """What the program told the person; its bookkeeping has no text."""
+        session_id = self._session_id(record)
+        yield from self._facts(record, session_id)
+        text = as_text(record.get("content"))
+        uuid = as_text(record.get("uuid"))
+        if text is None or uuid is None or record.get("isMeta"):
+            return
+        is_error = record.get("level") == "error"
+        role = Role.ERROR if is_error else Role.SYSTEM
+        sent = self.origin.moment(record.get("timestamp"))
+        yield NewMessage(session_id, uuid, role, text, sent=sent)
 
-def _message(
-    record: JsonObject, line: int, origin: Origin, memo: Memo
-) -> Iterator[Item]:
-    if record.get("isMeta"):
-        return
-    message = as_object(record.get("message"))
-    content = message.get("content")
-    uuid = as_text(record.get("uuid"))
-    if uuid is None or not isinstance(content, str | list):
-        yield Problem("a message without an id or without content", line)
-        return
-    session_id = _session_id(record, origin)
-    sent = origin.moment(record.get("timestamp"))
-    role = Role(record["type"])
-    if record.get("isCompactSummary"):
-        role = Role.SUMMARY
-    elif record.get("isApiErrorMessage"):
-        role = Role.ERROR
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    for index, block in enumerate(content):
-        found = _block(block, role)
-        if found is None:
-            continue
-        block_role, text, tool_name, call_id = found
-        # The first block keeps the record's own id, so that it can be looked up by it.
-        native_id = uuid if index == 0 else f"{uuid}/{index}"
-        yield NewMessage(
-            session_id, native_id, block_role, text, tool_name, call_id, sent
+    def title(self, kind: str, record: JsonObject) -> Iterator[Item]:
+        field, rank = _TITLES[kind]
+        title = as_text(record.get(field))
+        if title is not None and rank >= self.memo.get("title_rank", 0):
+            self.memo["title_rank"] = rank
+            yield SessionFacts(self._session_id(record), title=title)
+
+    def _session_id(self, record: JsonObject) -> str:
+        """A subagent's records carry its parent's id; its own is its agent id."""
+        if record.get("isSidechain") and as_text(record.get("agentId")):
+            return f"agent-{record['agentId']}"
+        if self.file_name.startswith("agent-"):
+            return self.file_name
+        return as_text(record.get("sessionId")) or self.file_name
+
+    def _facts(self, record: JsonObject, session_id: str) -> Iterator[Item]:
+        """What is known of a session, once, before its first message."""
+        if self.memo.get("session") == session_id:
+            return
+        self.memo["session"] = session_id
+        parent_id = as_text(record.get("sessionId"))
+        yield SessionFacts(
+            session_id,
+            project=as_text(record.get("cwd")),
+            git_branch=as_text(record.get("gitBranch")),
+            parent_id=parent_id if parent_id != session_id else None,
         )
+
+
+def _role(record: JsonObject) -> Role:
+    if record.get("isCompactSummary"):
+        return Role.SUMMARY
+    if record.get("isApiErrorMessage"):
+        return Role.ERROR
+    return Role.USER if record["type"] == "user" else Role.ASSISTANT
 
 
 def _writer_of(text: str, role: Role) -> Role | None:
@@ -189,30 +217,6 @@ def _block(
             return None
         case kind:
             return role, f"[{kind}]", None, None
-
-
-def _system(record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    """Keep what the program told the person; leave out its bookkeeping."""
-    text = as_text(record.get("content"))
-    uuid = as_text(record.get("uuid"))
-    if text is None or uuid is None or record.get("isMeta"):
-        return
-    is_error = record.get("level") == "error" or record.get("subtype") == "api_error"
-    yield NewMessage(
-        _session_id(record, origin),
-        uuid,
-        Role.ERROR if is_error else Role.SYSTEM,
-        text,
-        sent=origin.moment(record.get("timestamp")),
-    )
-
-
-def _title(kind: str, record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    field, rank = _TITLES[kind]
-    title = as_text(record.get(field))
-    if title is not None and rank >= memo.get("title_rank", 0):
-        memo["title_rank"] = rank
-        yield SessionFacts(_session_id(record, origin), title=title)
 
 
 class ClaudeCodeAgentMeta:

@@ -1,0 +1,42 @@
+"""Time and memory of a piece of work, in this process or in one of its own."""
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the report: what was measured, the target, and the baseline."""
+
+    name: str
+    value: str
+    target: str
+    baseline: str
+    is_met: bool
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def median_seconds(work: Callable[[], object], times: int) -> float:
+    return statistics.median(seconds(work) for _ in range(times))
+
+
+def peak_megabytes(words: list[str], home: Path, kept: Path) -> float:
+    """The most memory that a process of ours held, whatever it did."""
+    environ = {**os.environ, "HOME": str(home), "BACKSTORY_HOME": str(kept)}
+    pid = os.posix_spawn(sys.executable, [sys.executable, *words], environ)
+    _, status, usage = os.wait4(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code not in (0, 3):
+        raise SystemExit(f"{' '.join(words)} ended with {code}")
+    # Linux counts in kilobytes, macOS in bytes.
+    return usage.ru_maxrss / (1_000_000 if sys.platform == "darwin" else 1_000)
