@@ -1,4 +1,4 @@
-"""The parts of the reference that come from the code: commands, settings, errors, tables.
+"""The parts of the reference that come from the code: commands, settings, errors.
 
 The pages call these functions in cog blocks; ``make fix`` writes them anew and ``make
 check`` fails when a page is stale.
@@ -11,8 +11,9 @@ from pathlib import Path
 import apsw
 import click
 
+import backstory.cli  # noqa: F401  # registers the commands
 from backstory import errors
-from backstory.cli import commands
+from backstory.cli.app import commands
 from backstory.hosts import HOSTS
 from backstory.importers import FORMATS
 from backstory.settings import SETTINGS, Setting
@@ -23,7 +24,9 @@ def cli() -> str:
     """Every command with its help."""
     parts = [_help(commands, "backstory", None)]
     for name, command in sorted(commands.commands.items()):
-        parts.append(_help(command, name, click.Context(commands, info_name="backstory")))
+        parts.append(
+            _help(command, name, click.Context(commands, info_name="backstory"))
+        )
     return "\n".join(parts)
 
 
@@ -85,7 +88,8 @@ def hosts() -> str:
     lines = ["", "| agent program | name | where it is looked for |", "|---|---|---|"]
     for host in HOSTS:
         places = [
-            " or ".join(f"`{place}`" for place in folder.places) for folder in host.folders
+            " or ".join(f"`{place}`" for place in folder.places)
+            for folder in host.folders
         ]
         places += [f"`{p.glob}` in every project seen" for p in host.in_projects]
         lines.append(f"| {host.title} | `{host.name}` | {'; '.join(places)} |")
@@ -101,5 +105,5 @@ def schema() -> str:
             "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
         ).fetchall()
         db.close()
-    statements = ";\n\n".join(sql for (sql,) in rows)
+    statements = ";\n\n".join(str(sql) for (sql,) in rows)
     return f"\n```sql\n{statements};\n```\n"

@@ -1,4 +1,4 @@
-"""The rules of the house: who may import whom, where SQL lives, what may read the world."""
+"""The rules of the house: who may import whom, and who may touch the world."""
 
 import ast
 import re

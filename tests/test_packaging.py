@@ -70,7 +70,7 @@ def test_the_demo_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
 
 
 def test_starting_up_loads_nothing_heavy() -> None:
-    heavy = {"numpy", "onnxruntime", "mcp", "pydantic", "asyncio", "yaml", "ijson"}
+    heavy = {"numpy", "onnxruntime", "mcp", "pydantic", "asyncio", "yaml"}
 
     done = subprocess.run(
         [sys.executable, "-c", "import sys, backstory; print(*sys.modules)"],

@@ -170,11 +170,11 @@ def test_index_honours_the_hosts_own_variables(shell: Shell, tmp_path: Path) -> 
 
 
 def test_index_with_an_unknown_source_offers_the_nearest(shell: Shell) -> None:
-    done = shell.run("index", "--source", "claude")
+    done = shell.run("index", "--source", "claudecode")
 
     assert done.returncode == 12
     assert done.stderr == (
-        "backstory: no agent program is called 'claude'\n"
+        "backstory: no agent program is called 'claudecode'\n"
         "  hint: did you mean 'claude-code'?\n"
     )
 
@@ -206,7 +206,9 @@ def test_a_second_index_waits_for_the_first(shell: Shell) -> None:
             sys.executable,
             "-c",
             "import sys, time, pathlib; from backstory.files import locked\n"
-            "with locked(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(1)",
+            "with locked(pathlib.Path(sys.argv[1])):\n"
+            "    print('held', flush=True)\n"
+            "    time.sleep(1)",
             str(shell.kept / "index.lock"),
         ],
         stdout=subprocess.PIPE,
@@ -265,9 +267,12 @@ def test_sources_on_a_machine_without_agents_says_so(shell: Shell) -> None:
 
 def test_sessions_lists_the_most_recent_first(used_shell: Shell) -> None:
     assert used_shell.out("sessions") == (
-        "LAST ACTIVE       HOST         MESSAGES  PROJECT         ID        TITLE\n"
-        "2026-02-22 06:00  claude-code         1  /srv/site/app   other     Other things\n"
-        "2026-02-20 14:34  claude-code         4  /home/dev/demo  5d0c1c53  Which database?\n"
+        "LAST ACTIVE       HOST         MESSAGES  PROJECT         ID        "
+        "TITLE\n"
+        "2026-02-22 06:00  claude-code         1  /srv/site/app   other     "
+        "Other things\n"
+        "2026-02-20 14:34  claude-code         4  /home/dev/demo  5d0c1c53  "
+        "Which database?\n"
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from backstory.errors import StoreUnwritable
 from backstory.identity import bytes_hash
 from backstory.model import FoundFile, Problem
 
@@ -33,17 +34,17 @@ def find_files(root: Path, pattern: str) -> Iterator[FoundFile | Problem]:
     """
     try:
         real_root = root.resolve(strict=True)
-    except OSError:
+    # A root can be a name from a transcript: with a NUL in it, or a link to itself.
+    except (OSError, ValueError, RuntimeError):
         return
-    yield from _walk(real_root, real_root, pattern.split("/"), set())
+    parts = pattern.split("/")
+    yield from _walk(real_root, real_root, parts, {(str(real_root), len(parts))})
 
 
 def _walk(
-    folder: Path, root: Path, parts: list[str], entered: set[str]
+    folder: Path, root: Path, parts: list[str], entered: set[tuple[str, int]]
 ) -> Iterator[FoundFile | Problem]:
     part, rest = parts[0], parts[1:]
-    if part == "**":
-        yield from _walk(folder, root, rest, entered)
     try:
         with os.scandir(folder) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)
@@ -52,6 +53,8 @@ def _walk(
     except OSError as exc:
         yield Problem(f"the folder cannot be read ({exc.strerror})", path=str(folder))
         return
+    if part == "**":
+        yield from _walk(folder, root, rest, entered)
     for entry in entries:
         if part != "**" and not fnmatch.fnmatchcase(entry.name, part):
             continue
@@ -59,12 +62,16 @@ def _walk(
 
 
 def _visit(
-    entry: os.DirEntry[str], root: Path, rest: list[str], entered: set[str]
+    entry: os.DirEntry[str], root: Path, rest: list[str], entered: set[tuple[str, int]]
 ) -> Iterator[FoundFile | Problem]:
     wants_folder = bool(rest)
     try:
         is_folder = entry.is_dir()
         if is_folder != wants_folder:
+            return
+        if not has_text_name(entry.path):
+            # No database of ours and no JSON could hold such a name.
+            yield Problem("its name is not valid UTF-8", path=shown_name(entry.path))
             return
         if entry.is_symlink():
             real = os.path.realpath(entry.path)
@@ -73,9 +80,10 @@ def _visit(
                     f"a symbolic link that leads out of {root}", path=entry.path
                 )
                 return
-            if real in entered:
+            # Links between folders can be followed for ever, or in very many orders.
+            if is_folder and (real, len(rest)) in entered:
                 return
-            entered = entered | {real}
+            entered.add((real, len(rest)))
         if is_folder:
             yield from _walk(Path(entry.path), root, rest, entered)
         elif entry.is_file():
@@ -84,6 +92,20 @@ def _visit(
             yield _found(path, path.stat() if sys.platform == "win32" else entry.stat())
     except OSError as exc:
         yield Problem(f"it cannot be read ({exc.strerror})", path=entry.path)
+
+
+def has_text_name(path: str | Path) -> bool:
+    """Whether the path can be written as text: on Linux a name may be any bytes."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown_name(path: str | Path) -> str:
+    """The path as text, with what is not UTF-8 in it written as ``\\xff``."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def is_inside(path: Path, folder: Path) -> bool:
@@ -109,17 +131,24 @@ def prefix_hash(path: Path, length: int) -> str:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder that only its owner may enter."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a folder that only its owner may enter. Raises ``StoreUnwritable``."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise StoreUnwritable(f"{folder}: {exc.strerror}") from exc
 
 
 @contextmanager
 def locked(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the lock at ``path``, waiting for whoever has it.
 
-    The operating system frees it when the process ends, however it ends.
+    The operating system frees it when the process ends, however it ends. Raises
+    ``StoreUnwritable`` when there can be no lock there.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        raise StoreUnwritable(f"{path}: {exc.strerror}") from exc
     try:
         if not _try_lock(descriptor):
             if on_wait is not None:
@@ -147,6 +176,9 @@ else:
     def _try_lock(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        # Any other error is for ever, such as a disk that knows no locks.
+        except BlockingIOError:
             return False
+        except OSError as exc:
+            raise StoreUnwritable(f"no lock can be had ({exc.strerror})") from exc
         return True

@@ -49,11 +49,16 @@ class _ChangedMeanwhile(Exception):
 
 @dataclass(slots=True)
 class Indexer:
-    """Reads sources into a store. ``find_format`` gives the importer of a name."""
+    """Reads sources into a store.
+
+    ``find_format`` gives the importer of a name; ``companions`` are the formats that
+    only say more about sessions which other sources hold.
+    """
 
     store: HistoryStore
     find_format: Callable[[str], Format]
     clock: Callable[[], datetime]
+    companions: frozenset[str] = frozenset()
     rules: Rules = field(default_factory=Rules)
     localise: Localise = read_as_local
 
@@ -184,7 +189,7 @@ class _Reading:
             signature += log_signature(source.file.path)
         state = self.known.get(SourceKey(str(source.file.path), source.entry))
         if state is not None and state.signature == signature and self._holds(state):
-            self.unchanged += 1
+            self.unchanged += self._count_units(source) or 1
             return
         match importer.kind:
             case "lines":
@@ -193,6 +198,11 @@ class _Reading:
                 self._take_document(source, importer)
             case "database":
                 self._take_database(source, importer, signature)
+
+    def _count_units(self, source: Source) -> int:
+        """How many conversations of a database have been read."""
+        path = str(source.file.path)
+        return sum(key.path == path and key.unit != "" for key in self.known)
 
     def _holds(self, state: SourceState) -> bool:
         """Whether what was left out then would be left out now."""
@@ -206,6 +216,7 @@ class _Reading:
             source.host,
             SourceKey(str(source.file.path), unit),
             replaces,
+            is_companion=source.format in self.indexer.companions,
         )
 
     def _finish(self, intake: Intake) -> None:
@@ -316,7 +327,8 @@ class _Reading:
         if not source.file.size_bytes:
             intake.add(Problem("the file is empty"))
         with open_source(source) as file:
-            for item in importer.parse(file, self._origin(source, {})):
+            origin = self._origin(source, importer.look_beside(source.file.path))
+            for item in importer.parse(file, origin):
                 intake.add(item)
                 if intake.is_full:
                     intake.commit(None)

@@ -88,7 +88,6 @@ class Memory:
         home: str | Path | None = None,
         *,
         settings: Sequence[str] = (),
-        project_folder: Path | None = None,
     ) -> Self:
         """Open the memory of this machine, making it if there is none yet.
 
@@ -96,8 +95,7 @@ class Memory:
         folder. ``settings`` are ``"name=value"`` texts that override all others.
         """
         machine = this_machine()
-        chosen = load_settings(machine, settings, project_folder)
-        return cls(find_home(machine, home), chosen, machine)
+        return cls(find_home(machine, home), load_settings(machine, settings), machine)
 
     def close(self) -> None:
         self._store.close()
@@ -223,16 +221,27 @@ class Memory:
             sleep(max(self.settings.number("index.watch_seconds"), took * 10))
 
     def _indexer(self) -> Indexer:
-        return Indexer(self._store, _load_format, self._clock, self._rules)
+        return Indexer(
+            self._store,
+            _load_format,
+            self._clock,
+            companions=frozenset(row.name for row in FORMATS if row.is_companion),
+            rules=self._rules,
+        )
 
     def _found(self, hosts: Iterable[Host]) -> Iterator[Found]:
         excluded = self.settings.texts("exclude.hosts")
-        projects = self._store.list_projects()
+        projects = self._projects()
         for host in hosts:
             if host.name not in excluded:
                 yield from iter_sources(host, self._machine, projects)
         for folder in self.settings.texts("index.folders"):
             yield from self._found_at(_absolute(folder, self._machine), None)
+
+    def _projects(self) -> list[str]:
+        """The folders that sessions were seen in, and the one the person stands in."""
+        here = [str(self._machine.folder)] if self._machine.folder else []
+        return list(dict.fromkeys([*here, *self._store.list_projects()]))
 
     def _found_at(self, path: Path, host: str | None) -> Iterator[Found]:
         excluded = self.settings.texts("exclude.hosts")
@@ -320,7 +329,7 @@ class Memory:
         known = self._store.list_sources()
         counts = {count.host: count for count in self._store.count_by_host()}
         excluded = self.settings.texts("exclude.hosts")
-        projects = self._store.list_projects()
+        projects = self._projects()
         summaries = []
         for host in HOSTS:
             found = [
@@ -379,8 +388,11 @@ class Memory:
 
 def this_machine() -> Machine:
     """The machine this process runs on."""
-    platform = "linux" if sys.platform.startswith("linux") else sys.platform
-    return Machine(platform, Path.home(), dict(os.environ))
+    try:
+        folder = Path.cwd()
+    except OSError:
+        folder = None  # it was deleted under our feet
+    return Machine(sys.platform, Path.home(), dict(os.environ), folder)
 
 
 def find_home(machine: Machine, home: str | Path | None) -> Path:
@@ -399,13 +411,11 @@ def find_user_file(machine: Machine) -> Path:
     return platformdirs.user_config_path("backstory", appauthor=False) / "config.toml"
 
 
-def load_settings(
-    machine: Machine, flags: Sequence[str] = (), project_folder: Path | None = None
-) -> Settings:
+def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
     """The settings of this person in this folder."""
     return read_settings(
         user_file=find_user_file(machine),
-        project_folder=project_folder,
+        project_folder=machine.folder,
         environ=machine.environ,
         flags=flags,
     )

@@ -63,11 +63,17 @@ def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | 
 
 
 def _parse_text(value: str, localise: Localise) -> Moment:
-    written = datetime.fromisoformat(value.strip())
+    text = value.strip()
+    # Seconds, milli- or microseconds in quotes: read as ISO text, thirteen digits would
+    # be a date of the eighteenth century with an hour behind it.
+    if text.isdecimal() and len(text) in (10, 13, 16):
+        return _parse_number(int(text))
+    written = datetime.fromisoformat(text)
     offset = written.utcoffset()
     if offset is None:
         return Moment(localise(written))
-    return Moment(written.astimezone(UTC), offset // _MINUTE)
+    # Towards zero: rounded down, -23:59:30 would be a whole day, which is no offset.
+    return Moment(written.astimezone(UTC), int(offset / _MINUTE))
 
 
 def _parse_number(value: float) -> Moment:

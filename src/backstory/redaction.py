@@ -29,15 +29,16 @@ _RECALL_NAME = re.compile(
     r"(?:^|[^a-z0-9])(?:" + "|".join(sorted(RECALL_TOOLS)) + r")$", re.IGNORECASE
 )
 # The same recall through a shell: backstory search "…", python -m backstory show …
+# Hosts write the command as text, or in JSON: with \n for a line end, or word by word.
 _RECALL_COMMAND = re.compile(
-    r"(?:^|[\s;&|(\"'/])backstory(?:\s+-\S+)*\s+(?:search|show|call|context)\b"
+    r"(?:^|[\s;&|(\"'/\\]|\\[nrt])backstory(?:\.exe)?"
+    r"(?:[\s\"',]+(?:--home|--set)[\s\"',=]+[^\s\"',]+)*"
+    r"[\s\"',]+(?:search|show|call|context)\b"
 )
 
 
 def drop_private(text: str) -> str:
     """Put ``[private]`` in place of every private passage."""
-    if "private>" not in text.lower():
-        return text
     kept: list[str] = []
     depth = 0
     kept_to = 0

@@ -4,6 +4,7 @@ Text from history is made safe to print; JSON carries it verbatim.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -150,10 +151,10 @@ def render_sessions(
     rows = [
         (
             render_time(session.last_active),
-            session.host,
+            _cell(session.host),
             str(session.message_count),
-            render_path(session.project or "", home),
-            short.get(session.native_id, session.native_id),
+            _cell(render_path(session.project or "", home)),
+            _cell(short.get(session.native_id, session.native_id)),
             one_line(neutralise(session.title), 200),
         )
         for session in sessions
@@ -177,9 +178,9 @@ def render_transcript(
         f"{session.message_count} messages",
         render_span(session.started, session.last_active),
     )
-    yield " · ".join(neutralise(fact) for fact in facts if fact)
+    yield " · ".join(_cell(fact) for fact in facts if fact)
     if session.parent_id:
-        yield f"part of {neutralise(session.parent_id)}"
+        yield f"part of {_cell(session.parent_id)}"
     tools: dict[str, str] = {}
     day = ""
     for message in messages:
@@ -192,7 +193,7 @@ def render_transcript(
             day = time[:10]
             yield f"— {day} —"
             yield ""
-        head = (_ROLE_NAMES[message.role], neutralise(tool), time[11:])
+        head = (_ROLE_NAMES[message.role], _cell(tool), time[11:])
         yield f"[{message.message_id}] " + "  ".join(part for part in head if part)
         yield neutralise(message.text)
 
@@ -225,7 +226,7 @@ def render_problems(problems: Sequence[Problem], *, home: Path) -> Iterator[str]
 
 def _list_problems(problems: Sequence[Problem], home: Path) -> Iterator[str]:
     for problem in problems[:MAX_PROBLEMS_SHOWN]:
-        yield "  " + neutralise(render_path(str(problem), home))
+        yield "  " + _cell(render_path(str(problem), home))
     more = len(problems) - MAX_PROBLEMS_SHOWN
     if more > 0:
         yield f"  … and {more:,} more (--json has them all)"
@@ -325,6 +326,11 @@ def render_columns(
         yield line
 
 
+def _cell(text: str) -> str:
+    """Text from history that must stay on its line."""
+    return neutralise(text).replace("\n", " ").replace("\t", " ")
+
+
 def shortest_prefixes(ids: Iterable[str]) -> dict[str, str]:
     """For each id its shortest beginning, of eight letters or more, that is unique."""
     ordered = sorted(set(ids))
@@ -352,7 +358,10 @@ def render_time(moment: Moment | None) -> str:
 
 
 def render_local(at: datetime) -> str:
-    return at.astimezone().strftime("%Y-%m-%d %H:%M")
+    # The zero time of Go is the first moment there is: no clock west of UTC showed it.
+    with suppress(OverflowError):
+        at = at.astimezone()
+    return at.replace(tzinfo=None).isoformat(sep=" ", timespec="minutes")
 
 
 def render_span(first: Moment | None, last: Moment | None) -> str:

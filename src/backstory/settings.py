@@ -4,6 +4,7 @@ Every value knows where it came from. An unknown name is an error with the neare
 match, because a setting that is silently ignored is worse than none.
 """
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -228,8 +229,10 @@ def _parse(row: Setting, text: str, place: str) -> Value:
 
 
 def _at_least(row: Setting, number: float, place: str) -> float | int:
+    if not math.isfinite(number):
+        raise ConfigError(f"{place}: '{row.name}' is {number}, not a {row.type_name}")
     if row.minimum is not None and not number >= row.minimum:
         raise ConfigError(
-            f"{place}: '{row.name}' is {number:g}, less than {row.minimum:g}"
+            f"{place}: '{row.name}' is {number}, less than {row.minimum:g}"
         )
     return number

@@ -2,11 +2,10 @@
 
 import re
 
-_SPACES = re.compile(r"\s+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # Characters that move the cursor, colour the terminal, or reorder what a reader sees.
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
 )
 
 
@@ -28,9 +27,9 @@ def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
 
 def one_line(text: str, max_chars: int) -> str:
     """The text on one line, at most ``max_chars`` long, with an ellipsis when cut."""
-    # Four times the length is enough to fill the line, whatever the white space.
-    line = _SPACES.sub(" ", text[: max_chars * 4]).strip()
-    if len(line) <= max_chars and len(text) <= max_chars * 4:
+    # So many words more than fill the line; the rest of a long text is left alone.
+    line = " ".join(text.split(maxsplit=max_chars))
+    if len(line) <= max_chars:
         return line
     return line[: max_chars - 1].rstrip() + "…"
 

@@ -28,7 +28,7 @@ class Context:
 
     @cached_property
     def settings(self) -> Settings:
-        return load_settings(self.machine, self.flags, Path.cwd())
+        return load_settings(self.machine, self.flags)
 
     @cached_property
     def memory(self) -> Memory:

@@ -14,11 +14,15 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What decides where files lie: the platform, the home folder, the environment."""
+    """What decides where files lie: platform, home folder, environment.
+
+    ``folder`` is where the person stands: a project of theirs, perhaps.
+    """
 
     platform: str
     home: Path
     environ: Mapping[str, str]
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,8 @@ class DocumentFormat(Protocol):
 
     def recognises(self, path: Path, head: bytes) -> bool: ...
 
+    def look_beside(self, path: Path) -> Mapping[str, str]: ...
+
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]: ...
 
 
@@ -148,8 +150,9 @@ def compact_json(value: object) -> str:
         return value
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
-    except (TypeError, orjson.JSONEncodeError):
-        return repr(value)
+    except TypeError:
+        # Deeper than orjson goes; it says so with the error it has for foreign types.
+        return "[nested too deeply to be shown]"
 
 
 def as_text(value: object) -> str | None:
@@ -198,6 +201,17 @@ def made_id(
     """
     place = sent.at.isoformat() if sent is not None else f"#{ordinal}"
     return content_id(session_id, role, place, text)
+
+
+def first_records(head: bytes, most: int = 20) -> Iterator[JsonObject]:
+    """The JSON objects that the first lines of a file hold, for recognising it."""
+    for line in head.splitlines()[:most]:
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(value, dict):
+            yield value
 
 
 def unknown_record(kind: object, line: int | None) -> Problem:

@@ -15,6 +15,7 @@ from backstory.importers.base import (
     as_object,
     as_text,
     compact_json,
+    first_records,
     plain_text,
     unknown_record,
 )
@@ -61,6 +62,7 @@ _TITLES = {
     "agent-name": ("agentName", 3),
     "custom-title": ("customTitle", 4),
 }
+_KNOWN = {"user", "assistant", "system"} | _NOT_CONVERSATION | _TITLES.keys()
 
 
 class ClaudeCode:
@@ -70,11 +72,10 @@ class ClaudeCode:
     revises = False
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        return (
-            path.suffix == ".jsonl"
-            and any(mark in head for mark in (b'"sessionId"', b'"leafUuid"'))
-            and b'"type"' in head
-            and b'"projectHash"' not in head
+        return path.suffix == ".jsonl" and any(
+            as_text(record.get("type")) in _KNOWN
+            and ("sessionId" in record or "leafUuid" in record)
+            for record in first_records(head)
         )
 
     def look_beside(self, path: Path) -> Mapping[str, str]:
@@ -226,6 +227,9 @@ class ClaudeCodeAgentMeta:
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return path.name.startswith("agent-") and path.name.endswith(".meta.json")
+
+    def look_beside(self, path: Path) -> Mapping[str, str]:
+        return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
         try:

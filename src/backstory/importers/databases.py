@@ -10,6 +10,7 @@ The file is never written, never checkpointed, and its owner is never made to wa
   and log are copied to a temporary folder and read there.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ _BUSY_TIMEOUT_MS = 2_000
 def log_signature(path: Path) -> str:
     """Text that changes when the write-ahead log beside a database does."""
     try:
-        stat = _beside(path, "-wal").stat()
+        stat = _beside(path.resolve(), "-wal").stat()
     except OSError:
         return ""
     return f":{stat.st_size}:{stat.st_mtime_ns}" if stat.st_size else ""
@@ -54,7 +55,8 @@ def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
     """
     with tempfile.TemporaryDirectory(prefix="backstory-") as folder:
         try:
-            foreign = _open(path, Path(folder))
+            # Behind a link, the log lies beside the database itself.
+            foreign = _open(path.resolve(), Path(folder))
         except (apsw.Error, OSError) as exc:
             raise SourceUnreadable(f"not a readable database ({exc})") from exc
         try:
@@ -65,17 +67,19 @@ def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
 
 @contextmanager
 def foreign_errors() -> Iterator[None]:
-    """Say of any trouble inside that the database is not as this importer knows it."""
+    """Turn what SQLite says of the database inside into ``SourceUnreadable``."""
     try:
         yield
-    except apsw.Error as exc:
+    except apsw.SQLError as exc:
         raise SourceUnreadable(
             f"a schema that this importer does not know ({exc})"
         ) from exc
+    except (apsw.Error, UnicodeDecodeError) as exc:
+        raise SourceUnreadable(f"it cannot be read ({exc})") from exc
 
 
 def _open(path: Path, folder: Path) -> ForeignDatabase:
-    if _has_content(_beside(path, "-journal")):
+    if _is_hot(_beside(path, "-journal")):
         raise SourceUnreadable(
             "its program is in the middle of writing it, or crashed then",
             hint="start the program once, or run 'backstory index' again later",
@@ -93,7 +97,7 @@ def _open(path: Path, folder: Path) -> ForeignDatabase:
 def _connect(path: Path, options: str) -> apsw.Connection:
     writable = options == "mode=rw"
     db = apsw.Connection(
-        f"file:{quote(str(path.resolve()))}?{options}",
+        f"file:{quote(os.fsencode(path))}?{options}",
         flags=apsw.SQLITE_OPEN_URI
         | (apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY),
     )
@@ -107,6 +111,15 @@ def _connect(path: Path, options: str) -> apsw.Connection:
 
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
+
+
+def _is_hot(journal: Path) -> bool:
+    """Whether a journal holds a transaction: a finished one may stay, with zeros."""
+    try:
+        with journal.open("rb") as file:
+            return file.read(1) not in (b"", b"\0")
+    except FileNotFoundError:
+        return False
 
 
 def _has_content(path: Path) -> bool:

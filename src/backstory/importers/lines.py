@@ -5,7 +5,9 @@ reading unless it is a complete object already. However long a line is, memory s
 small: long strings in an over-long line are cut before it is parsed.
 """
 
+import codecs
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
@@ -39,31 +41,30 @@ class LineReader:
         position, line = self.read_to, self.line
         while raw := self.file.readline(self.max_line_bytes):
             line += 1
-            if len(raw) == self.max_line_bytes and not raw.endswith(b"\n"):
-                short, length, is_whole = self._shorten(raw)
-                if not is_whole:
-                    yield _cut_off(line, length)
-                    return
-                raw, consumed = short, length
-                if len(short) > self.max_line_bytes:
-                    yield Problem(f"a line of {length:,} bytes, too long to read", line)
-                    raw = b""
-                else:
-                    yield Problem(
-                        f"a line of {length:,} bytes; strings in it longer than "
-                        f"{MAX_STRING_BYTES:,} bytes were cut",
-                        line,
-                    )
-            else:
-                consumed = len(raw)
-                if not raw.endswith(b"\n") and not _is_complete(raw):
-                    if raw.strip():
-                        yield _cut_off(line, consumed)
-                    return
+            consumed, has_end = len(raw), raw.endswith(b"\n")
+            is_long = len(raw) == self.max_line_bytes and not has_end
+            if is_long:
+                raw, consumed, has_end = self._shorten(raw)
+            if position == 0:
+                raw = raw.removeprefix(codecs.BOM_UTF8)
+            if not has_end and not _is_complete(raw):
+                if raw.strip():
+                    yield _cut_off(line, consumed)
+                return
+            if len(raw) > self.max_line_bytes:
+                yield Problem(f"a line of {consumed:,} bytes, too long to read", line)
+                raw = b""
+            elif is_long:
+                yield Problem(
+                    f"a line of {consumed:,} bytes; strings in it longer than "
+                    f"{MAX_STRING_BYTES:,} bytes were cut",
+                    line,
+                )
             if raw.strip():
                 yield from _decode(raw, line)
             position += consumed
-            self.read_to, self.line = position, line
+            # A line taken before its end is there counts when the end has come.
+            self.read_to, self.line = position, line if has_end else line - 1
 
     def _shorten(self, start: bytes) -> tuple[bytes, int, bool]:
         """Read the rest of an over-long line, keeping only the head of long strings.
@@ -71,15 +72,23 @@ class LineReader:
         Returns the shortened line, the bytes consumed, and whether the line had an end.
         """
         shortener = _Shortener()
-        chunk, length = start, 0
-        while chunk:
+        for offset in range(0, len(start), _CHUNK):
+            shortener.feed(start[offset : offset + _CHUNK])
+        chunk, length = start, len(start)
+        while not chunk.endswith(b"\n") and (chunk := self.file.readline(_CHUNK)):
             length += len(chunk)
             if len(shortener.kept) <= self.max_line_bytes:
                 shortener.feed(chunk)
-            if chunk.endswith(b"\n"):
-                return bytes(shortener.kept), length, True
-            chunk = self.file.readline(_CHUNK)
-        return bytes(shortener.kept), length, _is_complete(bytes(shortener.kept))
+        return bytes(shortener.kept), length, chunk.endswith(b"\n")
+
+
+# What a cut may leave at the end of a string: the first half of a surrogate pair, part
+# of an escape, part of a character. An even number of backslashes is no part of one.
+_CUT_ESCAPE = re.compile(
+    rb"(?<!\\)((?:\\\\)*)"
+    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z"
+)
+_LAST_CHARACTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]*\Z")
 
 
 class _Shortener:
@@ -91,73 +100,46 @@ class _Shortener:
     def __init__(self) -> None:
         self.kept = bytearray()
         self._in_string = False
-        self._escaped = False
-        self._hex_digits_due = 0
+        self._head = bytearray()
         self._string_bytes = 0
-        self._is_full = False
+        self._held = b""
 
     def feed(self, chunk: bytes) -> None:
+        chunk = self._held + chunk
+        # With the escapes that look like a string's end out of the way, every quote
+        # begins or ends a string, and finding them is fast.
+        masked = chunk.replace(b"\\\\", b"..").replace(b'\\"', b"..")
+        # Half an escape waits for its other half.
+        end = len(chunk) - masked.endswith(b"\\")
+        self._held = chunk[end:]
         position = 0
-        while position < len(chunk):
-            if self._escaped:
-                self._take_escaped(chunk[position : position + 1])
-                position += 1
-                continue
-            end = self._find_mark(chunk, position)
-            self._take_text(chunk[position:end])
-            if end == len(chunk):
-                return
-            if chunk[end : end + 1] == b"\\":
-                self._take_backslash()
-            else:
-                self._take_quote()
-            position = end + 1
-
-    def _find_mark(self, chunk: bytes, position: int) -> int:
-        quote = chunk.find(b'"', position)
-        end = len(chunk) if quote < 0 else quote
-        if self._in_string:
-            backslash = chunk.find(b"\\", position, end)
-            if backslash >= 0:
-                return backslash
-        return end
-
-    def _take_quote(self) -> None:
-        if self._in_string and self._is_full:
-            self.kept += (
-                f"\\n[cut: {MAX_STRING_BYTES:,} of {self._string_bytes:,} bytes kept]"
-            ).encode()
-        self.kept += b'"'
-        self._in_string = not self._in_string
-        self._string_bytes, self._is_full = 0, False
-
-    def _take_backslash(self) -> None:
-        self._is_full = self._is_full or self._string_bytes >= MAX_STRING_BYTES
-        self._escaped = True
-        self._string_bytes += 1
-        if not self._is_full:
-            self.kept += b"\\"
-
-    def _take_escaped(self, character: bytes) -> None:
-        self._escaped = False
-        self._string_bytes += 1
-        if not self._is_full:
-            self.kept += character
-            self._hex_digits_due = 4 if character == b"u" else 0
+        while (quote := masked.find(b'"', position, end)) >= 0:
+            self._take_text(chunk[position:quote])
+            self._take_quote()
+            position = quote + 1
+        self._take_text(chunk[position:end])
 
     def _take_text(self, text: bytes) -> None:
-        if not self._in_string:
+        if self._in_string:
+            self._head += text[: max(0, MAX_STRING_BYTES + 1 - len(self._head))]
+            self._string_bytes += len(text)
+        else:
             self.kept += text
-            return
-        if not self._is_full:
-            room = max(MAX_STRING_BYTES - self._string_bytes, self._hex_digits_due)
-            taken = text[:room]
-            if len(taken) < len(text):
-                self._is_full = True
-                taken = taken.decode("utf-8", errors="ignore").encode()
-            self.kept += taken
-            self._hex_digits_due = max(0, self._hex_digits_due - len(text))
-        self._string_bytes += len(text)
+
+    def _take_quote(self) -> None:
+        if self._in_string:
+            self.kept += self._cut_head()
+            self._head, self._string_bytes = bytearray(), 0
+        self.kept += b'"'
+        self._in_string = not self._in_string
+
+    def _cut_head(self) -> bytes:
+        if self._string_bytes <= MAX_STRING_BYTES:
+            return bytes(self._head)
+        head = _CUT_ESCAPE.sub(rb"\1", self._head[:MAX_STRING_BYTES], count=1)
+        head = _LAST_CHARACTER.sub(b"", head)
+        mark = f"\\n[cut: {len(head):,} of {self._string_bytes:,} bytes kept]"
+        return head + mark.encode()
 
 
 def _decode(raw: bytes, line: int) -> Iterator[Record | Problem]:
@@ -188,15 +170,19 @@ def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
         return
     try:
         # strict=False lets control characters stand inside strings.
-        value = json.loads(text, strict=False)
+        constants: list[str] = []
+        value = json.loads(text, strict=False, parse_constant=constants.append)
+        value = _without_surrogates(value)
     except RecursionError:
         yield Problem("nested too deeply to be read", line)
     except json.JSONDecodeError as exc:
         yield Problem(f"not valid JSON ({exc.msg})", line)
     else:
+        if constants:
+            repaired = f"{constants[0]}, which is no JSON number, became null"
         if isinstance(value, dict):
             yield Problem(f"the line was repaired: {repaired}", line)
-            yield Record(line, _without_surrogates(value))
+            yield Record(line, value)
         else:
             yield Problem("not a JSON object", line)
 
@@ -221,11 +207,7 @@ def _is_complete(raw: bytes) -> bool:
     """Whether the bytes are one whole JSON object: no shorter part of one ever is."""
     if not raw.rstrip().endswith(b"}"):
         return False
-    try:
-        orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return False
-    return True
+    return any(isinstance(item, Record) for item in _decode(raw, 0))
 
 
 def _cut_off(line: int, length: int) -> Problem:

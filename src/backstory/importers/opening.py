@@ -1,7 +1,9 @@
 """Open a source as a stream of bytes: a file, a compressed file, or a zip entry."""
 
 import io
+import lzma
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +21,12 @@ _FOREIGN_ERRORS = (
     RuntimeError,
     NotImplementedError,
     zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
     zstandard.ZstdError,
 )
+# Opening a damaged zip file can raise these as well; reading an opened entry cannot.
+ZIP_ERRORS = (*_FOREIGN_ERRORS, KeyError, ValueError)
 
 
 def is_seekable(source: Source) -> bool:
@@ -34,7 +40,7 @@ def open_source(source: Source) -> Iterator[IO[bytes]]:
     path = source.file.path
     try:
         if source.entry:
-            with zipfile.ZipFile(path) as archive, archive.open(source.entry) as entry:
+            with _open_entry(path, source.entry) as entry:
                 yield entry
         elif path.suffix == ".zst":
             with path.open("rb") as file, _decompressed(file) as stream:
@@ -57,6 +63,15 @@ def read_head(path: Path) -> bytes:
                 return stream.read(HEAD_BYTES)
         except zstandard.ZstdError as exc:
             raise ValueError(str(exc)) from exc
+
+
+def _open_entry(path: Path, name: str) -> IO[bytes]:
+    try:
+        # The entry stays readable: the file is closed with the last that needs it.
+        with zipfile.ZipFile(path) as archive:
+            return archive.open(name)
+    except (KeyError, ValueError) as exc:
+        raise zipfile.BadZipFile(str(exc)) from exc
 
 
 def _decompressed(file: IO[bytes]) -> io.BufferedReader:

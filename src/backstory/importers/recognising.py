@@ -2,11 +2,11 @@
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from backstory.files import describe, find_files
+from backstory.files import describe, find_files, has_text_name, shown_name
 from backstory.importers.base import FormatRow
-from backstory.importers.opening import HEAD_BYTES, read_head
+from backstory.importers.opening import HEAD_BYTES, ZIP_ERRORS, read_head
 from backstory.model import FoundFile, Problem, Source
 
 _SUFFIXES = frozenset(
@@ -23,11 +23,13 @@ def iter_recognised(
     """
     try:
         is_folder = path.is_dir()
-        if not is_folder:
-            yield from _recognise(describe(path.resolve(strict=True)), formats)
-            return
-    except OSError as exc:
-        yield Problem(f"it cannot be read ({exc.strerror})", path=str(path))
+        file = None if is_folder else path.resolve(strict=True)
+    # RuntimeError: a link that leads to itself.
+    except (OSError, RuntimeError) as exc:
+        yield Problem(f"it cannot be read ({_reason(exc)})", path=str(path))
+        return
+    if file is not None:
+        yield from _recognise_one(file, formats)
         return
     for found in find_files(path, "**/*"):
         if isinstance(found, Problem):
@@ -36,20 +38,35 @@ def iter_recognised(
             yield from _recognise(found, formats)
 
 
+def _recognise_one(
+    file: Path, formats: Sequence[FormatRow]
+) -> Iterator[Source | Problem | FoundFile]:
+    if not has_text_name(file):
+        yield Problem("its name is not valid UTF-8", path=shown_name(file))
+    # A pipe or a device would be waited for.
+    elif not file.is_file():
+        yield Problem("neither a file nor a folder", path=str(file))
+    else:
+        yield from _recognise(describe(file), formats)
+
+
 def _recognise(
     file: FoundFile, formats: Sequence[FormatRow]
 ) -> Iterator[Source | Problem | FoundFile]:
     try:
         head = read_head(file.path)
-        if head.startswith(b"PK\x03\x04"):
-            yield from _look_inside(file, formats)
-            return
     except (OSError, ValueError) as exc:
-        reason = getattr(exc, "strerror", None) or exc
-        yield Problem(f"it cannot be read ({reason})", path=str(file.path))
+        yield Problem(f"it cannot be read ({_reason(exc)})", path=str(file.path))
+        return
+    if head.startswith(b"PK\x03\x04"):
+        yield from _look_inside(file, formats)
         return
     row = find_format(file.path, head, formats)
     yield Source(row.host, row.name, file) if row else file
+
+
+def _reason(exc: Exception) -> object:
+    return getattr(exc, "strerror", None) or exc
 
 
 def _look_inside(
@@ -57,7 +74,7 @@ def _look_inside(
 ) -> Iterator[Source | Problem | FoundFile]:
     try:
         archive = zipfile.ZipFile(file.path)
-    except (zipfile.BadZipFile, OSError) as exc:
+    except ZIP_ERRORS as exc:
         yield Problem(f"not a readable zip file ({exc})", path=str(file.path))
         return
     known = False
@@ -66,7 +83,7 @@ def _look_inside(
             if entry.is_dir():
                 continue
             name = PurePosixPath(entry.filename.replace("\\", "/"))
-            if name.is_absolute() or ".." in name.parts or ":" in name.parts[0]:
+            if PureWindowsPath(name).anchor or ".." in name.parts:
                 yield Problem(
                     f"an entry with an unsafe name, {entry.filename!r}",
                     path=str(file.path),
@@ -77,19 +94,21 @@ def _look_inside(
             try:
                 with archive.open(entry) as stream:
                     head = stream.read(HEAD_BYTES)
-            except (
-                zipfile.BadZipFile,
-                RuntimeError,
-                NotImplementedError,
-                OSError,
-            ) as exc:
+            except ZIP_ERRORS as exc:
                 yield Problem(
                     f"the entry {entry.filename!r} cannot be read ({exc})",
                     path=str(file.path),
                 )
                 continue
             row = find_format(Path(name), head, formats)
-            if row is not None:
+            if row is not None and row.load().kind == "database":
+                known = True
+                yield Problem(
+                    f"the entry {entry.filename!r} is a database, which can only be "
+                    "read when it is unpacked",
+                    path=str(file.path),
+                )
+            elif row is not None:
                 known = True
                 yield Source(row.host, row.name, file, entry.filename)
     if not known:

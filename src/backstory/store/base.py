@@ -61,6 +61,8 @@ class Batch:
 
     ``after_line``: reading begins behind that line; what was wrong from there on is no
     longer known. ``moved_from`` is the key of the source under its former name.
+    ``is_companion``: facts are for sessions that are there; none is made for them, and
+    a source that speaks of others counts as changed until they are.
 
     ``replaces``: a message whose id is known takes the place of the old one. Otherwise
     the id was given twice within one file, and both texts are kept. ``reread`` holds
@@ -77,6 +79,7 @@ class Batch:
     after_line: int | None = None
     replaces: bool = False
     reread: set[int] | None = None
+    is_companion: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from backstory.files import is_inside
 from backstory.identity import content_id
@@ -32,6 +32,8 @@ MAX_BATCH_CHARS = 4 * 1024 * 1024
 _EXCLUDED = "~excluded"
 _RECALLS = "~recalls"
 
+Said = TypeVar("Said", NewMessage, SessionFacts)
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -53,8 +55,8 @@ class Rules:
 
     def keep(self, message: NewMessage, line: int | None = None) -> KeptMessage:
         """The message as it may be stored; ``line`` is where it stands."""
-        text = drop_private(replace_surrogates(message.text))
-        full_bytes = None
+        message = _without_surrogates(message)
+        text, full_bytes = drop_private(message.text), None
         if message.role is Role.TOOL_RESULT:
             text, full_bytes = cut_bytes(text, self.max_tool_output_bytes)
         if text is not message.text:
@@ -63,9 +65,23 @@ class Rules:
 
     def keep_facts(self, facts: SessionFacts) -> SessionFacts:
         """What may be stored of the facts: a title can quote what was said."""
+        facts = _without_surrogates(facts)
         if facts.title is None:
             return facts
-        return replace(facts, title=drop_private(replace_surrogates(facts.title)))
+        return replace(facts, title=drop_private(facts.title))
+
+
+def _without_surrogates(said: Said) -> Said:
+    """The same with half characters replaced in every text of it, ids included."""
+    # Any: mypy cannot know that the names are those of the texts.
+    changed: dict[str, Any] = {
+        name: whole
+        for name in said.__slots__
+        if isinstance(text := getattr(said, name), str)
+        and not text.isascii()
+        and (whole := replace_surrogates(text)) is not text
+    }
+    return replace(said, **changed) if changed else said
 
 
 @dataclass(slots=True)
@@ -83,6 +99,7 @@ class Intake:
     host: str
     key: SourceKey
     replaces: bool
+    is_companion: bool = False
     after_line: int | None = 0
     moved_from: SourceKey | None = None
     reread: set[int] | None = None
@@ -155,6 +172,7 @@ class Intake:
                 self.host,
                 read_from=self.key.path,
                 replaces=self.replaces,
+                is_companion=self.is_companion,
                 reread=self.reread,
                 after_line=self.after_line,
                 moved_from=self.moved_from,
@@ -172,6 +190,9 @@ class Intake:
         if message.role is Role.TOOL_CALL:
             if message.call_id and is_recall(message.tool_name, message.text):
                 self._recalls.add(message.call_id)
+            elif message.call_id:
+                # Some hosts count their calls anew in every turn.
+                self._recalls.discard(message.call_id)
             return False
         if message.role is not Role.TOOL_RESULT:
             return False
@@ -180,6 +201,9 @@ class Intake:
     def _add_facts(self, facts: SessionFacts) -> None:
         if facts.project and self.rules.exclude(facts.project):
             self._excluded.add(facts.native_id)
+            # What was said of it before its folder was known must go as well.
+            batch = self._open()
+            batch.facts = [f for f in batch.facts if f.native_id != facts.native_id]
         if facts.native_id in self._excluded:
             return
         self._open().facts.append(self.rules.keep_facts(facts))

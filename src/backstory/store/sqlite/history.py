@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -140,13 +141,20 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
             session_ids[native_id] = found
         return session_ids[native_id]
 
+    def is_known(native_id: str) -> bool:
+        return sessions.find_session_id(db, batch.host, native_id) is not None
+
     if batch.moved_from is not None:
         sources.delete_source(db, batch.moved_from)
         sources.delete_problems(db, batch.moved_from)
     if batch.progress is not None and batch.after_line is not None:
         sources.delete_problems(db, batch.progress.key, batch.after_line)
 
+    progress = batch.progress
     for facts in batch.facts:
+        if batch.is_companion and not is_known(facts.native_id):
+            progress = progress and replace(progress, signature="")
+            continue
         sessions.update_facts(db, session_id_of(facts.native_id), facts)
 
     by_session: dict[str, list[KeptMessage]] = {}
@@ -183,17 +191,21 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
         )
         last_message_id = changes.last_message_id or last_message_id
 
-    if batch.progress is not None:
+    if progress is not None:
         sources.insert_problems(
             db,
             [*batch.problems, *problems],
             batch.host,
-            unit=batch.progress.key.unit,
+            unit=progress.key.unit,
             now=now,
         )
-        sources.replace_source(db, batch.progress, now=now)
+        sources.replace_source(db, progress, now=now)
     return Written(
-        len(created), new_messages, changed_messages, tuple(problems), last_message_id
+        new_sessions=len(created),
+        new_messages=new_messages,
+        changed_messages=changed_messages,
+        problems=tuple(problems),
+        last_message_id=last_message_id,
     )
 
 

@@ -1,0 +1,7 @@
+-- Room schema 2: no last_logged_message_id, no citations, no table of attachments.
+CREATE TABLE sessions (id TEXT NOT NULL, title TEXT NOT NULL, current_agent_id TEXT NOT NULL, message_count INTEGER NOT NULL, last_message_preview TEXT, is_active INTEGER NOT NULL, deleted_at INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, compacted_summary TEXT, compact_boundary_timestamp INTEGER, PRIMARY KEY(id));
+CREATE TABLE messages (id TEXT NOT NULL, session_id TEXT NOT NULL, type TEXT NOT NULL, content TEXT NOT NULL, thinking_content TEXT, tool_call_id TEXT, tool_name TEXT, tool_input TEXT, tool_output TEXT, tool_status TEXT, tool_duration_ms INTEGER, token_count_input INTEGER, token_count_output INTEGER, model_id TEXT, provider_id TEXT, created_at INTEGER NOT NULL, PRIMARY KEY(id));
+INSERT INTO sessions VALUES ('3e9c9c3b-7c3f-4e4f-8d86-5c9c5e4c3d04', 'Zugverbindung', 'agent-general-assistant', 2, NULL, 0, NULL, 1771920000000, 1771920060000, NULL, NULL);
+INSERT INTO messages VALUES ('3e9c9c3b-7c3f-4e4f-8d86-000000000001', '3e9c9c3b-7c3f-4e4f-8d86-5c9c5e4c3d04', 'USER', 'Wann fährt morgen früh ein Zug nach Leipzig?', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1771920000500);
+-- Bytes that are not UTF-8, as a broken import may leave them.
+INSERT INTO messages VALUES ('3e9c9c3b-7c3f-4e4f-8d86-000000000002', '3e9c9c3b-7c3f-4e4f-8d86-5c9c5e4c3d04', 'AI_RESPONSE', CAST(x'30373a3435204162666168727420476c656973ff38' AS TEXT), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1771920010000);

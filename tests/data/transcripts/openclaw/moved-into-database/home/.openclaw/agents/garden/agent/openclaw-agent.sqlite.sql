@@ -1,0 +1,12 @@
+-- The same session as in the file beside it, and how it went on.
+CREATE TABLE transcript_events (
+  session_id TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  event_json TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (session_id, seq)
+) STRICT;
+INSERT INTO transcript_events VALUES ('6f1d0002-0000-4000-8000-000000000001', 0, '{"type":"session","version":3,"id":"6f1d0002-0000-4000-8000-000000000001","timestamp":"2026-08-11T09:00:00.000Z","cwd":"/home/dev/demo"}', 1786438800000);
+INSERT INTO transcript_events VALUES ('6f1d0002-0000-4000-8000-000000000001', 1, '{"type":"message","id":"d0000001","parentId":null,"timestamp":"2026-08-11T09:00:01.000Z","message":{"role":"user","content":"Water the plants?"}}', 1786438801000);
+INSERT INTO transcript_events VALUES ('6f1d0002-0000-4000-8000-000000000001', 2, '{"type":"message","id":"d0000002","parentId":"d0000001","timestamp":"2026-08-11T09:00:02.000Z","message":{"role":"assistant","content":[{"type":"text","text":"Every third day."}],"stopReason":"stop"}}', 1786438802000);
+INSERT INTO transcript_events VALUES ('6f1d0002-0000-4000-8000-000000000001', 3, '{"type":"message","id":"d0000003","parentId":"d0000002","timestamp":"2026-08-12T09:00:00.000Z","message":{"role":"user","content":"And the cactus?"}}', 1786438803000);

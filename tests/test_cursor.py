@@ -1,0 +1,67 @@
+"""Where Cursor's chats were and when: what its golden samples cannot show."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from backstory.importers.base import Origin, Record
+from backstory.importers.cursor import Cursor
+from backstory.model import NewMessage
+from backstory.moments import Moment
+
+
+def a_transcript(home: Path, project: Path) -> Path:
+    """Where Cursor would keep a chat about ``project``."""
+    short = str(project).strip("/").replace("/", "-").replace("_", "-")
+    return home / ".cursor/projects" / short / "agent-transcripts/1/1.jsonl"
+
+
+def test_a_project_is_found_by_its_shortened_name(tmp_path: Path) -> None:
+    project = tmp_path / "my-app"
+    project.mkdir()
+
+    found = Cursor().look_beside(a_transcript(tmp_path, project))
+
+    assert found == {"project": str(project)}
+
+
+def test_a_shortened_name_that_fits_two_folders_tells_nothing(tmp_path: Path) -> None:
+    (tmp_path / "my-app").mkdir()
+    (tmp_path / "my" / "app").mkdir(parents=True)
+
+    found = Cursor().look_beside(a_transcript(tmp_path, tmp_path / "my-app"))
+
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (
+            "Tuesday, Jul 28, 2026, 12:06 PM (UTC+2)",
+            Moment(datetime(2026, 7, 28, 10, 6, tzinfo=UTC), 120),
+        ),
+        (
+            "Tuesday, Jul 28, 2026, 12:06 AM (UTC-3:30)",
+            Moment(datetime(2026, 7, 28, 3, 36, tzinfo=UTC), -210),
+        ),
+        (
+            "Saturday, September 26, 2026 1:00 PM",
+            Moment(datetime(2026, 9, 26, 13, 0, tzinfo=UTC)),
+        ),
+        ("Tuesday, Feb 31, 2026, 12:06 PM (UTC)", None),
+        ("some day", None),
+    ],
+)
+def test_the_time_before_a_message_is_read(
+    written: str, expected: Moment | None
+) -> None:
+    text = f"<timestamp>{written}</timestamp>\n<user_query>\nHello\n</user_query>"
+    content = [{"type": "text", "text": text}]
+    record = Record(1, {"role": "user", "message": {"content": content}})
+
+    _, message = Cursor().parse([record], Origin(Path("1.jsonl")), {})
+
+    assert isinstance(message, NewMessage)
+    assert (message.text, message.sent) == ("Hello", expected)

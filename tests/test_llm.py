@@ -1,0 +1,118 @@
+"""What the samples of llm cannot show."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from backstory.hosts import get_host
+from backstory.hosts.base import Machine
+from backstory.importers.base import Origin, Unit
+from backstory.importers.llm import Llm
+from backstory.model import NewMessage, Role, SessionFacts
+
+ORIGIN = Origin(Path("/home/dev/.config/io.datasette.llm/logs.db"))
+
+
+def a_first_database() -> apsw.Connection:
+    """The tables as they were before there were tools, fragments and attachments."""
+    db = apsw.Connection(":memory:")
+    db.execute(
+        """
+        CREATE TABLE conversations (id, name, model);
+        CREATE TABLE responses (
+          id, model, prompt, system, response, conversation_id, datetime_utc
+        );
+        INSERT INTO conversations VALUES ('c', 'Hello', 'gpt-4');
+        INSERT INTO responses VALUES ('r', 'gpt-4', 'Hello', NULL, 'Hi', 'c', 'never');
+        """
+    )
+    return db
+
+
+def a_database_of_turns() -> apsw.Connection:
+    db = apsw.Connection(":memory:")
+    db.execute(
+        """
+        CREATE TABLE messages (hash, parent_hash, role);
+        CREATE TABLE parts (id, message_hash, position, type, tool_name, text, payload);
+        CREATE TABLE threads (id, name, tip_message_hash, forked_from, datetime_utc);
+        CREATE TABLE turns (
+          id, thread_id, parent_message_hash, tip_message_hash, model, datetime_utc
+        );
+        INSERT INTO threads VALUES ('t', 'Hello', 'b', NULL, NULL);
+        INSERT INTO turns VALUES ('u', 't', 'a', 'b', 'fake', NULL);
+        INSERT INTO messages VALUES ('a', 'b', 'user'), ('b', 'a', 'assistant');
+        INSERT INTO parts VALUES (1, 'a', 0, 'text', NULL, 'Hello', NULL);
+        """
+    )
+    return db
+
+
+def units(db: apsw.Connection) -> list[Unit]:
+    return list(Llm().list_units(db))
+
+
+def test_a_database_without_the_newer_tables_is_read() -> None:
+    found = list(Llm().parse(a_first_database(), "c", ORIGIN))
+
+    assert found == [
+        SessionFacts("c", title="Hello"),
+        NewMessage("c", "r/prompt", Role.USER, "Hello"),
+        NewMessage("c", "r", Role.ASSISTANT, "Hi"),
+    ]
+
+
+def test_messages_that_follow_each_other_in_a_ring_are_read_once() -> None:
+    found = list(Llm().parse(a_database_of_turns(), "t", ORIGIN))
+
+    assert found == [
+        SessionFacts("t", title="Hello"),
+        NewMessage("t", "a", Role.USER, "Hello"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE threads SET name = 'Goodbye'",
+        "UPDATE threads SET tip_message_hash = 'a'",
+        "INSERT INTO turns VALUES ('v', 't', 'a', 'b', 'fake', NULL)",
+    ],
+)
+def test_a_thread_that_changed_has_a_new_version(change: str) -> None:
+    db = a_database_of_turns()
+    before = units(db)
+
+    db.execute(change)
+
+    assert [unit.native_id for unit in units(db)] == ["t"]
+    assert units(db) != before
+
+
+@pytest.mark.parametrize(
+    ("machine", "place"),
+    [
+        (
+            Machine("linux", Path("/home/dev"), {}),
+            Path("/home/dev/.config/io.datasette.llm"),
+        ),
+        (
+            Machine("linux", Path("/home/dev"), {"LLM_USER_PATH": "/srv/llm"}),
+            Path("/srv/llm"),
+        ),
+        (
+            Machine("darwin", Path("/Users/dev"), {}),
+            Path("/Users/dev/Library/Application Support/io.datasette.llm"),
+        ),
+        (
+            Machine("win32", Path("C:/Users/dev"), {"APPDATA": "C:/Roaming"}),
+            Path("C:/Roaming/io.datasette.llm"),
+        ),
+    ],
+    ids=["linux", "its own variable", "macOS", "Windows"],
+)
+def test_its_folder_is_where_the_platform_keeps_settings(
+    machine: Machine, place: Path
+) -> None:
+    assert get_host("llm").folders[0].locate(machine) == place
