@@ -35,6 +35,7 @@ class LineReader:
     read_to: int = 0
     line: int = 0
     max_line_bytes: int = MAX_LINE_BYTES
+    max_string_bytes: int = MAX_STRING_BYTES
 
     def records(self) -> Iterator[Record | Problem]:
         """Records and problems in the order of the lines, to the end of the file."""
@@ -57,7 +58,7 @@ class LineReader:
             elif is_long:
                 yield Problem(
                     f"a line of {consumed:,} bytes; strings in it longer than "
-                    f"{MAX_STRING_BYTES:,} bytes were cut",
+                    f"{self.max_string_bytes:,} bytes were cut",
                     line,
                 )
             if raw.strip():
@@ -71,7 +72,7 @@ class LineReader:
 
         Returns the shortened line, the bytes consumed, and whether the line had an end.
         """
-        shortener = _Shortener()
+        shortener = _Shortener(self.max_string_bytes)
         for offset in range(0, len(start), _CHUNK):
             shortener.feed(start[offset : offset + _CHUNK])
         chunk, length = start, len(start)
@@ -97,7 +98,8 @@ class _Shortener:
     A string is only ever cut between two characters, never inside an escape.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_string_bytes: int) -> None:
+        self.max_string_bytes = max_string_bytes
         self.kept = bytearray()
         self._in_string = False
         self._head = bytearray()
@@ -121,7 +123,7 @@ class _Shortener:
 
     def _take_text(self, text: bytes) -> None:
         if self._in_string:
-            self._head += text[: max(0, MAX_STRING_BYTES + 1 - len(self._head))]
+            self._head += text[: max(0, self.max_string_bytes - len(self._head))]
             self._string_bytes += len(text)
         else:
             self.kept += text
@@ -134,9 +136,9 @@ class _Shortener:
         self._in_string = not self._in_string
 
     def _cut_head(self) -> bytes:
-        if self._string_bytes <= MAX_STRING_BYTES:
+        if self._string_bytes <= self.max_string_bytes:
             return bytes(self._head)
-        head = _CUT_ESCAPE.sub(rb"\1", self._head[:MAX_STRING_BYTES], count=1)
+        head = _CUT_ESCAPE.sub(rb"\1", self._head, count=1)
         head = _LAST_CHARACTER.sub(b"", head)
         mark = f"\\n[cut: {len(head):,} of {self._string_bytes:,} bytes kept]"
         return head + mark.encode()
