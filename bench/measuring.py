@@ -2,6 +2,7 @@
 
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -32,11 +33,12 @@ def median_seconds(work: Callable[[], object], times: int) -> float:
 
 def peak_megabytes(words: list[str], home: Path, kept: Path) -> float:
     """The most memory that a process of ours held, whatever it did."""
-    environ = {**os.environ, "HOME": str(home), "BACKSTORY_HOME": str(kept)}
-    pid = os.posix_spawn(sys.executable, [sys.executable, *words], environ)
-    _, status, usage = os.wait4(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code not in (0, 3):
-        raise SystemExit(f"{' '.join(words)} ended with {code}")
-    # Linux counts in kilobytes, macOS in bytes.
-    return usage.ru_maxrss / (1_000_000 if sys.platform == "darwin" else 1_000)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.peak", *words],
+        env={**os.environ, "HOME": str(home), "BACKSTORY_HOME": str(kept)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return float(done.stderr.splitlines()[-1])
