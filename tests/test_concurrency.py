@@ -282,5 +282,6 @@ def test_only_the_owner_may_read_what_is_kept(tmp_path: Path) -> None:
 
     assert (memory.home.stat().st_mode & 0o777) == 0o700
     assert modes == dict.fromkeys(
-        ("history.db", "history.db-wal", "history.db-shm", "index.lock"), 0o600
+        ("history.db", "history.db-wal", "history.db-shm", "index.lock", "last-read"),
+        0o600,
     )

@@ -44,6 +44,14 @@ def test_a_text_is_cut_at_a_whole_character_and_says_its_true_length(
     assert cut_bytes(text, max_bytes) == expected
 
 
+def test_a_text_that_was_cut_before_keeps_the_length_it_had_at_first() -> None:
+    once, _ = cut_bytes("x" * 70_000, 65_536)
+
+    twice = cut_bytes(once, 5)
+
+    assert twice == ("xxxxx\n[cut: 5 of 70,000 bytes kept]", 70_000)
+
+
 @given(st.text(), st.integers(0, 50))
 def test_what_is_kept_is_a_beginning_that_fits(text: str, max_bytes: int) -> None:
     kept, full_bytes = cut_bytes(text, max_bytes)

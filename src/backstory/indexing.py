@@ -387,13 +387,17 @@ class _Reading:
         if state is not None and state.signature == unit.version and self._holds(state):
             self.unchanged += 1
             return
-        for item in importer.parse(
-            foreign.db, unit.native_id, self._origin(source, {})
-        ):
-            intake.add(item)
-            if intake.is_full:
-                check()
-                intake.commit(None)
+        origin = self._origin(source, {})
+        try:
+            with foreign_errors():
+                for item in importer.parse(foreign.db, unit.native_id, origin):
+                    intake.add(item)
+                    if intake.is_full:
+                        check()
+                        intake.commit(None)
+        except SourceUnreadable as exc:
+            # One conversation that cannot be read costs no other.
+            intake.add(Problem(f"conversation {unit.native_id}: {exc}"))
         check()
         intake.commit(
             SourceState(

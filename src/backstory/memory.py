@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -43,6 +43,9 @@ from backstory.store.intake import Rules
 from backstory.store.sqlite.history import SqliteHistory
 
 RECORDED_HOST = "python"
+LOCK_NAME = "index.lock"
+# An empty file; its time says when the sources were last looked through.
+STAMP_NAME = "last-read"
 
 
 def _now() -> datetime:
@@ -76,8 +79,9 @@ class Memory:
         self._store = SqliteHistory(home / "history.db")
         self._rules = Rules(
             excluded_folders=tuple(
-                _absolute(folder, machine)
+                path
                 for folder in settings.texts("exclude.folders")
+                for path in _both_names(_absolute(folder, machine))
             ),
             max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
         )
@@ -200,9 +204,11 @@ class Memory:
         One reading runs at a time; ``on_wait`` is called when another has to end first.
         """
         hosts = [get_host(host)] if host is not None else list(HOSTS)
-        with locked(self.home / "index.lock", on_wait=on_wait):
+        with locked(self.home / LOCK_NAME, on_wait=on_wait):
             found = self._found_at(Path(path), host) if path else self._found(hosts)
-            return self._indexer().run(found, on_progress)
+            report = self._indexer().run(found, on_progress)
+            (self.home / STAMP_NAME).touch(mode=0o600)
+            return report
 
     def watch(
         self,
@@ -292,6 +298,9 @@ class Memory:
         Raises ``UnknownName`` when there is none, or more than one.
         """
         found = self._store.find_sessions(name) if name else []
+        # A subagent's id may begin with its parent's, which is then the one meant.
+        ids = {each.native_id for each in found}
+        found = [each for each in found if not _is_below(each.native_id, ids)]
         if not found:
             raise UnknownName(
                 f"no session is called '{name}'",
@@ -378,9 +387,16 @@ class Memory:
             messages=sum(count.messages for count in counts),
             size_bytes=self._store.size_bytes(),
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
-            last_read_at=self._store.last_read_at(),
+            last_read_at=self._last_read_at(),
             problems=tuple(self._store.list_problems()),
         )
+
+    def _last_read_at(self) -> datetime | None:
+        try:
+            modified = (self.home / STAMP_NAME).stat().st_mtime
+        except OSError:
+            return None
+        return datetime.fromtimestamp(modified, UTC)
 
 
 # -- where things are -----------------------------------------------------------------
@@ -419,6 +435,15 @@ def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
         environ=machine.environ,
         flags=flags,
     )
+
+
+def _is_below(native_id: str, others: Collection[str]) -> bool:
+    return any(native_id.startswith(f"{other}/") for other in others)
+
+
+def _both_names(folder: Path) -> set[Path]:
+    """A folder by the name it was given, and by its own: hosts may use either."""
+    return {folder, folder.resolve()}
 
 
 def _absolute(path: str, machine: Machine) -> Path:

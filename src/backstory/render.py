@@ -167,7 +167,7 @@ def render_transcript(
     session: Session, messages: Iterable[Message], *, home: Path
 ) -> Iterator[str]:
     """A conversation to read from top to bottom."""
-    yield neutralise(session.title) or "(no title)"
+    yield _cell(session.title) or "(no title)"
     place = render_path(session.project or "", home)
     if place and session.git_branch:
         place += f" ({session.git_branch})"

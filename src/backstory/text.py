@@ -2,6 +2,7 @@
 
 import re
 
+_CUT_MARK = re.compile(r"\n\[cut: [0-9,]+ of ([0-9,]*[0-9]) bytes kept\]\Z")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # Characters that move the cursor, colour the terminal, or reorder what a reader sees.
 _UNSAFE = re.compile(
@@ -22,7 +23,10 @@ def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
         return text, None
     kept = encoded[:max_bytes].decode("utf-8", errors="ignore")
     kept_bytes = len(kept.encode("utf-8"))
-    return f"{kept}\n[cut: {kept_bytes:,} of {len(encoded):,} bytes kept]", len(encoded)
+    # A line too long to be read whole was cut before; its mark knows the true length.
+    earlier = _CUT_MARK.search(text, len(text) - 80)
+    full_bytes = int(earlier[1].replace(",", "")) if earlier else len(encoded)
+    return f"{kept}\n[cut: {kept_bytes:,} of {full_bytes:,} bytes kept]", full_bytes
 
 
 def one_line(text: str, max_chars: int) -> str:

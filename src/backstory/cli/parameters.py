@@ -22,8 +22,8 @@ class Day(click.ParamType[datetime]):
             return value
         try:
             return parse_day(str(value), datetime.now().astimezone())
-        # OverflowError: the day begins before the first year, as UTC sees it.
-        except (ValueError, OverflowError, OSError):
+        # OSError: Windows knows no local time before 1970.
+        except (ValueError, OSError):
             self.fail(
                 f"{value!r} is not a day; write 2026-02-01, yesterday or '3 days ago'.",
                 param,

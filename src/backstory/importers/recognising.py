@@ -80,7 +80,8 @@ def _look_inside(
     known = False
     with archive:
         for entry in archive.infolist():
-            if entry.is_dir():
+            # ZipInfo.is_dir() raises when there is no name at all.
+            if entry.filename.endswith("/"):
                 continue
             name = PurePosixPath(entry.filename.replace("\\", "/"))
             if PureWindowsPath(name).anchor or ".." in name.parts:

@@ -173,10 +173,6 @@ class HistoryStore(Protocol):
         """What could not be read when its source was last read."""
         ...
 
-    def last_read_at(self) -> datetime | None:
-        """When a source was last read."""
-        ...
-
     def size_bytes(self) -> int:
         """How much room the store takes on disk."""
         ...

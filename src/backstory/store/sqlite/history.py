@@ -110,10 +110,6 @@ class SqliteHistory:
         with self._lock, translated(self.path):
             return sources.list_problems(self._db)
 
-    def last_read_at(self) -> datetime | None:
-        with self._lock, translated(self.path):
-            return sources.last_read_at(self._db)
-
     def size_bytes(self) -> int:
         names = (self.path.name, f"{self.path.name}-wal")
         files = [self.path.with_name(name) for name in names]

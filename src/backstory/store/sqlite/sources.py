@@ -8,7 +8,7 @@ import apsw
 import orjson
 
 from backstory.model import Problem
-from backstory.moments import Moment, from_microseconds
+from backstory.moments import Moment
 from backstory.store.base import SourceKey, SourceState
 
 
@@ -81,11 +81,6 @@ def replace_source(db: apsw.Connection, state: SourceState, *, now: datetime) ->
 
 def delete_source(db: apsw.Connection, key: SourceKey) -> None:
     db.execute("DELETE FROM sources WHERE path = ? AND unit = ?", (key.path, key.unit))
-
-
-def last_read_at(db: apsw.Connection) -> datetime | None:
-    newest = db.execute("SELECT MAX(read_at) FROM sources").get
-    return None if newest is None else from_microseconds(newest).at
 
 
 # -- problems -------------------------------------------------------------------------

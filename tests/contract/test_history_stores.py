@@ -1,0 +1,280 @@
+"""What every history store must do, whatever database is behind it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backstory.model import Message, NewMessage, Problem, Role, SessionFacts
+from backstory.moments import Moment
+from backstory.store.base import (
+    Batch,
+    HistoryStore,
+    KeptMessage,
+    SessionFilter,
+    SourceKey,
+    SourceState,
+    Written,
+)
+from backstory.store.sqlite.history import SqliteHistory
+
+NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
+STORES = {"sqlite": SqliteHistory}
+
+
+@pytest.fixture(params=STORES.values(), ids=list(STORES))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HistoryStore]:
+    opened: HistoryStore = request.param(tmp_path / "history.db")
+    yield opened
+    opened.close()
+
+
+def a_message(
+    text: str = "hello",
+    *,
+    native_id: str = "m1",
+    session: str = "s1",
+    role: Role = Role.USER,
+    minute: int = 0,
+) -> KeptMessage:
+    sent = Moment(NOW + timedelta(minutes=minute), 60)
+    return KeptMessage(NewMessage(session, native_id, role, text, sent=sent))
+
+
+def a_batch(*messages: KeptMessage, **more: object) -> Batch:
+    return Batch("host", messages=list(messages), **more)  # type: ignore[arg-type]
+
+
+def texts(store: HistoryStore, session: str = "s1") -> list[str]:
+    (found,) = store.find_sessions(session)
+    return [message.text for message in store.iter_messages(found.session_id)]
+
+
+def test_messages_come_back_as_they_went_in(store: HistoryStore) -> None:
+    written = store.write(
+        a_batch(a_message("one"), a_message("two", native_id="m2")), now=NOW
+    )
+
+    (session,) = store.list_sessions(SessionFilter())
+    assert written == Written(new_sessions=1, new_messages=2, last_message_id=2)
+    assert list(store.iter_messages(session.session_id)) == [
+        Message(1, 1, "m1", 0, Role.USER, "one", sent=Moment(NOW, 60)),
+        Message(2, 1, "m2", 1, Role.USER, "two", sent=Moment(NOW, 60)),
+    ]
+
+
+def test_writing_the_same_again_changes_nothing(store: HistoryStore) -> None:
+    store.write(a_batch(a_message()), now=NOW)
+
+    assert store.write(a_batch(a_message()), now=NOW) == Written()
+
+
+def test_a_replacing_batch_changes_the_message_and_keeps_its_place(
+    store: HistoryStore,
+) -> None:
+    store.write(a_batch(a_message("one"), a_message("two", native_id="m2")), now=NOW)
+
+    written = store.write(a_batch(a_message("ONE"), replaces=True), now=NOW)
+
+    assert written == Written(changed_messages=1)
+    assert texts(store) == ["ONE", "two"]
+
+
+def test_an_id_given_twice_keeps_both_and_says_where(store: HistoryStore) -> None:
+    twice = KeptMessage(a_message("other").message, line=7)
+
+    written = store.write(
+        a_batch(a_message("one"), twice, read_from="a.jsonl"), now=NOW
+    )
+
+    assert written.problems == (
+        Problem(
+            "the id 'm1' is given twice, with different contents; both are kept",
+            7,
+            "a.jsonl",
+        ),
+    )
+    assert texts(store) == ["one", "other"]
+
+
+def test_a_second_reading_replaces_what_it_meets_for_the_first_time(
+    store: HistoryStore,
+) -> None:
+    store.write(a_batch(a_message("one")), now=NOW)
+    reread: set[int] = set()
+
+    store.write(a_batch(a_message("ONE"), reread=reread), now=NOW)
+    again = store.write(a_batch(a_message("another"), reread=reread), now=NOW)
+
+    assert len(again.problems) == 1
+    assert texts(store) == ["ONE", "another"]
+
+
+def test_what_a_session_is_called_follows_the_last_word_and_where_it_began_the_first(
+    store: HistoryStore,
+) -> None:
+    first = SessionFacts("s1", title="A", project="/one", git_branch="main")
+    later = SessionFacts(
+        "s1", title="B", project="/two", git_branch="dev", parent_id="p"
+    )
+
+    store.write(Batch("host", facts=[first, later], messages=[a_message()]), now=NOW)
+
+    (session,) = store.list_sessions(SessionFilter())
+    assert (session.title, session.project, session.git_branch, session.parent_id) == (
+        "B",
+        "/one",
+        "main",
+        "p",
+    )
+
+
+def test_a_session_spans_its_messages(store: HistoryStore) -> None:
+    store.write(
+        a_batch(
+            a_message(minute=5),
+            a_message(native_id="m2", minute=1),
+            a_message("the end", native_id="m3", role=Role.ASSISTANT, minute=9),
+            a_message("noise", native_id="m4", role=Role.TOOL_RESULT, minute=3),
+        ),
+        now=NOW,
+    )
+
+    (session,) = store.list_sessions(SessionFilter())
+    assert session.started == Moment(NOW + timedelta(minutes=1), 60)
+    assert session.last_active == Moment(NOW + timedelta(minutes=9), 60)
+    assert (session.message_count, session.preview) == (4, "the end")
+
+
+def test_a_session_without_messages_is_not_listed(store: HistoryStore) -> None:
+    store.write(Batch("host", facts=[SessionFacts("s1", title="A")]), now=NOW)
+
+    assert store.list_sessions(SessionFilter()) == []
+
+
+def test_a_companion_waits_for_the_session_it_speaks_of(store: HistoryStore) -> None:
+    state = SourceState(SourceKey("meta.json"), "host", "format", "signature")
+    batch = Batch(
+        "host", facts=[SessionFacts("s1", title="A")], progress=state, is_companion=True
+    )
+    store.write(batch, now=NOW)
+    before = store.list_sources()[state.key].signature
+    store.write(a_batch(a_message()), now=NOW)
+
+    store.write(batch, now=NOW)
+
+    (session,) = store.list_sessions(SessionFilter())
+    assert (before, session.title) == ("", "A")
+    assert store.list_sources() == {state.key: state}
+
+
+def test_a_failed_batch_leaves_the_store_as_it_was(store: HistoryStore) -> None:
+    store.write(a_batch(a_message("one")), now=NOW)
+    broken = KeptMessage(NewMessage("s1", "m2", Role.USER, object()))  # type: ignore[arg-type]
+
+    with pytest.raises(TypeError):
+        store.write(a_batch(a_message("two", native_id="m3"), broken), now=NOW)
+
+    assert texts(store) == ["one"]
+    assert store.verify() == []
+
+
+def test_problems_behind_the_place_that_is_read_again_are_forgotten(
+    store: HistoryStore,
+) -> None:
+    key = SourceKey("a.jsonl")
+    state = SourceState(key, "host", "format", "signature")
+    problems = [Problem("one", 1, "a.jsonl"), Problem("nine", 9, "a.jsonl")]
+    store.write(Batch("host", problems=problems, progress=state, after_line=0), now=NOW)
+
+    store.write(Batch("host", progress=state, after_line=5), now=NOW)
+
+    assert store.list_problems() == [Problem("one", 1, "a.jsonl")]
+
+
+def test_sessions_are_found_by_id_by_host_and_id_and_by_beginning(
+    store: HistoryStore,
+) -> None:
+    store.write(a_batch(a_message(session="abcdef-1")), now=NOW)
+    store.write(a_batch(a_message(session="abcdef-2")), now=NOW)
+    store.write(Batch("other", messages=[a_message(session="abc")]), now=NOW)
+
+    found = {
+        name: sorted(each.native_id for each in store.find_sessions(name))
+        for name in ("abc", "abcd", "abcdef-2", "host/abc", "host/abcdef-1", "x", "%")
+    }
+
+    assert found == {
+        "abc": ["abc"],
+        "abcd": ["abcdef-1", "abcdef-2"],
+        "abcdef-2": ["abcdef-2"],
+        "host/abc": ["abcdef-1", "abcdef-2"],
+        "host/abcdef-1": ["abcdef-1"],
+        "x": [],
+        "%": [],
+    }
+
+
+_kept = st.builds(
+    lambda session, native_id, text, role: a_message(
+        text, session=session, native_id=native_id, role=role
+    ),
+    st.sampled_from(["s1", "s2"]),
+    st.sampled_from(["m1", "m2", "m3", "m4"]),
+    st.sampled_from(["", "one", "two", "\0", "x" * 2_000]),
+    st.sampled_from(list(Role)),
+)
+
+
+@pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
+@settings(max_examples=30, deadline=None)
+@given(
+    batches=st.lists(st.tuples(st.lists(_kept, max_size=6), st.booleans()), max_size=6)
+)
+def test_any_sequence_of_batches_leaves_a_sound_store(
+    make: type[SqliteHistory],
+    tmp_path_factory: pytest.TempPathFactory,
+    batches: list[tuple[list[KeptMessage], bool]],
+) -> None:
+    store = make(tmp_path_factory.mktemp("store") / "history.db")
+
+    for messages, replaces in batches:
+        store.write(a_batch(*messages, replaces=replaces), now=NOW)
+
+    assert store.verify() == []
+    for session in store.list_sessions(SessionFilter()):
+        positions = [m.position for m in store.iter_messages(session.session_id)]
+        assert positions == list(range(session.message_count))
+    store.close()
+
+
+@settings(max_examples=30, deadline=None)
+@given(messages=st.lists(_kept, max_size=12), cut=st.integers(0, 12))
+def test_how_messages_are_cut_into_batches_makes_no_difference(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[KeptMessage], cut: int
+) -> None:
+    folder = tmp_path_factory.mktemp("stores")
+    whole, parts = (
+        SqliteHistory(folder / "whole.db"),
+        SqliteHistory(folder / "parts.db"),
+    )
+
+    whole.write(a_batch(*messages), now=NOW)
+    parts.write(a_batch(*messages[:cut]), now=NOW)
+    parts.write(a_batch(*messages[cut:]), now=NOW)
+
+    def held(store: SqliteHistory) -> dict[str, list[tuple[str, int, str]]]:
+        return {
+            session.native_id: [
+                (message.native_id, message.position, message.text)
+                for message in store.iter_messages(session.session_id)
+            ]
+            for session in store.list_sessions(SessionFilter())
+        }
+
+    assert held(parts) == held(whole)
+    whole.close()
+    parts.close()

@@ -1,0 +1,350 @@
+"""Settings: where each value comes from, and what is wrong with those refused."""
+
+from pathlib import Path
+
+import pytest
+
+from backstory.errors import ConfigError
+from backstory.settings import Setting, Settings, Value, read_settings
+from tests.ordinary_user import as_ordinary_user
+
+TABLE = (
+    Setting("index.folders", (), "Folders to read."),
+    Setting("index.max_bytes", 100, "How much is kept.", minimum=0),
+    Setting("index.seconds", 1.0, "How often.", minimum=0.05),
+    Setting("index.live", False, "Whether to watch."),
+    Setting("page.title", "Backstory", "What it says.", project_may_set=True),
+)
+DEFAULTS: dict[str, tuple[Value, str]] = {
+    "index.folders": ((), "default"),
+    "index.max_bytes": (100, "default"),
+    "index.seconds": (1.0, "default"),
+    "index.live": (False, "default"),
+    "page.title": ("Backstory", "default"),
+}
+
+
+@pytest.fixture
+def user_file(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def read(
+    user_file: Path,
+    project: Path | None = None,
+    environ: dict[str, str] | None = None,
+    flags: tuple[str, ...] = (),
+) -> Settings:
+    return read_settings(
+        user_file=user_file,
+        project_folder=project,
+        environ=environ or {},
+        flags=flags,
+        table=TABLE,
+    )
+
+
+def shown(settings: Settings) -> dict[str, tuple[Value, str]]:
+    return {chosen.setting.name: (chosen.value, chosen.origin) for chosen in settings}
+
+
+def refused(raised: pytest.ExceptionInfo[ConfigError]) -> tuple[str, str]:
+    return str(raised.value), raised.value.hint
+
+
+# -- where values come from ---
+
+
+def test_without_any_file_every_setting_has_its_default(user_file: Path) -> None:
+    assert shown(read(user_file)) == DEFAULTS
+
+
+def test_each_value_says_where_it_came_from(user_file: Path, project: Path) -> None:
+    user_file.write_text("[index]\nmax_bytes = 1\nfolders = ['~/a', 'b']\n")
+    (project / ".backstory.toml").write_text("page.title = 'Ours'\n")
+
+    settings = read(
+        user_file,
+        project,
+        {"BACKSTORY_INDEX_SECONDS": "2.5", "PATH": "/bin"},
+        ("index.live=yes",),
+    )
+
+    assert shown(settings) == {
+        "index.folders": (("~/a", "b"), str(user_file)),
+        "index.max_bytes": (1, str(user_file)),
+        "index.seconds": (2.5, "BACKSTORY_INDEX_SECONDS"),
+        "index.live": (True, "--set"),
+        "page.title": ("Ours", str(project / ".backstory.toml")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        pytest.param(0, ("Backstory", "default"), id="nothing"),
+        pytest.param(1, ("file", "USER"), id="the user's file over the default"),
+        pytest.param(2, ("project", "PROJECT"), id="the project's over the user's"),
+        pytest.param(3, ("variable", "BACKSTORY_PAGE_TITLE"), id="the environment"),
+        pytest.param(4, ("flag", "--set"), id="a flag over all"),
+    ],
+)
+def test_the_nearest_place_wins(
+    user_file: Path, project: Path, places: int, expected: tuple[str, str]
+) -> None:
+    project_file = project / ".backstory.toml"
+    user_file.write_text("page.title = 'file'\n" * (places >= 1))
+    project_file.write_text("page.title = 'project'\n" * (places >= 2))
+    environ = {"BACKSTORY_PAGE_TITLE": "variable"} if places >= 3 else {}
+    flags = ("page.title=flag",) * (places >= 4)
+
+    settings = read(user_file, project, environ, flags)
+
+    names = {str(user_file): "USER", str(project_file): "PROJECT"}
+    value, origin = shown(settings)["page.title"]
+    assert (value, names.get(origin, origin)) == expected
+
+
+def test_the_places_of_everything_else_are_no_settings(user_file: Path) -> None:
+    settings = read(
+        user_file, environ={"BACKSTORY_HOME": "/x", "BACKSTORY_CONFIG": "/y"}
+    )
+
+    assert shown(settings) == DEFAULTS
+
+
+def test_a_setting_is_looked_up_by_name_and_type(user_file: Path) -> None:
+    settings = read(user_file, flags=("index.folders=a, b,,", "index.seconds=2"))
+
+    found = (
+        settings.texts("index.folders"),
+        settings.whole("index.max_bytes"),
+        settings.number("index.seconds"),
+    )
+
+    assert found == (("a", "b"), 100, 2.0)
+
+
+def test_a_whole_number_in_a_file_does_for_a_number(user_file: Path) -> None:
+    user_file.write_text("index.seconds = 3")
+
+    assert shown(read(user_file))["index.seconds"] == (3.0, str(user_file))
+
+
+@pytest.mark.parametrize("word", ["true", "1", "Yes", " on "])
+def test_a_yes_is_said_in_many_words(user_file: Path, word: str) -> None:
+    settings = read(user_file, flags=(f"index.live={word}",))
+
+    assert shown(settings)["index.live"] == (True, "--set")
+
+
+# -- unknown names ---
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "hint"),
+    [
+        pytest.param(
+            "[index]\nmax_byte = 1",
+            "index.max_byte",
+            "did you mean 'index.max_bytes'?",
+            id="a typing error",
+        ),
+        pytest.param(
+            "[[index]]\nmax_bytes = 1",
+            "index",
+            "did you mean 'index.live'?",
+            id="a list of tables",
+        ),
+        pytest.param(
+            "zzz = 1",
+            "zzz",
+            "the names are: index.folders, index.max_bytes, index.seconds, "
+            "index.live, page.title",
+            id="nothing like it",
+        ),
+        pytest.param(
+            "index.max_bytes.limit = 1",
+            "index.max_bytes.limit",
+            "did you mean 'index.max_bytes'?",
+            id="below a setting",
+        ),
+    ],
+)
+def test_an_unknown_name_in_a_file_is_refused_with_the_nearest(
+    user_file: Path, content: str, name: str, hint: str
+) -> None:
+    user_file.write_text(content)
+
+    with pytest.raises(ConfigError) as raised:
+        read(user_file)
+
+    assert refused(raised) == (f"{user_file}: unknown setting '{name}'", hint)
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest(user_file: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(user_file, environ={"BACKSTORY_INDEX_FOLDER": "x"})
+
+    assert refused(raised) == (
+        "environment: unknown setting 'BACKSTORY_INDEX_FOLDER'",
+        "did you mean 'BACKSTORY_INDEX_FOLDERS'?",
+    )
+
+
+def test_an_unknown_name_in_a_flag_is_refused_with_the_nearest(user_file: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(user_file, flags=("index.secs=1",))
+
+    assert refused(raised) == (
+        "--set: unknown setting 'index.secs'",
+        "did you mean 'index.seconds'?",
+    )
+
+
+def test_a_flag_without_a_value_is_refused(user_file: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(user_file, flags=("index.live",))
+
+    assert str(raised.value) == "--set index.live: expected NAME=VALUE"
+
+
+# -- values that cannot be ---
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param(
+            "index.max_bytes = '9'",
+            "'index.max_bytes' is '9', not a whole number",
+            id="text for a number",
+        ),
+        pytest.param(
+            "index.max_bytes = true",
+            "'index.max_bytes' is True, not a whole number",
+            id="yes for a number",
+        ),
+        pytest.param(
+            "index.max_bytes = 1.5",
+            "'index.max_bytes' is 1.5, not a whole number",
+            id="half a byte",
+        ),
+        pytest.param(
+            "index.max_bytes = -1",
+            "'index.max_bytes' is -1, less than 0",
+            id="less than nothing",
+        ),
+        pytest.param(
+            "index.seconds = inf",
+            "'index.seconds' is inf, not a number",
+            id="infinity",
+        ),
+        pytest.param(
+            "index.seconds = nan", "'index.seconds' is nan, not a number", id="nan"
+        ),
+        pytest.param(
+            "index.folders = 'a'",
+            "'index.folders' is 'a', not a list of texts",
+            id="a text for a list",
+        ),
+        pytest.param(
+            "index.folders = [1]",
+            "'index.folders' is [1], not a list of texts",
+            id="a list of numbers",
+        ),
+        pytest.param(
+            "index.live = 1", "'index.live' is 1, not a true or false", id="a one"
+        ),
+        pytest.param("page.title = 1", "'page.title' is 1, not a text", id="no text"),
+    ],
+)
+def test_a_value_of_another_type_in_a_file_is_refused(
+    user_file: Path, content: str, reason: str
+) -> None:
+    user_file.write_text(content)
+
+    with pytest.raises(ConfigError) as raised:
+        read(user_file)
+
+    assert str(raised.value) == f"{user_file}: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        pytest.param(
+            "index.max_bytes=much", "is 'much', not a whole number", id="word"
+        ),
+        pytest.param("index.max_bytes=1.5", "is '1.5', not a whole number", id="half"),
+        pytest.param(
+            "index.max_bytes=-1", "is -1, less than 0", id="less than nothing"
+        ),
+        pytest.param("index.seconds=0.01", "is 0.01, less than 0.05", id="too often"),
+        pytest.param("index.seconds=inf", "is inf, not a number", id="infinity"),
+        pytest.param("index.live=maybe", "is 'maybe', not a true or false", id="maybe"),
+    ],
+)
+def test_a_value_that_cannot_be_read_from_a_flag_is_refused(
+    user_file: Path, flag: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(user_file, flags=(flag,))
+
+    name = flag.partition("=")[0]
+    assert str(raised.value) == f"--set {name}: '{name}' {reason}"
+
+
+# -- files ---
+
+
+def test_a_project_may_not_set_what_is_the_user_s_own(
+    user_file: Path, project: Path
+) -> None:
+    project_file = project / ".backstory.toml"
+    project_file.write_text("index.folders = ['/etc']")
+
+    with pytest.raises(ConfigError) as raised:
+        read(user_file, project)
+
+    assert refused(raised) == (
+        f"{project_file}: 'index.folders' may only be set in your own configuration",
+        f"move it to {user_file}",
+    )
+
+
+def test_a_file_that_is_no_toml_is_refused(user_file: Path) -> None:
+    user_file.write_text("index.max_bytes = ")
+
+    with pytest.raises(ConfigError) as raised:
+        read(user_file)
+
+    assert str(raised.value) == (
+        f"{user_file}: not valid TOML (Invalid value (at end of document))"
+    )
+
+
+def test_a_file_that_is_no_text_is_refused(user_file: Path) -> None:
+    user_file.write_bytes(b"a = '\xff'")
+
+    with pytest.raises(ConfigError) as raised:
+        read(user_file)
+
+    assert str(raised.value).startswith(f"{user_file}: not valid TOML ('utf-8' codec")
+
+
+def test_a_file_that_may_not_be_read_is_refused(user_file: Path) -> None:
+    user_file.write_text("")
+    user_file.chmod(0)
+
+    with as_ordinary_user(), pytest.raises(ConfigError) as raised:
+        read(user_file)
+
+    assert str(raised.value) == f"{user_file}: it cannot be read (Permission denied)"
