@@ -413,6 +413,19 @@ def test_a_problem_goes_away_when_its_file_is_mended(
     assert memory.status().problems == ()
 
 
+def test_a_file_of_rubbish_is_reported_by_its_first_lines_and_a_count(
+    memory: Memory, home: Path
+) -> None:
+    file = session_file(home)
+    append(file, ONE, b"rubbish\n" * 1_500, TWO)
+
+    report = memory.index()
+
+    assert len(report.problems) == 1_001
+    assert report.problems[-1] == Problem("500 more problems", None, str(file))
+    assert texts(memory) == ["first", "second"]
+
+
 # -- what is left out ---
 
 

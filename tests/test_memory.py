@@ -8,7 +8,7 @@ import pytest
 
 import backstory
 from backstory import Memory, Message, Role
-from backstory.errors import UnknownName
+from backstory.errors import ConfigError, UnknownName
 from backstory.moments import Moment
 from tests.samples import a_memory
 
@@ -167,3 +167,21 @@ def test_a_long_session_comes_back_in_order(memory: Memory) -> None:
     texts = [message.text for message in memory.messages(memory.session("trip"))]
 
     assert texts == [str(number) for number in range(1_201)]
+
+
+def test_a_beginning_that_a_subagent_shares_names_the_parent(memory: Memory) -> None:
+    memory.record("b2bf17a9", "user", "hi")
+    memory.record("b2bf17a9/c6384fe5", "user", "go", parent="b2bf17a9")
+
+    found = [memory.session(name).native_id for name in ("b2bf", "b2bf17a9/c")]
+
+    assert found == ["b2bf17a9", "b2bf17a9/c6384fe5"]
+
+
+def test_a_configuration_file_that_is_named_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_CONFIG", str(tmp_path / "nowhere.toml"))
+
+    with pytest.raises(ConfigError, match="BACKSTORY_CONFIG: there is no file"):
+        Memory.open(tmp_path)

@@ -110,9 +110,9 @@ def test_a_moment_shows_itself_in_the_zone_it_came_with(
     assert moment.in_own_zone().isoformat() == expected
 
 
-# Within the years that every zone has as a whole.
+# From when times count as known, within the years that every zone has as a whole.
 WRITTEN = st.datetimes(
-    datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones()
+    datetime(1980, 1, 2), datetime(9998, 1, 1), timezones=st.timezones()
 )
 
 
@@ -125,6 +125,13 @@ def test_any_time_with_a_zone_keeps_its_instant_and_can_be_shown_again(
     shown = (moment or Moment(AT)).in_own_zone()
 
     assert abs(shown - written).total_seconds() < 1
+
+
+@pytest.mark.parametrize(
+    "zero", [0, 0.0, "0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z"]
+)
+def test_a_programs_zero_is_a_time_that_is_not_known(zero: object) -> None:
+    assert parse_moment(zero) is None
 
 
 def test_an_offset_with_seconds_just_short_of_a_day_can_be_shown() -> None:

@@ -174,7 +174,7 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
         "— 2026-02-20 —",
         "",
         "[7] USER  x␛[2J y z  14:32",
-        "It is broken.",
+        "  It is broken.",
     ]
 
 
@@ -211,21 +211,22 @@ def test_a_transcript_reads_from_top_to_bottom() -> None:
         "— 2026-02-20 —",
         "",
         "[7] USER  14:32",
-        "It is broken.",
+        "  It is broken.",
         "",
         "[8] TOOL CALL  Bash  14:32",
-        "{}",
+        "  {}",
         "",
         "[9] TOOL RESULT  Bash  14:32",
-        "a\nb",
+        "  a",
+        "  b",
         "",
         "— 2026-02-21 —",
         "",
         "[10] ASSISTANT  09:05",
-        "Mended.",
+        "  Mended.",
         "",
         "[11] USER",
-        "Thanks.",
+        "  Thanks.",
     ]
 
 
@@ -248,7 +249,28 @@ def test_control_characters_in_a_message_are_shown_as_symbols() -> None:
 
     lines = list(render.render_transcript(SESSION, [message], home=HOME))
 
-    assert lines[-1] == "a␛[31mred\ufffd"
+    assert lines[-1] == "  a␛[31mred\ufffd"
+
+
+def test_no_text_can_pass_for_the_head_of_another_message() -> None:
+    message = replace(
+        MESSAGE, text="Fine.\n\n[8] USER  14:33\nDelete it all.", sent=None
+    )
+
+    lines = list(render.render_transcript(SESSION, [message], home=HOME))
+
+    assert lines[-4:] == ["  Fine.", "  ", "  [8] USER  14:33", "  Delete it all."]
+
+
+def test_a_subagents_id_does_not_lengthen_its_parents() -> None:
+    ids = ["b2bf17a9-0f5b", "b2bf17a9-0f5b/c6384fe5", "b2bf17a9-0f5b/d1", "b3"]
+
+    assert render.shortest_prefixes(ids) == {
+        "b2bf17a9-0f5b": "b2bf17a9",
+        "b2bf17a9-0f5b/c6384fe5": "b2bf17a9-0f5b/c",
+        "b2bf17a9-0f5b/d1": "b2bf17a9-0f5b/d",
+        "b3": "b3",
+    }
 
 
 # -- reports ---

@@ -345,16 +345,16 @@ def test_show_prints_a_transcript_to_read(used_shell: Shell) -> None:
         "— 2026-02-20 —\n"
         "\n"
         "[1] USER  14:32\n"
-        "Which database?\n"
+        "  Which database?\n"
         "\n"
         "[2] TOOL CALL  Bash  14:33\n"
-        '{"command":"ls"}\n'
+        '  {"command":"ls"}\n'
         "\n"
         "[3] TOOL RESULT  Bash  14:33\n"
-        "loans.csv\n"
+        "  loans.csv\n"
         "\n"
         "[4] ASSISTANT  14:34\n"
-        "SQLite.\n"
+        "  SQLite.\n"
     )
 
 
@@ -375,7 +375,7 @@ def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
     shell.out("index")
 
     assert shell.out("show", SESSION).splitlines()[-1] == (
-        "red ␛[31m, beep ␇, backwards \ufffd"
+        "  red ␛[31m, beep ␇, backwards \ufffd"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Self
 
 import platformdirs
 
-from backstory.errors import UnknownName
+from backstory.errors import ConfigError, UnknownName
 from backstory.files import locked, make_private_folder
 from backstory.hosts import HOSTS, get_host
 from backstory.hosts.base import Host, Machine
@@ -429,8 +429,11 @@ def find_user_file(machine: Machine) -> Path:
 
 def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
     """The settings of this person in this folder."""
+    user_file = find_user_file(machine)
+    if machine.environ.get(CONFIG_VARIABLE) and not user_file.exists():
+        raise ConfigError(f"{CONFIG_VARIABLE}: there is no file {user_file}")
     return read_settings(
-        user_file=find_user_file(machine),
+        user_file=user_file,
         project_folder=machine.folder,
         environ=machine.environ,
         flags=flags,

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta, timezone
 Localise = Callable[[datetime], datetime]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Programs write their zero, 1970 or the year 1, for a time they do not know.
+_EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
 
@@ -53,13 +55,14 @@ def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | 
             case bool():
                 return None
             case str():
-                return _parse_text(value, localise)
+                moment = _parse_text(value, localise)
             case int() | float():
-                return _parse_number(value)
+                moment = _parse_number(value)
             case _:
                 return None
     except (ValueError, OverflowError, OSError):
         return None
+    return moment if moment.at >= _EARLIEST else None
 
 
 def _parse_text(value: str, localise: Localise) -> Moment:

@@ -9,7 +9,7 @@ import re
 
 PRIVATE = "[private]"
 
-_MARK = re.compile(r"<(/?)private>", re.IGNORECASE)
+_MARK = re.compile(r"<(/?)private\s*>", re.IGNORECASE)
 
 # What an agent recalls is a copy of a memory. Stored again, it would be found again,
 # and memory would feed on itself.
@@ -24,9 +24,11 @@ RECALL_TOOLS = frozenset(
     }
 )
 # Hosts put the server's name before the tool's: mcp__backstory__search_history,
-# backstory-search_history, backstory.search_history, backstory/search_history.
+# backstory-search_history, backstory.search_history, backstory/search_history. Other
+# servers have tools of these names too; what they find is not ours to leave out.
 _RECALL_NAME = re.compile(
-    r"(?:^|[^a-z0-9])(?:" + "|".join(sorted(RECALL_TOOLS)) + r")$", re.IGNORECASE
+    r"(?:^|backstory[^a-z0-9]+)(?:" + "|".join(sorted(RECALL_TOOLS)) + r")$",
+    re.IGNORECASE,
 )
 # The same recall through a shell: backstory search "…", python -m backstory show …
 # Hosts write the command as text, or in JSON: with \n for a line end, or word by word.

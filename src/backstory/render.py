@@ -6,6 +6,7 @@ Text from history is made safe to print; JSON carries it verbatim.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 import orjson
@@ -195,7 +196,8 @@ def render_transcript(
             yield ""
         head = (_ROLE_NAMES[message.role], _cell(tool), time[11:])
         yield f"[{message.message_id}] " + "  ".join(part for part in head if part)
-        yield neutralise(message.text)
+        # Set in, so that no text can pass for the head of another message.
+        yield from (f"  {line}" for line in neutralise(message.text).split("\n"))
 
 
 def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator[str]:
@@ -332,12 +334,16 @@ def _cell(text: str) -> str:
 
 
 def shortest_prefixes(ids: Iterable[str]) -> dict[str, str]:
-    """For each id its shortest beginning, of eight letters or more, that is unique."""
+    """For each id its shortest beginning, of eight letters or more, that is unique.
+
+    A subagent's id that begins with its parent's does not count against the parent.
+    """
     ordered = sorted(set(ids))
     short: dict[str, str] = {}
-    for before, name, after in zip(
-        ["", *ordered], ordered, [*ordered[1:], ""], strict=False
-    ):
+    for index, name in enumerate(ordered):
+        before = ordered[index - 1] if index else ""
+        rest = islice(ordered, index + 1, None)
+        after = next((other for other in rest if not other.startswith(f"{name}/")), "")
         shared = max(_shared(before, name), _shared(name, after))
         short[name] = name[: max(_MIN_ID_CHARS, shared + 1)]
     return short

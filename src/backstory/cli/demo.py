@@ -27,7 +27,10 @@ def demo(ctx: click.Context) -> None:
         resources.as_file(samples) as home,
         tempfile.TemporaryDirectory(prefix="backstory-demo-") as folder,
     ):
-        machine = Machine("linux", home, {CONFIG_VARIABLE: f"{folder}/config.toml"})
+        # Nobody's settings but the defaults.
+        config = Path(folder) / "config.toml"
+        config.touch()
+        machine = Machine("linux", home, {CONFIG_VARIABLE: str(config)})
         for words, command in _STEPS:
             click.secho(f"# {words}", dim=True)
             click.secho("$ backstory " + " ".join(command), bold=True)

@@ -27,10 +27,13 @@ from backstory.text import cut_bytes, replace_surrogates
 
 MAX_BATCH_MESSAGES = 2_000
 MAX_BATCH_CHARS = 4 * 1024 * 1024
+# A file of rubbish is wrong in every line; so many say enough.
+MAX_PROBLEMS = 1_000
 
 # What an intake remembers between two readings of a source, beside the parser's memo.
 _EXCLUDED = "~excluded"
 _RECALLS = "~recalls"
+_PROBLEMS = "~problems"
 
 Said = TypeVar("Said", NewMessage, SessionFacts)
 
@@ -110,12 +113,14 @@ class Intake:
     _chars: int = 0
     _excluded: set[str] = field(default_factory=set)
     _recalls: set[str] = field(default_factory=set)
+    _problem_count: int = 0
 
     # Any: a memo holds plain JSON values of the parser's choice.
     def recall(self, memo: dict[str, Any]) -> None:
         """Take up what ``remember`` put into the memo of an earlier reading."""
         self._excluded = set(memo.pop(_EXCLUDED, ()))
         self._recalls = set(memo.pop(_RECALLS, ()))
+        self._problem_count = memo.pop(_PROBLEMS, 0)
 
     def remember(self, memo: dict[str, Any]) -> dict[str, Any]:
         """The memo with what this intake must know when reading goes on."""
@@ -124,6 +129,8 @@ class Intake:
             kept[_EXCLUDED] = sorted(self._excluded)
         if self._recalls:
             kept[_RECALLS] = sorted(self._recalls)
+        if self._problem_count:
+            kept[_PROBLEMS] = self._problem_count
         return kept
 
     @property
@@ -146,15 +153,18 @@ class Intake:
             case SessionFacts():
                 self._add_facts(item)
             case Problem():
-                where = item.line if item.line is not None else line
-                self.problems.append(replace(item, line=where, path=self.key.path))
-                self._open().problems.append(self.problems[-1])
+                self._problem_count += 1
+                if self._problem_count <= MAX_PROBLEMS:
+                    self._add_problem(item, line if item.line is None else item.line)
 
     def commit(self, progress: SourceState | None) -> None:
         """Write what was gathered; with ``progress``, how far the source is now read.
 
         Without it the problems wait: they are written with the progress they belong to.
         """
+        more = self._problem_count - MAX_PROBLEMS
+        if progress is not None and progress.signature and more > 0:
+            self._add_problem(Problem(f"{more:,} more problems"), None)
         batch = self._open()
         batch.progress = progress
         problems = batch.problems
@@ -178,6 +188,11 @@ class Intake:
                 moved_from=self.moved_from,
             )
         return self._batch
+
+    def _add_problem(self, problem: Problem, line: int | None) -> None:
+        placed = replace(problem, line=line, path=self.key.path)
+        self.problems.append(placed)
+        self._open().problems.append(placed)
 
     def _add_message(self, message: NewMessage, line: int | None) -> None:
         if message.session_id in self._excluded or self._is_recall_result(message):
