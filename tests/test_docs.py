@@ -11,6 +11,7 @@ import pytest
 from backstory import Memory, __all__
 from backstory.cli.app import commands
 from backstory.hosts import HOSTS
+from tests import tutorial
 from tests.samples import all_cases
 
 REPOSITORY = Path(__file__).parents[1]
@@ -92,6 +93,12 @@ def test_the_output_in_the_readme_is_what_the_demo_prints(tmp_path: Path) -> Non
 
     assert shown
     assert [block for block in shown if block.strip() not in timeless] == []
+
+
+def test_the_tutorial_shows_what_its_commands_print() -> None:
+    page = tutorial.PAGE.read_text(encoding="utf-8")
+
+    assert tutorial.run_page(page) == page
 
 
 def test_every_command_is_in_the_readme_or_the_reference() -> None:
