@@ -81,6 +81,22 @@ def index_once(folder: Path, home: Path) -> None:
         memory.index()
 
 
+def kill_until_done(
+    folder: Path, home: Path, chance: random.Random, took_s: float
+) -> int:
+    """Kill readings at random moments until one gets to its end; count the dead."""
+    deaths = 0
+    while True:
+        pid = in_child(lambda: index_once(folder, home))
+        # Ever later, so that a slow machine gets to the end as well.
+        time.sleep(chance.uniform(0, took_s * (1 + deaths) / 6))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if not os.WIFSIGNALED(status):
+            return deaths
+        deaths += 1
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_killing_a_reading_at_any_moment_leaves_the_store_of_one_clean_reading(
     tmp_path: Path, home: Path, seed: int
@@ -92,22 +108,35 @@ def test_killing_a_reading_at_any_moment_leaves_the_store_of_one_clean_reading(
     took = time.monotonic() - started
     chance = random.Random(seed)
 
-    deaths = 0
-    is_done = False
-    while not is_done:
-        pid = in_child(lambda: index_once(killed, home))
-        # Ever later, so that a slow machine gets to the end as well.
-        time.sleep(chance.uniform(0, took * (1 + deaths) / 6))
-        os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        is_done = not os.WIFSIGNALED(status)
-        deaths += not is_done
+    deaths = kill_until_done(killed, home, chance, took)
 
     assert deaths > 0
     assert everything(a_memory(killed, home=home)) == everything(
         a_memory(clean, home=home)
     )
     assert a_memory(killed, home=home)._store.verify() == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killing_the_reading_of_a_rewritten_file_leaves_the_store_of_one_clean_reading(
+    tmp_path: Path, home: Path, seed: int
+) -> None:
+    a_corpus(home)
+    clean, killed = tmp_path / "clean", tmp_path / "killed"
+    index_once(clean, home)
+    index_once(killed, home)
+    for file in sorted(home.rglob("*.jsonl")):
+        file.write_bytes(file.read_bytes().replace(b"message 2", b"MESSAGE 2"))
+    started = time.monotonic()
+    index_once(clean, home)
+    took = time.monotonic() - started
+    chance = random.Random(seed)
+
+    kill_until_done(killed, home, chance, took)
+
+    assert everything(a_memory(killed, home=home)) == everything(
+        a_memory(clean, home=home)
+    )
 
 
 def test_two_readings_at_once_leave_the_store_of_one(

@@ -1,11 +1,18 @@
 """Reading sources again and again, while they change in every way files change."""
 
 import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from backstory.files import describe
+from backstory.importers.base import Memo, Origin, Record
+from backstory.importers.claude_code import ClaudeCode
+from backstory.indexing import Indexer
 from backstory.memory import Memory
-from backstory.model import IndexReport, Problem
+from backstory.model import IndexReport, Item, Problem, Source
+from backstory.store.sqlite.history import SqliteHistory
 from tests.builders import (
     PROJECT,
     SESSION,
@@ -237,6 +244,47 @@ def test_a_file_written_while_it_is_read_loses_nothing_and_doubles_nothing(
     memory.index()
 
     assert texts(memory) == [f"message {number}" for number in range(count)]
+
+
+class RewrittenMeanwhile(ClaudeCode):
+    """Claude Code's format, read while the host puts another text into the file."""
+
+    def __init__(self, file: Path, content: bytes) -> None:
+        self._file = file
+        self._content = content
+        self._records_left = 3_000
+
+    def parse(
+        self, records: Iterable[Record], origin: Origin, memo: Memo
+    ) -> Iterator[Item]:
+        return super().parse(self._interrupted(records), origin, memo)
+
+    def _interrupted(self, records: Iterable[Record]) -> Iterator[Record]:
+        for record in records:
+            self._records_left -= 1
+            if self._records_left == 0:
+                self._file.write_bytes(self._content)
+            yield record
+
+
+def test_a_file_rewritten_while_it_is_read_is_read_as_it_is_now(
+    tmp_path: Path, home: Path
+) -> None:
+    file = session_file(home)
+    append(
+        file, *[a_line(f"old {number}", uuid=f"o{number}") for number in range(5_000)]
+    )
+    now_in_it = [a_line(f"new {number}", uuid=f"n{number}") for number in range(5_000)]
+    importer = RewrittenMeanwhile(file, b"".join(now_in_it))
+    store = SqliteHistory(tmp_path / "history.db")
+    indexer = Indexer(store, lambda name: importer, lambda: datetime.now(UTC))
+
+    indexer.run([Source("claude-code", "claude-code", describe(file))])
+
+    (session,) = store.find_sessions(SESSION)
+    found = {message.text for message in store.iter_messages(session.session_id)}
+    assert {f"new {number}" for number in range(5_000)} <= found
+    store.close()
 
 
 # -- bad input ---

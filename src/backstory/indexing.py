@@ -217,11 +217,12 @@ class _Reading:
             SourceKey(str(source.file.path), unit),
             replaces,
             is_companion=source.format in self.indexer.companions,
+            # Counted at once: a reading that starts again has written all the same.
+            written=self.written,
         )
 
     def _finish(self, intake: Intake) -> None:
         self.read += 1
-        self.written.extend(intake.written)
         self.problems.extend(intake.problems)
 
     def _origin(self, source: Source, beside: Mapping[str, str]) -> Origin:
@@ -256,7 +257,7 @@ class _Reading:
                 reader.read_to, reader.line = start.read_to, start.lines_read
 
             def progress(*, is_last: bool) -> SourceState:
-                return SourceState(
+                state = SourceState(
                     key=intake.key,
                     host=source.host,
                     format=source.format,
@@ -269,13 +270,21 @@ class _Reading:
                     memo=intake.remember(memo),
                     excluded_by=intake.excluded_by,
                 )
+                # Looked at after the hash: if the file is still the one that was opened
+                # here, it was when the hash was taken.
+                if before and _prefix_hash(path, source.file.size_bytes) != before:
+                    raise _ChangedMeanwhile
+                return state
 
             def records() -> Iterator[Record]:
                 for item in reader.records():
                     # The parser is done with all lines up to reader.line, and what it
                     # found in them has been taken in.
                     if intake.is_full and intake.last_line <= reader.line:
-                        intake.commit(progress(is_last=False))
+                        # A second reading cannot go on in the middle: it would not know
+                        # which ids it has met. Killed, it starts again.
+                        is_second = intake.reread is not None
+                        intake.commit(None if is_second else progress(is_last=False))
                     if isinstance(item, Record):
                         yield item
                     else:
@@ -284,8 +293,6 @@ class _Reading:
             origin = self._origin(source, importer.look_beside(path))
             for item in importer.parse(records(), origin, memo):
                 intake.add(item, reader.line + 1)
-            if before and _prefix_hash(path, source.file.size_bytes) != before:
-                raise _ChangedMeanwhile
             intake.commit(progress(is_last=True))
         self.read_bytes += reader.read_to - (start.read_to if start else 0)
         self._finish(intake)
