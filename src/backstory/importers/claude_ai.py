@@ -20,10 +20,10 @@ from backstory.importers.base import (
     plain_text,
     unknown_record,
 )
-from backstory.importers.exports import (
-    Conversation,
-    begins_as_list,
-    iter_conversations,
+from backstory.importers.json_lists import (
+    ListItem,
+    is_export,
+    parse_each,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
@@ -49,22 +49,13 @@ class ClaudeAi:
     kind: Literal["document"] = "document"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        return (
-            path.suffix.lower() == ".json"
-            and begins_as_list(head)
-            and all(mark in head for mark in _MARKS)
-        )
+        return is_export(path, head, _MARKS)
 
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        reading = _Reading(origin)
-        for item in iter_conversations(file):
-            if isinstance(item, Problem):
-                yield item
-            else:
-                yield from reading.take(item)
+        return parse_each(file, _Reading(origin).take)
 
 
 @dataclass(slots=True)
@@ -74,12 +65,12 @@ class _Reading:
     origin: Origin
     reported: set[str] = field(default_factory=set)
 
-    def take(self, conversation: Conversation) -> Iterator[Item]:
-        number, fields = conversation
+    def take(self, conversation: ListItem) -> Iterator[Item]:
+        name, fields = conversation
         session_id = as_text(fields.get("uuid"))
         messages = fields.get("chat_messages")
         if session_id is None or not isinstance(messages, list):
-            yield Problem(f"conversation {number} has no id or no messages")
+            yield Problem(f"{name} has no id or no messages")
             return
         yield SessionFacts(
             session_id,

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-import orjson
-
 from backstory.importers.base import (
     JsonObject,
     Memo,
@@ -19,6 +17,7 @@ from backstory.importers.base import (
     plain_text,
     unknown_record,
 )
+from backstory.importers.foreign_json import read_object
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 # Records about the program, not the conversation. The api-request family and
@@ -232,10 +231,9 @@ class ClaudeCodeAgentMeta:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        try:
-            meta = as_object(orjson.loads(file.read()))
-        except orjson.JSONDecodeError as exc:
-            yield Problem(f"not valid JSON ({exc.msg})", exc.lineno)
+        meta = read_object(file)
+        if isinstance(meta, Problem):
+            yield meta
             return
         yield SessionFacts(
             origin.path.name.removesuffix(".meta.json"),

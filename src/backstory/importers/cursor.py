@@ -24,6 +24,7 @@ from backstory.importers.base import (
     plain_text,
     unknown_record,
 )
+from backstory.importers.foreign_json import read_object
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _TIMESTAMP = re.compile(r"<timestamp>(.*?)</timestamp>\s*", re.DOTALL)
@@ -110,10 +111,9 @@ class CursorChat:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        try:
-            meta = as_object(orjson.loads(file.read()))
-        except orjson.JSONDecodeError as exc:
-            yield Problem(f"not valid JSON ({exc.msg})", exc.lineno)
+        meta = read_object(file)
+        if isinstance(meta, Problem):
+            yield meta
             return
         yield SessionFacts(
             origin.path.parent.name,

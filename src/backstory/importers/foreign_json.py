@@ -5,9 +5,15 @@ strict JSON refuses such text. What was written is worth more than the rule it b
 """
 
 import json
-from typing import Any
+from typing import IO, Any
 
 import orjson
+
+from backstory.importers.base import JsonObject
+from backstory.model import Problem
+
+# Parsed, a document takes about six times its length in memory.
+MAX_DOCUMENT_BYTES = 24 * 1024 * 1024
 
 
 # Any: JSON written by other programs can hold anything; parsers check.
@@ -20,3 +26,15 @@ def parse_json(text: str | bytes) -> Any:
             return json.loads(text, strict=False)
         except (ValueError, RecursionError):
             raise ValueError(exc.msg) from exc
+
+
+def read_object(file: IO[bytes]) -> JsonObject | Problem:
+    """The JSON object that a whole document is, or why it cannot be read."""
+    content = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        return Problem(f"a document of more than {MAX_DOCUMENT_BYTES:,} bytes")
+    try:
+        value = parse_json(content)
+    except ValueError as exc:
+        return Problem(f"not valid JSON ({exc})")
+    return value if isinstance(value, dict) else Problem("not a JSON object")

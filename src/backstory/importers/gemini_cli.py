@@ -17,7 +17,7 @@ from backstory.importers.base import (
     compact_json,
     unknown_record,
 )
-from backstory.importers.foreign_json import parse_json
+from backstory.importers.foreign_json import parse_json, read_object
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {
@@ -93,10 +93,9 @@ class GeminiCliDocument:
         return _find_project(path)
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        try:
-            document = as_object(parse_json(file.read()))
-        except ValueError as exc:
-            yield Problem(f"not valid JSON ({exc})")
+        document = read_object(file)
+        if isinstance(document, Problem):
+            yield document
             return
         if as_text(document.get("sessionId")) is None:
             yield Problem("a document without a session id")

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Literal
 
-import orjson
-
 from backstory.importers.base import (
     JsonObject,
     Memo,
@@ -22,6 +20,7 @@ from backstory.importers.base import (
     made_id,
     unknown_record,
 )
+from backstory.importers.json_lists import iter_items
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {
@@ -102,25 +101,21 @@ class RockBotConversation:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        try:
-            turns = orjson.loads(file.read())
-        except orjson.JSONDecodeError as exc:
-            yield Problem(f"not valid JSON ({exc.msg})", exc.lineno)
-            return
-        if not isinstance(turns, list):
-            yield Problem("not a JSON list")
-            return
         session_id = _session_id(origin.path)
         untimed = 0
         yield SessionFacts(session_id)
-        for turn in map(as_object, turns):
+        for item in iter_items(file, noun="turn"):
+            if isinstance(item, Problem):
+                yield item
+                continue
+            name, turn = item
             role = _ROLES.get(as_text(turn.get("role")) or "")
             if role is None:
                 yield unknown_record(turn.get("role"), None)
                 continue
             message = _message(session_id, role, turn, origin, untimed)
             if message is None:
-                yield Problem("a turn without content")
+                yield Problem(f"{name} has no content")
                 continue
             untimed += message.sent is None
             yield message

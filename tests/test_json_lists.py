@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backstory.importers import exports, get_format
+from backstory.importers import get_format, json_lists
 from backstory.importers.base import Origin, compact_json
-from backstory.importers.exports import Conversation, iter_conversations
+from backstory.importers.json_lists import ListItem, iter_items
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import from_microseconds
 from tests.samples import TRANSCRIPTS
@@ -36,8 +36,10 @@ texts = st.recursive(
 )
 
 
-def read(data: bytes, **limits: int) -> list[Conversation | Problem]:
-    return list(iter_conversations(io.BytesIO(data), **limits))
+def read(
+    data: bytes, *, max_bytes: int = json_lists.MAX_ITEM_BYTES
+) -> list[ListItem | Problem]:
+    return list(iter_items(io.BytesIO(data), max_bytes=max_bytes))
 
 
 def parse(format_name: str, data: bytes) -> list[Item]:
@@ -68,11 +70,12 @@ def test_a_list_is_cut_into_its_items_wherever_a_chunk_ends(
     data = json.dumps(objects, indent=indent).encode()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exports, "_CHUNK", chunk_bytes)
+        patch.setattr(json_lists, "_CHUNK", chunk_bytes)
         found = read(data)
 
     assert found == [
-        Conversation(number, item) for number, item in enumerate(objects, start=1)
+        ListItem(f"conversation {number}", item)
+        for number, item in enumerate(objects, start=1)
     ]
 
 
@@ -83,26 +86,26 @@ def test_a_list_is_cut_into_its_items_wherever_a_chunk_ends(
         (b" \n", []),
         (b"[]", []),
         (b'{"a": 1}', [Problem("not a list of conversations")]),
-        (b"\xef\xbb\xbf[{}]", [Conversation(1, {})]),
+        (b"\xef\xbb\xbf[{}]", [ListItem("conversation 1", {})]),
         (
             b'[{}, "text", {}]',
             [
-                Conversation(1, {}),
+                ListItem("conversation 1", {}),
                 Problem("something after conversation 1 is not one"),
-                Conversation(2, {}),
+                ListItem("conversation 2", {}),
             ],
         ),
         (
             b"[{}",
             [
-                Conversation(1, {}),
+                ListItem("conversation 1", {}),
                 Problem("the file ends after conversation 1; it is cut off"),
             ],
         ),
         (
             b'[{}, {"a',
             [
-                Conversation(1, {}),
+                ListItem("conversation 1", {}),
                 Problem(
                     "the file ends in the middle of conversation 2, "
                     "which cannot be read"
@@ -112,8 +115,8 @@ def test_a_list_is_cut_into_its_items_wherever_a_chunk_ends(
         (
             b"[{}] and more",
             [
-                Conversation(1, {}),
-                Problem("something follows the list of conversations; it was not read"),
+                ListItem("conversation 1", {}),
+                Problem("what follows the list of conversations was not read"),
             ],
         ),
         (
@@ -123,8 +126,8 @@ def test_a_list_is_cut_into_its_items_wherever_a_chunk_ends(
                     "half characters or other things that JSON forbids were "
                     "replaced, first in conversation 1"
                 ),
-                Conversation(1, {"a": "\N{REPLACEMENT CHARACTER}"}),
-                Conversation(2, {"a": "\N{REPLACEMENT CHARACTER}"}),
+                ListItem("conversation 1", {"a": "\N{REPLACEMENT CHARACTER}"}),
+                ListItem("conversation 2", {"a": "\N{REPLACEMENT CHARACTER}"}),
             ],
         ),
         (
@@ -133,21 +136,21 @@ def test_a_list_is_cut_into_its_items_wherever_a_chunk_ends(
                 Problem(
                     "bytes that are not UTF-8 were replaced, first in conversation 1"
                 ),
-                Conversation(1, {"a": "\N{REPLACEMENT CHARACTER}"}),
-                Conversation(2, {"a": "\N{REPLACEMENT CHARACTER}"}),
+                ListItem("conversation 1", {"a": "\N{REPLACEMENT CHARACTER}"}),
+                ListItem("conversation 2", {"a": "\N{REPLACEMENT CHARACTER}"}),
             ],
         ),
         (
             b"[" + b'{"a":' * 2000 + b"1" + b"}" * 2000 + b", {}]",
             [
                 Problem("conversation 1 is nested too deeply to be read"),
-                Conversation(2, {}),
+                ListItem("conversation 2", {}),
             ],
         ),
     ],
 )
 def test_damage_costs_only_what_it_hits(
-    data: bytes, expected: list[Conversation | Problem]
+    data: bytes, expected: list[ListItem | Problem]
 ) -> None:
     assert read(data) == expected
 
@@ -158,9 +161,9 @@ def test_a_conversation_that_is_too_long_is_left_out() -> None:
     found = read(data, max_bytes=50)
 
     assert found == [
-        Conversation(1, {"a": 1}),
+        ListItem("conversation 1", {"a": 1}),
         Problem("conversation 2 has 108 bytes, too long to read"),
-        Conversation(3, {"a": 2}),
+        ListItem("conversation 3", {"a": 2}),
     ]
 
 
@@ -190,7 +193,7 @@ class _Endless(io.RawIOBase):
 def test_memory_does_not_grow_with_the_length_of_an_export() -> None:
     tracemalloc.start()
 
-    count = sum(1 for _ in iter_conversations(io.BufferedReader(_Endless(300))))
+    count = sum(1 for _ in iter_items(io.BufferedReader(_Endless(300))))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

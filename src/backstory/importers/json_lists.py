@@ -1,25 +1,26 @@
-"""Read a JSON export one conversation at a time, whatever its size.
+"""Read a long JSON list one object at a time, whatever its size.
 
-An export is one long list. It is cut where its items end, and each item is parsed by
-itself, so memory holds one conversation and a damaged one costs no other. A streaming
+Exports are such lists. One is cut where its items end, and each item is parsed by
+itself, so memory holds one of them and a damaged one costs no other. A streaming
 JSON parser would end at the first damage, and the one we tried (ijson 3.6.0) read half
 of a surrogate pair as another character and crashed on a number of 5,000 digits.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import orjson
 
 from backstory.importers.base import JsonObject
-from backstory.model import Problem
+from backstory.model import Item, Problem
 from backstory.text import replace_surrogates
 
-# Parsed, a conversation takes about six times its length in memory.
-MAX_CONVERSATION_BYTES = 24 * 1024 * 1024
+# Parsed, an item takes about six times its length in memory.
+MAX_ITEM_BYTES = 24 * 1024 * 1024
 _CHUNK = 256 * 1024
 _BOM = b"\xef\xbb\xbf"
 
@@ -28,11 +29,31 @@ _PLAIN = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 
 
-class Conversation(NamedTuple):
-    """One item of an export, and its place in the list, counted from one."""
+class ListItem(NamedTuple):
+    """One object of a list, and what problems call it: ``conversation 7``."""
 
-    number: int
+    name: str
     fields: JsonObject
+
+
+def parse_each(
+    file: IO[bytes], take: Callable[[ListItem], Iterator[Item]]
+) -> Iterator[Item]:
+    """What ``take`` makes of each conversation in an export, and the problems."""
+    for item in iter_items(file):
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield from take(item)
+
+
+def is_export(path: Path, head: bytes, marks: Iterable[bytes]) -> bool:
+    """Whether a file is a JSON list in whose beginning all the marks stand."""
+    return (
+        path.suffix.lower() == ".json"
+        and begins_as_list(head)
+        and all(mark in head for mark in marks)
+    )
 
 
 def begins_as_list(head: bytes) -> bool:
@@ -40,16 +61,19 @@ def begins_as_list(head: bytes) -> bool:
     return head.removeprefix(_BOM).lstrip().startswith(b"[")
 
 
-def iter_conversations(
-    file: IO[bytes], *, max_bytes: int = MAX_CONVERSATION_BYTES
-) -> Iterator[Conversation | Problem]:
-    """The objects of the list in ``file``; what cannot be read is a problem."""
-    cutter = _Cutter(max_bytes)
+def iter_items(
+    file: IO[bytes], *, noun: str = "conversation", max_bytes: int = MAX_ITEM_BYTES
+) -> Iterator[ListItem | Problem]:
+    """The objects of the list in ``file``; what cannot be read is a problem.
+
+    ``noun`` is what problems call an object.
+    """
+    cutter = _Cutter(noun, max_bytes)
     repaired: set[str] = set()
     while chunk := file.read(_CHUNK):
         for item in cutter.feed(chunk):
-            found = _parse(item, cutter.number, repaired)
-            # The bytes go before the conversation is worked on: both may be large.
+            found = _parse(item, f"{noun} {cutter.number}", repaired)
+            # The bytes go before the object is worked on: both may be large.
             del item
             yield from found
         if cutter.is_done:
@@ -64,6 +88,7 @@ def iter_conversations(
 class _Cutter:
     """Cuts a list into its items; ``number`` counts those begun so far."""
 
+    noun: str
     max_bytes: int
     number: int = 0
     is_done: bool = False
@@ -83,7 +108,7 @@ class _Cutter:
             self._has_begun = True
             if not chunk.startswith(b"["):
                 self.is_done = True
-                yield Problem("not a list of conversations")
+                yield Problem(f"not a list of {self.noun}s")
                 return
         position = 0
         while position < len(chunk):
@@ -94,19 +119,19 @@ class _Cutter:
                 yield from self._take_bracket(chunk[position : position + 1])
                 position += 1
                 if self.is_done:
-                    yield from _check_rest(chunk[position:])
+                    yield from self._check_rest(chunk[position:])
                     return
 
     def end(self) -> Iterator[Problem]:
         """What is wrong with an end of the file at this point."""
         if self._depth > 1:
             yield Problem(
-                f"the file ends in the middle of conversation {self.number}, "
+                f"the file ends in the middle of {self.noun} {self.number}, "
                 "which cannot be read"
             )
         elif self._has_begun and not self.is_done:
             yield Problem(
-                f"the file ends after conversation {self.number}; it is cut off"
+                f"the file ends after {self.noun} {self.number}; it is cut off"
             )
 
     def _skip(self, chunk: bytes, position: int) -> int:
@@ -145,7 +170,7 @@ class _Cutter:
             else:
                 self._item.clear()
         elif data.strip(b" \t\r\n,"):
-            yield Problem(f"something after conversation {self.number} is not one")
+            yield Problem(f"something after {self.noun} {self.number} is not one")
 
     def _take_bracket(self, bracket: bytes) -> Iterator[bytearray | Problem]:
         is_opening = bracket in b"{["
@@ -166,38 +191,37 @@ class _Cutter:
         self._item, self._item_bytes = bytearray(), 0
         if length > self.max_bytes:
             return Problem(
-                f"conversation {self.number} has {length:,} bytes, too long to read"
+                f"{self.noun} {self.number} has {length:,} bytes, too long to read"
             )
         return item
 
-
-def _check_rest(rest: bytes) -> Iterator[Problem]:
-    if rest.strip():
-        yield Problem("something follows the list of conversations; it was not read")
+    def _check_rest(self, rest: bytes) -> Iterator[Problem]:
+        if rest.strip():
+            yield Problem(f"what follows the list of {self.noun}s was not read")
 
 
 # -- parsing --------------------------------------------------------------------------
 
 
 def _parse(
-    raw: bytearray | Problem, number: int, repaired: set[str]
-) -> list[Conversation | Problem]:
+    raw: bytearray | Problem, name: str, repaired: set[str]
+) -> list[ListItem | Problem]:
     """The object in ``raw``; each kind of repair is reported once for a file."""
     if isinstance(raw, Problem):
         return [raw]
-    problems: list[Conversation | Problem] = []
+    problems: list[ListItem | Problem] = []
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as exc:
         value, what = _repair(raw, exc)
         if value is None:
-            return [Problem(f"conversation {number} {what}")]
+            return [Problem(f"{name} {what}")]
         if what not in repaired:
             repaired.add(what)
-            problems.append(Problem(f"{what}, first in conversation {number}"))
+            problems.append(Problem(f"{what}, first in {name}"))
     if not isinstance(value, dict):
-        return [*problems, Problem(f"conversation {number} is not a JSON object")]
-    return [*problems, Conversation(number, value)]
+        return [*problems, Problem(f"{name} is not a JSON object")]
+    return [*problems, ListItem(name, value)]
 
 
 # Any: whatever the JSON holds.
