@@ -121,14 +121,18 @@ class Counts:
 class HistoryStore(Protocol):
     """Sessions and messages that stay. Safe to use from several threads and processes.
 
-    Every write is one transaction and durable when the call returns. Failures are
+    Every write is one transaction, and durable when the call returns. Failures are
     raised as ``StoreProblem``; after one, the store is as it was before the call.
     """
 
     # -- writing ---
 
-    def write(self, batch: Batch, *, now: datetime) -> Written:
-        """Write all of ``batch`` or nothing; what is there is not written again."""
+    def write(self, batch: Batch, *, now: datetime, is_durable: bool = True) -> Written:
+        """Write all of ``batch`` or nothing; what is there is not written again.
+
+        Without ``is_durable``, a power cut may undo it, whole, together with what was
+        written after it: enough for what can be read once more.
+        """
         ...
 
     def insert_problems(

@@ -168,11 +168,13 @@ class Intake:
         batch = self._open()
         batch.progress = progress
         problems = batch.problems
-        self.written.append(self.store.write(batch, now=self.clock()))
-        self.problems.extend(self.written[-1].problems)
+        # What a power cut undoes is read again: the place it was read to goes with it.
+        written = self.store.write(batch, now=self.clock(), is_durable=False)
+        self.written.append(written)
+        self.problems.extend(written.problems)
         self._batch, self._chars = None, 0
         if progress is None:
-            self._open().problems = [*problems, *self.written[-1].problems]
+            self._open().problems = [*problems, *written.problems]
         else:
             self.after_line, self.moved_from = None, None
 

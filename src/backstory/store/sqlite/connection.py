@@ -72,6 +72,12 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
     return db
 
 
+def set_durability(db: apsw.Connection, *, is_durable: bool) -> None:
+    """Choose whether a commit waits until the disk has it. Not inside a transaction."""
+    mode = "FULL" if is_durable else "NORMAL"
+    db.execute(f"PRAGMA synchronous = {mode}")
+
+
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
     """Everything inside happens, or none of it; waits for other writers first."""

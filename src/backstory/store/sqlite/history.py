@@ -20,7 +20,12 @@ from backstory.store.base import (
     Written,
 )
 from backstory.store.sqlite import messages, sessions, sources
-from backstory.store.sqlite.connection import open_database, transaction, translated
+from backstory.store.sqlite.connection import (
+    open_database,
+    set_durability,
+    transaction,
+    translated,
+)
 
 MIGRATIONS = "backstory.store.sqlite.migrations"
 _PAGE = 500
@@ -55,9 +60,11 @@ class SqliteHistory:
 
     # -- writing ---
 
-    def write(self, batch: Batch, *, now: datetime) -> Written:
-        with self._lock, translated(self.path), transaction(self._db):
-            return _write_batch(self._db, batch, now)
+    def write(self, batch: Batch, *, now: datetime, is_durable: bool = True) -> Written:
+        with self._lock, translated(self.path):
+            set_durability(self._db, is_durable=is_durable)
+            with transaction(self._db):
+                return _write_batch(self._db, batch, now)
 
     def insert_problems(
         self, problems: Sequence[Problem], host: str, *, now: datetime
