@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -53,16 +53,14 @@ def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
 
     Raises ``SourceUnreadable`` when it cannot be opened or is no database.
     """
-    with tempfile.TemporaryDirectory(prefix="backstory-") as folder:
+    with ExitStack() as until_closed:
         try:
             # Behind a link, the log lies beside the database itself.
-            foreign = _open(path.resolve(), Path(folder))
+            foreign = _open(path.resolve(), until_closed)
         except (apsw.Error, OSError) as exc:
             raise SourceUnreadable(f"not a readable database ({exc})") from exc
-        try:
-            yield foreign
-        finally:
-            foreign.db.close()
+        until_closed.callback(foreign.db.close)
+        yield foreign
 
 
 @contextmanager
@@ -78,7 +76,7 @@ def foreign_errors() -> Iterator[None]:
         raise SourceUnreadable(f"it cannot be read ({exc})") from exc
 
 
-def _open(path: Path, folder: Path) -> ForeignDatabase:
+def _open(path: Path, until_closed: ExitStack) -> ForeignDatabase:
     if _is_hot(_beside(path, "-journal")):
         raise SourceUnreadable(
             "its program is in the middle of writing it, or crashed then",
@@ -88,7 +86,8 @@ def _open(path: Path, folder: Path) -> ForeignDatabase:
         return ForeignDatabase(_connect(path, "immutable=1"), is_unguarded=True)
     if _beside(path, "-shm").exists():
         return ForeignDatabase(_connect(path, "mode=ro"), is_unguarded=False)
-    copy = folder / path.name
+    folder = tempfile.TemporaryDirectory(prefix="backstory-")
+    copy = Path(until_closed.enter_context(folder)) / path.name
     shutil.copyfile(path, copy)
     shutil.copyfile(_beside(path, "-wal"), _beside(copy, "-wal"))
     return ForeignDatabase(_connect(copy, "mode=rw"), is_unguarded=True)
