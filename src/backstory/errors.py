@@ -49,11 +49,12 @@ class UnknownName(BackstoryError):
 
 
 def nearest_hint(name: str, names: Iterable[str]) -> str:
-    """The hint for a name that is unknown: the one it is nearest to, or all of them."""
+    """The hint for a name that is unknown: those it may stand for, or all there are."""
     known = list(names)
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if nearest:
-        return f"did you mean '{nearest[0]}'?"
+    begun = [each for each in known if name and each.startswith(name.lower())]
+    meant = begun[:3] or difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    if meant:
+        return "did you mean " + " or ".join(f"'{each}'" for each in meant) + "?"
     return "the names are: " + ", ".join(known)
 
 

@@ -69,7 +69,8 @@ class Indexer:
 
         A found file that is no source is of no known format; it is only counted.
         """
-        everything = list(found)
+        # What speaks of sessions comes after what holds them, wherever it lies.
+        everything = sorted(found, key=self._is_companion)
         total = sum(_size(item) for item in everything)
         reading = _Reading(self, self.store.list_sources())
         done = 0
@@ -87,6 +88,9 @@ class Indexer:
         if on_progress is not None:
             on_progress(total, total, "")
         return reading.report()
+
+    def _is_companion(self, item: Found) -> bool:
+        return isinstance(item, Source) and item.format in self.companions
 
     def survey(
         self, sources: Iterable[Source], known: Mapping[SourceKey, SourceState]
@@ -141,6 +145,7 @@ class _Reading:
     unknown: int = 0
     read_bytes: int = 0
     written: list[Written] = field(default_factory=list)
+    made_now: set[tuple[str, str]] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
     _by_file_id: dict[str, SourceState] | None = None
 
@@ -150,7 +155,7 @@ class _Reading:
             unchanged=self.unchanged,
             excluded=self.excluded,
             unknown=self.unknown,
-            new_sessions=sum(written.new_sessions for written in self.written),
+            new_sessions=sum(len(written.made_sessions) for written in self.written),
             new_messages=sum(written.new_messages for written in self.written),
             changed_messages=sum(written.changed_messages for written in self.written),
             read_bytes=self.read_bytes,
@@ -189,7 +194,8 @@ class _Reading:
             signature += log_signature(source.file.path)
         state = self.known.get(SourceKey(str(source.file.path), source.entry))
         if state is not None and state.signature == signature and self._holds(state):
-            self.unchanged += self._count_units(source) or 1
+            is_database = importer.kind == "database"
+            self.unchanged += self._count_units(source) if is_database else 1
             return
         match importer.kind:
             case "lines":
@@ -204,6 +210,12 @@ class _Reading:
         path = str(source.file.path)
         return sum(key.path == path and key.unit != "" for key in self.known)
 
+    def _known_units(self, source: Source) -> list[SourceState]:
+        """The conversations of a database, as they are known after reading it."""
+        path = str(source.file.path)
+        known = self.indexer.store.list_sources()
+        return [state for key, state in known.items() if key.path == path and key.unit]
+
     def _holds(self, state: SourceState) -> bool:
         """Whether what was left out then would be left out now."""
         return state.excluded_by in ("", self.indexer.rules.fingerprint)
@@ -217,12 +229,16 @@ class _Reading:
             SourceKey(str(source.file.path), unit),
             replaces,
             is_companion=source.format in self.indexer.companions,
-            # Counted at once: a reading that starts again has written all the same.
+            # Shared: a reading that starts again has written all the same.
             written=self.written,
+            made_now=self.made_now,
         )
 
     def _finish(self, intake: Intake) -> None:
-        self.read += 1
+        # A companion that waits for its session is looked at in every run.
+        is_waiting = bool(intake.written) and intake.written[-1].is_waiting
+        self.read += not is_waiting
+        self.unchanged += is_waiting
         self.problems.extend(intake.problems)
 
     def _origin(self, source: Source, beside: Mapping[str, str]) -> Origin:
@@ -378,7 +394,20 @@ class _Reading:
                 # Whatever was wrong with it, a database that changed is read again.
                 check()
         whole = self._intake(source, "", replaces=True)
-        whole.commit(SourceState(whole.key, source.host, source.format, signature))
+        units = self._known_units(source)
+        # A conversation that could not be read, or whose session is not there yet, is
+        # looked for again in the next run.
+        is_done = all(unit.signature for unit in units)
+        excluded_by = next((unit.excluded_by for unit in units if unit.excluded_by), "")
+        whole.commit(
+            SourceState(
+                key=whole.key,
+                host=source.host,
+                format=source.format,
+                signature=signature if is_done else "",
+                excluded_by=excluded_by,
+            )
+        )
         self.read_bytes += source.file.size_bytes
 
     def _take_unit(
@@ -403,8 +432,9 @@ class _Reading:
                         check()
                         intake.commit(None)
         except SourceUnreadable as exc:
-            # One conversation that cannot be read costs no other.
+            # One conversation that cannot be read costs no other, and is tried again.
             intake.add(Problem(f"conversation {unit.native_id}: {exc}"))
+            unit = unit._replace(version="")
         check()
         intake.commit(
             SourceState(

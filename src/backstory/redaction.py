@@ -9,7 +9,8 @@ import re
 
 PRIVATE = "[private]"
 
-_MARK = re.compile(r"<(/?)private\s*>", re.IGNORECASE)
+# Also as JSON texts write it: \u003cprivate\u003e, <\/private>.
+_MARK = re.compile(r"(?:<|\\u003c)\\?(/?)private\s*(?:>|\\u003e)", re.IGNORECASE)
 
 # What an agent recalls is a copy of a memory. Stored again, it would be found again,
 # and memory would feed on itself.
@@ -34,15 +35,22 @@ _RECALL_NAME = re.compile(
 # Hosts write the command as text, or in JSON: with \n for a line end, or word by word.
 _RECALL_COMMAND = re.compile(
     r"(?:^|[\s;&|(\"'/\\]|\\[nrt])backstory(?:\.exe)?"
-    r"(?:[\s\"',]+(?:--home|--set)[\s\"',=]+[^\s\"',]+)*"
+    r"(?:[\s\"',]+(?:--home|--set)[\s\"',=]+[^\s\"',=][^\s\"',]*)*"
     r"[\s\"',]+(?:search|show|call|context)\b"
 )
 
 
 def drop_private(text: str) -> str:
     """Put ``[private]`` in place of every private passage."""
-    kept: list[str] = []
-    depth = 0
+    return hide_private(text, 0)[0]
+
+
+def hide_private(text: str, depth: int) -> tuple[str, int]:
+    """The same for a piece of a longer text; ``depth`` passages are open before it.
+
+    Returns the piece and how many are open behind it.
+    """
+    kept: list[str] = [PRIVATE] if depth else []
     kept_to = 0
     for mark in _MARK.finditer(text):
         closing = bool(mark.group(1))
@@ -56,7 +64,7 @@ def drop_private(text: str) -> str:
             kept_to = mark.end()
     if depth == 0:
         kept.append(text[kept_to:])
-    return "".join(kept)
+    return "".join(kept), depth
 
 
 def is_recall(tool_name: str | None, call_text: str = "") -> bool:

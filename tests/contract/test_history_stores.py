@@ -59,7 +59,7 @@ def test_messages_come_back_as_they_went_in(store: HistoryStore) -> None:
     )
 
     (session,) = store.list_sessions(SessionFilter())
-    assert written == Written(new_sessions=1, new_messages=2, last_message_id=2)
+    assert written == Written(made_sessions=("s1",), new_messages=2, last_message_id=2)
     assert list(store.iter_messages(session.session_id)) == [
         Message(1, 1, "m1", 0, Role.USER, "one", sent=Moment(NOW, 60)),
         Message(2, 1, "m2", 1, Role.USER, "two", sent=Moment(NOW, 60)),

@@ -12,6 +12,7 @@ session before its first message. They never raise on bad content, never touch o
 store, and give the same ids for the same content every time.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -151,7 +152,10 @@ def compact_json(value: object) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
-        # Deeper than orjson goes; it says so with the error it has for foreign types.
+        pass  # foreign types, numbers beyond 64 bits, or deeper than orjson goes
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False)
+    except (RecursionError, TypeError, ValueError):
         return "[nested too deeply to be shown]"
 
 

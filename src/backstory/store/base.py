@@ -61,6 +61,7 @@ class Batch:
 
     ``after_line``: reading begins behind that line; what was wrong from there on is no
     longer known. ``moved_from`` is the key of the source under its former name.
+    ``emptied`` are sessions of which nothing may stay but that they were.
     ``is_companion``: facts are for sessions that are there; none is made for them, and
     a source that speaks of others counts as changed until they are.
 
@@ -74,6 +75,7 @@ class Batch:
     facts: list[SessionFacts] = field(default_factory=list)
     messages: list[KeptMessage] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    emptied: list[str] = field(default_factory=list)
     progress: SourceState | None = None
     moved_from: SourceKey | None = None
     after_line: int | None = None
@@ -84,13 +86,18 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a batch changed, and the problems that only the store could see."""
+    """What a batch changed, and the problems that only the store could see.
 
-    new_sessions: int = 0
+    ``made_sessions`` are the native ids of the sessions that were not there before;
+    ``is_waiting``: a companion spoke of sessions that are not there yet.
+    """
+
+    made_sessions: tuple[str, ...] = ()
     new_messages: int = 0
     changed_messages: int = 0
     problems: tuple[Problem, ...] = ()
     last_message_id: int | None = None
+    is_waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,10 @@ class HistoryStore(Protocol):
 
     def count_by_host(self) -> list[Counts]:
         """Sessions, messages and sources of every host that has any."""
+        ...
+
+    def find_project(self, host: str, native_id: str) -> str | None:
+        """The folder that a session is known to have run in."""
         ...
 
     def list_projects(self) -> list[str]:

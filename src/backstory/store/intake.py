@@ -6,6 +6,7 @@ results of recall tools, which are copies of memories.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from backstory.files import is_inside
 from backstory.identity import content_id
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
-from backstory.redaction import drop_private, is_recall
+from backstory.redaction import drop_private, hide_private, is_recall
 from backstory.store.base import (
     Batch,
     HistoryStore,
@@ -53,18 +54,39 @@ class Rules:
         return content_id(*sorted(map(str, self.excluded_folders)))
 
     def exclude(self, path: str | Path) -> bool:
-        """Whether nothing at ``path`` or about it may be read."""
-        return any(is_inside(Path(path), folder) for folder in self.excluded_folders)
+        """Whether nothing at ``path`` or about it may be read, by any of its names."""
+        if not self.excluded_folders:
+            return False
+        names = {Path(path)}
+        # A path from a transcript can be anything, with a NUL in it for one.
+        with suppress(OSError, ValueError, RuntimeError):
+            names.add(Path(path).resolve())
+        return any(
+            is_inside(name, folder)
+            for name in names
+            for folder in self.excluded_folders
+        )
 
-    def keep(self, message: NewMessage, line: int | None = None) -> KeptMessage:
-        """The message as it may be stored; ``line`` is where it stands."""
+    def keep(self, message: NewMessage) -> KeptMessage:
+        """The message as it may be stored."""
+        return self.keep_piece(message, None, 0)[0]
+
+    def keep_piece(
+        self, message: NewMessage, line: int | None, depth: int
+    ) -> tuple[KeptMessage, int]:
+        """The same for a piece of what was said at once; ``line`` is where it stands.
+
+        ``depth`` private passages are open before the piece; returned with it is how
+        many are open behind it.
+        """
         message = _without_surrogates(message)
-        text, full_bytes = drop_private(message.text), None
+        text, depth = hide_private(message.text, depth)
+        full_bytes = None
         if message.role is Role.TOOL_RESULT:
             text, full_bytes = cut_bytes(text, self.max_tool_output_bytes)
         if text is not message.text:
             message = replace(message, text=text)
-        return KeptMessage(message, full_bytes, line)
+        return KeptMessage(message, full_bytes, line), depth
 
     def keep_facts(self, facts: SessionFacts) -> SessionFacts:
         """What may be stored of the facts: a title can quote what was said."""
@@ -93,7 +115,8 @@ class Intake:
 
     ``after_line`` is where reading begins. ``reread`` is a set when the source is read
     from its start once more: then a known id is an old message met again, not an id
-    given twice.
+    given twice. ``made_now`` are the sessions that this run has made, by host and id:
+    they are emptied again when a later word says that their folder is excluded.
     """
 
     store: HistoryStore
@@ -106,12 +129,15 @@ class Intake:
     after_line: int | None = 0
     moved_from: SourceKey | None = None
     reread: set[int] | None = None
+    made_now: set[tuple[str, str]] = field(default_factory=set)
     written: list[Written] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     last_line: int = 0
     _batch: Batch | None = None
     _chars: int = 0
     _excluded: set[str] = field(default_factory=set)
+    _checked: set[str] = field(default_factory=set)
+    _private: tuple[tuple[object, ...], int] = ((), 0)
     _recalls: set[str] = field(default_factory=set)
     _problem_count: int = 0
 
@@ -171,6 +197,7 @@ class Intake:
         # What a power cut undoes is read again: the place it was read to goes with it.
         written = self.store.write(batch, now=self.clock(), is_durable=False)
         self.written.append(written)
+        self.made_now.update((self.host, made) for made in written.made_sessions)
         self.problems.extend(written.problems)
         self._batch, self._chars = None, 0
         if progress is None:
@@ -197,11 +224,26 @@ class Intake:
         self._open().problems.append(placed)
 
     def _add_message(self, message: NewMessage, line: int | None) -> None:
-        if message.session_id in self._excluded or self._is_recall_result(message):
+        if self._is_excluded(message.session_id) or self._is_recall_result(message):
             return
-        kept = self.rules.keep(message, line)
+        # Hosts cut what was said at once into pieces; a private passage may span them.
+        piece_of = (message.session_id, message.role, message.sent)
+        known, depth = self._private
+        kept, depth = self.rules.keep_piece(
+            message, line, depth if known == piece_of else 0
+        )
+        self._private = (piece_of, depth)
         self._chars += len(kept.message.text)
         self._open().messages.append(kept)
+
+    def _is_excluded(self, session_id: str) -> bool:
+        """Whether the session ran in an excluded folder, by this source or another."""
+        if self.rules.excluded_folders and session_id not in self._checked:
+            self._checked.add(session_id)
+            project = self.store.find_project(self.host, session_id)
+            if project is not None and self.rules.exclude(project):
+                self._excluded.add(session_id)
+        return session_id in self._excluded
 
     def _is_recall_result(self, message: NewMessage) -> bool:
         if message.role is Role.TOOL_CALL:
@@ -217,10 +259,21 @@ class Intake:
 
     def _add_facts(self, facts: SessionFacts) -> None:
         if facts.project and self.rules.exclude(facts.project):
-            self._excluded.add(facts.native_id)
-            # What was said of it before its folder was known must go as well.
-            batch = self._open()
-            batch.facts = [f for f in batch.facts if f.native_id != facts.native_id]
-        if facts.native_id in self._excluded:
-            return
-        self._open().facts.append(self.rules.keep_facts(facts))
+            self._exclude(facts.native_id)
+        if not self._is_excluded(facts.native_id):
+            self._open().facts.append(self.rules.keep_facts(facts))
+        elif (self.host, facts.native_id) in self.made_now:
+            # Its folder is kept, so that other sources of the session know of it.
+            about = SessionFacts(facts.native_id, project=facts.project)
+            self._open().facts.append(self.rules.keep_facts(about))
+
+    def _exclude(self, session_id: str) -> None:
+        """Leave the session out, also what was taken in before its folder was known."""
+        self._excluded.add(session_id)
+        batch = self._open()
+        batch.facts = [each for each in batch.facts if each.native_id != session_id]
+        batch.messages = [
+            each for each in batch.messages if each.message.session_id != session_id
+        ]
+        if (self.host, session_id) in self.made_now:
+            batch.emptied.append(session_id)

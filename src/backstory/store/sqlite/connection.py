@@ -65,6 +65,7 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
             "PRAGMA journal_mode = WAL",
             "PRAGMA synchronous = FULL",
             "PRAGMA foreign_keys = ON",
+            "PRAGMA secure_delete = ON",
             "PRAGMA temp_store = MEMORY",
         ):
             db.execute(pragma).fetchall()
@@ -76,6 +77,11 @@ def set_durability(db: apsw.Connection, *, is_durable: bool) -> None:
     """Choose whether a commit waits until the disk has it. Not inside a transaction."""
     mode = "FULL" if is_durable else "NORMAL"
     db.execute(f"PRAGMA synchronous = {mode}")
+
+
+def forget_deleted(db: apsw.Connection) -> None:
+    """Let nothing of deleted rows stay in the log; the file has zeros for them."""
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from backstory.store.base import (
 )
 from backstory.store.sqlite import messages, sessions, sources
 from backstory.store.sqlite.connection import (
+    forget_deleted,
     open_database,
     set_durability,
     transaction,
@@ -64,7 +65,10 @@ class SqliteHistory:
         with self._lock, translated(self.path):
             set_durability(self._db, is_durable=is_durable)
             with transaction(self._db):
-                return _write_batch(self._db, batch, now)
+                written = _write_batch(self._db, batch, now)
+            if batch.emptied:
+                forget_deleted(self._db)
+            return written
 
     def insert_problems(
         self, problems: Sequence[Problem], host: str, *, now: datetime
@@ -108,6 +112,10 @@ class SqliteHistory:
     def count_by_host(self) -> list[Counts]:
         with self._lock, translated(self.path):
             return sessions.count_by_host(self._db)
+
+    def find_project(self, host: str, native_id: str) -> str | None:
+        with self._lock, translated(self.path):
+            return sessions.find_project(self._db, host, native_id)
 
     def list_projects(self) -> list[str]:
         with self._lock, translated(self.path):
@@ -160,6 +168,9 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
             continue
         sessions.update_facts(db, session_id_of(facts.native_id), facts)
 
+    for native_id in batch.emptied:
+        sessions.empty_session(db, session_id_of(native_id))
+
     by_session: dict[str, list[KeptMessage]] = {}
     for kept in batch.messages:
         by_session.setdefault(kept.message.session_id, []).append(kept)
@@ -204,11 +215,12 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
         )
         sources.replace_source(db, progress, now=now)
     return Written(
-        new_sessions=len(created),
+        made_sessions=tuple(sorted(created)),
         new_messages=new_messages,
         changed_messages=changed_messages,
         problems=tuple(problems),
         last_message_id=last_message_id,
+        is_waiting=progress is not batch.progress,
     )
 
 

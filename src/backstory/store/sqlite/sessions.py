@@ -137,6 +137,19 @@ def refresh_excerpts(
     )
 
 
+def empty_session(db: apsw.Connection, session_id: int) -> None:
+    """Delete what was said in a session, and what tells of it."""
+    db.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
+    db.execute(
+        """
+        UPDATE sessions
+           SET title = NULL, opening = '', preview = '', message_count = 0
+         WHERE session_id = ?
+        """,
+        (session_id,),
+    )
+
+
 # -- reading --------------------------------------------------------------------------
 
 
@@ -207,6 +220,14 @@ def count_by_host(db: apsw.Connection) -> list[Counts]:
         """
     )
     return [Counts(*row) for row in rows]
+
+
+def find_project(db: apsw.Connection, host: str, native_id: str) -> str | None:
+    found: str | None = db.execute(
+        "SELECT project FROM sessions WHERE host = ? AND native_id = ?",
+        (host, native_id),
+    ).get
+    return found
 
 
 def list_projects(db: apsw.Connection) -> list[str]:
