@@ -1,10 +1,14 @@
 """Reading sources again and again, while they change in every way files change."""
 
+import shutil
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+import apsw
+import orjson
 
 from backstory.files import describe
 from backstory.importers.base import Memo, Origin, Record
@@ -22,7 +26,7 @@ from tests.builders import (
     append,
     session_file,
 )
-from tests.samples import a_memory
+from tests.samples import a_memory, all_cases
 
 ONE = a_line("first", uuid="u1")
 TWO = a_line("second", uuid="u2", role="assistant")
@@ -576,6 +580,70 @@ def test_a_folder_that_is_excluded_no_longer_is_read(
         assert changed(report) == (1, 1, 0)
 
 
+def test_a_session_whose_folder_is_told_late_is_left_out_as_well(
+    tmp_path: Path, home: Path
+) -> None:
+    lines = [a_line(f"SECRET {n}", uuid=f"u{n}", cwd="") for n in range(4_500)]
+    title = (
+        b'{"type":"ai-title","aiTitle":"SECRET","sessionId":"%s"}\n' % SESSION.encode()
+    )
+    append(session_file(home), title, *lines, a_line("more", uuid="v", cwd="/secret/x"))
+
+    with a_memory(tmp_path, home=home, settings=("exclude.folders=/secret",)) as memory:
+        memory.index()
+        append(session_file(home), a_line("SECRET again", uuid="w", cwd=""))
+        memory.index()
+
+        assert memory.sessions() == []
+        stored = b"".join(file.read_bytes() for file in memory.home.iterdir())
+        assert b"SECRET" not in stored
+
+
+def test_a_folder_is_excluded_by_all_its_names(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "real" / "secret").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    cwd = str(tmp_path / "link" / "secret")
+    append(session_file(home), a_line(uuid="u1", cwd=cwd))
+    settings = (f"exclude.folders={tmp_path / 'real' / 'secret'}",)
+
+    with a_memory(tmp_path, home=home, settings=settings) as memory:
+        memory.index()
+
+        assert memory.sessions() == []
+
+
+def test_a_private_passage_may_span_the_blocks_of_a_message(
+    memory: Memory, home: Path
+) -> None:
+    blocks = [
+        {"type": "text", "text": "one <private>S3CRET"},
+        {"type": "text", "text": "S3CRET too"},
+        {"type": "text", "text": "S3CRET </private> two"},
+    ]
+    line = a_line("?", uuid="u1").replace(b'"?"', orjson.dumps(blocks))
+    append(session_file(home), line, a_line("three", uuid="u2", role="assistant"))
+
+    memory.index()
+
+    assert texts(memory) == ["one [private]", "[private]", "[private] two", "three"]
+
+
+def test_reminders_of_the_program_are_cut_out_of_what_the_person_said(
+    memory: Memory, home: Path
+) -> None:
+    reminder = "<system-reminder>INJECTED</system-reminder>"
+    append(
+        session_file(home),
+        a_line(f"{reminder}\nMy question\n{reminder}", uuid="u1"),
+        a_line(reminder, uuid="u2"),
+        a_line("What is <system-reminder>?", uuid="u3"),
+    )
+
+    memory.index()
+
+    assert texts(memory) == ["\nMy question\n", "What is <system-reminder>?"]
+
+
 def test_an_excluded_host_is_not_read(tmp_path: Path, home: Path) -> None:
     append(session_file(home), ONE)
 
@@ -584,6 +652,77 @@ def test_an_excluded_host_is_not_read(tmp_path: Path, home: Path) -> None:
     ) as memory:
         assert memory.index() == IndexReport()
         assert memory.index(path=home) == IndexReport(unknown=1)
+
+
+# -- problems that belong to no source ---
+
+
+def test_a_problem_with_a_place_is_forgotten_when_the_place_is_mended(
+    memory: Memory, home: Path, tmp_path: Path
+) -> None:
+    link = session_file(home)
+    link.symlink_to(tmp_path / "outside.jsonl")
+    (tmp_path / "outside.jsonl").write_bytes(ONE)
+    memory.index()
+    before = memory.status().problems
+    link.unlink()
+
+    memory.index()
+
+    assert ([problem.path for problem in before], memory.status().problems) == (
+        [str(link)],
+        (),
+    )
+
+
+def test_a_mistyped_path_leaves_nothing_behind(memory: Memory, tmp_path: Path) -> None:
+    report = memory.index(path=tmp_path / "nowhere")
+
+    assert (report.skipped, memory.status().problems) == (1, ())
+
+
+# -- several programs ---
+
+
+def test_what_lies_in_the_projects_of_new_sessions_is_found_at_once(
+    memory: Memory, home: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".aider.chat.history.md").write_text(
+        "\n# aider chat started at 2026-02-20 14:32:10\n\n#### hello  \n\nHi.\n"
+    )
+    append(session_file(home), a_line(uuid="u1", cwd=str(project)))
+
+    first, second = memory.index(), memory.index()
+
+    assert sorted(session.host for session in memory.sessions()) == [
+        "aider",
+        "claude-code",
+    ]
+    assert (first.read, second.read, second.unchanged) == (2, 0, 2)
+
+
+def test_a_conversation_that_could_not_be_read_is_read_when_it_can_be(
+    memory: Memory, home: Path
+) -> None:
+    (case,) = [
+        case
+        for case in all_cases()
+        if (case.format, case.name) == ("opencode", "tools-subagent")
+    ]
+    shutil.copytree(case.lay_out(home / "laid"), home, dirs_exist_ok=True)
+    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    db = apsw.Connection(str(path))
+    db.execute("ALTER TABLE message RENAME COLUMN data TO payload")
+    failed = memory.index()
+    db.execute("ALTER TABLE message RENAME COLUMN payload TO data")
+    db.close()
+
+    mended = memory.index()
+
+    assert (failed.new_messages, bool(failed.problems)) == (0, True)
+    assert (mended.new_messages > 0, mended.problems) == (True, ())
 
 
 # -- by path ---

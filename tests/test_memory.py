@@ -185,3 +185,54 @@ def test_a_configuration_file_that_is_named_must_be_there(
 
     with pytest.raises(ConfigError, match="BACKSTORY_CONFIG: there is no file"):
         Memory.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (
+            {"path": Path("/x"), "text": "the answer"},
+            '{"path": "/x", "text": "the answer"}',
+        ),
+        (10**30, "1" + "0" * 30),
+        ({"when": datetime(2026, 2, 20)}, '{"when":"2026-02-20T00:00:00"}'),
+        ([b"bytes"], "[\"b'bytes'\"]"),
+    ],
+    ids=["path", "large number", "time", "bytes"],
+)
+def test_what_json_does_not_know_is_recorded_all_the_same(
+    memory: Memory, value: object, text: str
+) -> None:
+    memory.record("trip", "tool_result", value, call_id="c1")
+
+    (message,) = memory.messages(memory.session("trip"))
+    assert message.text == text
+
+
+def test_a_recalled_memory_is_not_recorded(memory: Memory) -> None:
+    number = memory.record("trip", "tool_result", "old", tool_name="search_history")
+
+    assert (number, memory.sessions()) == (None, [])
+
+
+def test_a_session_in_an_excluded_folder_is_not_recorded(tmp_path: Path) -> None:
+    with a_memory(tmp_path, settings=("exclude.folders=/secret",)) as memory:
+        number = memory.record("trip", "user", "hi", project="/secret/x")
+
+        assert (number, memory.sessions()) == (None, [])
+
+
+def test_a_typo_in_what_is_excluded_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"exclude\.hosts: no agent program"
+    ) as caught:
+        a_memory(tmp_path, settings=("exclude.hosts=codx",))
+
+    assert caught.value.hint == "did you mean 'codex'?"
+
+
+def test_recording_waits_for_the_disk(memory: Memory) -> None:
+    memory.index()
+    memory.record("trip", "user", "hi")
+
+    assert memory._store._db.execute("PRAGMA synchronous").get == 2

@@ -118,3 +118,10 @@ def test_our_command_in_a_shell_is_recall(command: str) -> None:
 )
 def test_another_command_in_a_shell_is_no_recall(command: str) -> None:
     assert not is_recall("Bash", command)
+
+
+def test_a_command_full_of_options_is_judged_at_once() -> None:
+    # Matched by trying every way to split the equals signs, this took minutes.
+    command = "backstory" + " --set ========" * 60
+
+    assert not is_recall("Bash", command)

@@ -141,9 +141,9 @@ def test_sessions_are_listed_one_a_line() -> None:
     )
 
     assert lines == [
-        "LAST ACTIVE       HOST         MESSAGES  PROJECT  ID          TITLE",
-        "2026-02-21 09:05  claude-code         2  ~/demo   5d0c1c53-8  Mend the parser",
-        "                  claude-code      1234           5d0c1c53-9",
+        "LAST ACTIVE       HOST         ID          MESSAGES  PROJECT  TITLE",
+        "2026-02-21 09:05  claude-code  5d0c1c53-8         2  ~/demo   Mend the parser",
+        "                  claude-code  5d0c1c53-9      1234",
     ]
 
 
@@ -163,7 +163,7 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
     )
 
     assert listed[1] == (
-        "2026-02-21 09:05  x␛[2J y z         2  x␛[2J y z  x␛[2J y z  x␛[2J y z"
+        "2026-02-21 09:05  x␛[2J y z  x␛[2J y z         2  x␛[2J y z  x␛[2J y z"
     )
     assert shown == [
         "x␛[2J y z",
@@ -295,7 +295,7 @@ def test_a_report_says_what_was_read_and_what_was_not() -> None:
         "Read 1 source: 1 new session, 1,200 new messages, 5 changed "
         "(2.5 MB in 0.2 s).",
         "Not read: 2 unchanged, 3 excluded by your settings, 4 of no known format.",
-        "Skipped 1 place:",
+        "1 problem:",
         "  ~/a.jsonl:3: odd",
     ]
 
@@ -311,7 +311,7 @@ def test_only_a_screenful_of_problems_is_shown() -> None:
 
     lines = list(render.render_problems(problems, home=HOME))
 
-    assert lines[:2] == ["Skipped 1,025 places:", "  number 0"]
+    assert lines[:2] == ["1,025 problems:", "  number 0"]
     assert lines[-2:] == ["  number 19", "  … and 1,005 more (--json has them all)"]
 
 
@@ -320,7 +320,7 @@ def test_a_problem_stays_on_its_line() -> None:
 
     lines = list(render.render_problems([problem], home=HOME))
 
-    assert lines == ["Skipped 1 place:", "  ~/a   b␛.jsonl: odd"]
+    assert lines == ["1 problem:", "  ~/a   b␛.jsonl: odd"]
 
 
 def test_sources_are_listed_with_how_much_of_them_is_read() -> None:
@@ -409,15 +409,16 @@ def test_no_line_is_wider_than_the_terminal(
     [
         pytest.param([], {}, id="none"),
         pytest.param(["abc"], {"abc": "abc"}, id="a short one"),
-        pytest.param(["0123456789"], {"0123456789": "01234567"}, id="one"),
+        pytest.param(["0123456789abc"], {"0123456789abc": "01234567"}, id="one"),
+        pytest.param(["0123456789"], {"0123456789": "0123456789"}, id="short enough"),
         pytest.param(
             ["0123456789", "0123456780", "x"],
             {"0123456789": "0123456789", "0123456780": "0123456780", "x": "x"},
             id="alike to the last letter",
         ),
         pytest.param(
-            ["01234567", "0123456789"],
-            {"01234567": "01234567", "0123456789": "012345678"},
+            ["01234567", "0123456789abc"],
+            {"01234567": "01234567", "0123456789abc": "012345678"},
             id="one that begins another",
         ),
         pytest.param(["a", "a"], {"a": "a"}, id="the same twice"),

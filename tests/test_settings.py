@@ -160,7 +160,7 @@ def test_a_yes_is_said_in_many_words(user_file: Path, word: str) -> None:
         pytest.param(
             "[[index]]\nmax_bytes = 1",
             "index",
-            "did you mean 'index.live'?",
+            "did you mean 'index.folders' or 'index.max_bytes' or 'index.seconds'?",
             id="a list of tables",
         ),
         pytest.param(

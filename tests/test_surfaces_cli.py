@@ -103,7 +103,7 @@ def test_index_with_bad_lines_names_them_and_ends_with_3(shell: Shell) -> None:
 
     assert done.returncode == 3
     assert done.stdout.splitlines()[1:] == [
-        "Skipped 1 place:",
+        "1 problem:",
         f"  ~/.claude/projects/-home-dev-demo/{SESSION}.jsonl:2: "
         "not valid JSON (Expecting value)",
     ]
@@ -267,11 +267,11 @@ def test_sources_on_a_machine_without_agents_says_so(shell: Shell) -> None:
 
 def test_sessions_lists_the_most_recent_first(used_shell: Shell) -> None:
     assert used_shell.out("sessions") == (
-        "LAST ACTIVE       HOST         MESSAGES  PROJECT         ID        "
+        "LAST ACTIVE       HOST         ID        MESSAGES  PROJECT         "
         "TITLE\n"
-        "2026-02-22 06:00  claude-code         1  /srv/site/app   other     "
+        "2026-02-22 06:00  claude-code  other            1  /srv/site/app   "
         "Other things\n"
-        "2026-02-20 14:34  claude-code         4  /home/dev/demo  5d0c1c53  "
+        "2026-02-20 14:34  claude-code  5d0c1c53         4  /home/dev/demo  "
         "Which database?\n"
     )
 
@@ -503,4 +503,52 @@ def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:
     assert done.returncode == 23
     assert done.stderr.splitlines()[-1] == (
         "  hint: restore the file from a backup, or move it away to start an empty one"
+    )
+
+
+# -- mistakes ---
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--home", "", "status"), 2, "a path is needed, and this one is empty."),
+        (("index", "--path", ""), 2, "a path is needed, and this one is empty."),
+        (("sessions", "-n", "9" * 30), 2, "is not in the range 1<=x<=1000000."),
+        (("sessions", "--project", "caf\udce9"), 10, "surrogates not allowed"),
+    ],
+    ids=["home", "path", "number", "name"],
+)
+def test_a_mistake_ends_in_words_not_in_a_traceback(
+    shell: Shell, words: tuple[str, ...], code: int, message: str
+) -> None:
+    done = shell.run(*words)
+
+    assert done.returncode == code
+    assert done.stderr.rstrip().endswith(message)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
+    done = subprocess.run(
+        [
+            "bash",
+            "-o",
+            "pipefail",
+            "-c",
+            f"{sys.executable} -m backstory show other | true",
+        ],
+        env=used_shell.environ,
+        cwd=used_shell.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_filter_that_nothing_fits_says_so(used_shell: Shell) -> None:
+    assert used_shell.out("sessions", "--project", "nowhere") == (
+        "None of the 2 sessions fits.\n"
     )

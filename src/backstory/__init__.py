@@ -1,4 +1,4 @@
-"""Backstory gives any AI agent a memory it can search.
+"""Backstory keeps every conversation of the AI agents on a machine.
 
 memory = backstory.Memory.open()
 memory.record("trip", "user", "We fly on Tuesday.")

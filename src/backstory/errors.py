@@ -50,12 +50,13 @@ class UnknownName(BackstoryError):
 
 def nearest_hint(name: str, names: Iterable[str]) -> str:
     """The hint for a name that is unknown: those it may stand for, or all there are."""
-    known = list(names)
-    begun = [each for each in known if name and each.startswith(name.lower())]
-    meant = begun[:3] or difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    known = {each.lower(): each for each in names}
+    typed = name.lower()
+    begun = [each for each in known if typed and each.startswith(typed)]
+    meant = begun[:3] or difflib.get_close_matches(typed, known, n=1, cutoff=0.5)
     if meant:
-        return "did you mean " + " or ".join(f"'{each}'" for each in meant) + "?"
-    return "the names are: " + ", ".join(known)
+        return "did you mean " + " or ".join(f"'{known[each]}'" for each in meant) + "?"
+    return "the names are: " + ", ".join(known.values())
 
 
 class StoreProblem(BackstoryError):

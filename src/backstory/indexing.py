@@ -31,13 +31,12 @@ from backstory.importers.databases import (
 )
 from backstory.importers.lines import LineReader
 from backstory.importers.opening import is_seekable, open_source
-from backstory.model import FoundFile, IndexReport, Problem, Source
+from backstory.model import FoundFile, IndexReport, OnProgress, Problem, Source
 from backstory.moments import Localise, from_microseconds, read_as_local
 from backstory.store.base import HistoryStore, SourceKey, SourceState, Written
 from backstory.store.intake import Intake, Rules
 
 Found = Source | Problem | FoundFile
-Progress = Callable[[int, int, str], None]
 
 # A source that is rewritten while it is read is read again, but not for ever.
 _MAX_ATTEMPTS = 3
@@ -61,9 +60,11 @@ class Indexer:
     companions: frozenset[str] = frozenset()
     rules: Rules = field(default_factory=Rules)
     localise: Localise = read_as_local
+    # A dictionary for its order: what no source's reading has written down.
+    loose_problems: dict[Problem, None] = field(default_factory=dict)
 
     def run(
-        self, found: Iterable[Found], on_progress: Progress | None = None
+        self, found: Iterable[Found], on_progress: OnProgress | None = None
     ) -> IndexReport:
         """Read every source that changed; report what was read and what could not be.
 
@@ -81,7 +82,7 @@ class Indexer:
                 case Source():
                     reading.take(item)
                 case Problem():
-                    reading.report_problem(item, host="")
+                    reading.report_problem(item)
                 case FoundFile():
                     reading.unknown += 1
             done += _size(item)
@@ -162,12 +163,12 @@ class _Reading:
             problems=tuple(self.problems),
         )
 
-    def report_problem(self, problem: Problem, *, host: str) -> None:
+    def report_problem(self, problem: Problem) -> None:
         """Report a problem that no source's reading will write down."""
-        if problem in self.problems:
-            return  # several patterns may lead past the same place
-        self.problems.append(problem)
-        self.indexer.store.insert_problems([problem], host, now=self.indexer.clock())
+        # Several patterns may lead past the same place.
+        if problem not in self.indexer.loose_problems:
+            self.indexer.loose_problems[problem] = None
+            self.problems.append(problem)
 
     def take(self, source: Source) -> None:
         """Read a source if it is new or changed."""
@@ -184,8 +185,7 @@ class _Reading:
                     self.known = self.indexer.store.list_sources()
             raise SourceUnreadable("it changes faster than it can be read")
         except SourceUnreadable as exc:
-            problem = Problem(str(exc), path=str(source.file.path))
-            self.report_problem(problem, host=source.host)
+            self.report_problem(Problem(str(exc), path=str(source.file.path)))
 
     def _take_once(self, source: Source) -> None:
         importer = self.indexer.find_format(source.format)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,16 +19,17 @@ from backstory.errors import ConfigError, UnknownName
 from backstory.files import locked, make_private_folder
 from backstory.hosts import HOSTS, get_host
 from backstory.hosts.base import Host, Machine
-from backstory.hosts.finding import iter_sources
+from backstory.hosts.finding import iter_in_projects, iter_sources
 from backstory.importers import FORMATS, get_format
 from backstory.importers.base import Format, compact_json
 from backstory.importers.recognising import iter_recognised
-from backstory.indexing import Found, Indexer, Progress
+from backstory.indexing import Found, Indexer
 from backstory.model import (
     FoundFile,
     IndexReport,
     Message,
     NewMessage,
+    OnProgress,
     Problem,
     Role,
     Session,
@@ -37,6 +39,7 @@ from backstory.model import (
     Status,
 )
 from backstory.moments import Moment, read_as_local
+from backstory.redaction import is_recall
 from backstory.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings, read_settings
 from backstory.store.base import Batch, SessionFilter
 from backstory.store.intake import Rules
@@ -76,6 +79,7 @@ class Memory:
         self.settings = settings
         self._machine = machine
         self._clock = clock
+        self._excluded_hosts = _read_hosts(settings, "exclude.hosts")
         self._store = SqliteHistory(home / "history.db")
         self._rules = Rules(
             excluded_folders=tuple(
@@ -131,13 +135,14 @@ class Memory:
         title: str | None = None,
         project: str | Path | None = None,
         parent: str | None = None,
-    ) -> int:
+    ) -> int | None:
         """Keep one message of a session of your own; durable when this returns.
 
         ``session`` is any name you choose; the session begins with its first message.
         ``text`` that is not a text (a tool's arguments or result) is kept as JSON.
         ``message`` is your id of the message: recording it again replaces it.
-        Returns the number of the message.
+        Returns the number of the message, or None when it is left out: the session
+        ran in an excluded folder, or the text is the result of a recall tool.
         """
         try:
             known_role = Role(role)
@@ -150,6 +155,10 @@ class Memory:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
             )
+        if known_role is Role.TOOL_RESULT and is_recall(tool_name):
+            return None
+        if project is not None and self._rules.exclude(project):
+            return None
         native_id = message or str(uuid.uuid4())
         new = NewMessage(
             session,
@@ -195,7 +204,7 @@ class Memory:
         *,
         host: str | None = None,
         path: str | Path | None = None,
-        on_progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
         on_wait: Callable[[], None] | None = None,
     ) -> IndexReport:
         """Read what the agents on this machine have written since the last time.
@@ -204,10 +213,17 @@ class Memory:
         One reading runs at a time; ``on_wait`` is called when another has to end first.
         """
         hosts = [get_host(host)] if host is not None else list(HOSTS)
+        indexer = self._indexer()
         with locked(self.home / LOCK_NAME, on_wait=on_wait):
-            found = self._found_at(Path(path), host) if path else self._found(hosts)
-            report = self._indexer().run(found, on_progress)
-            (self.home / STAMP_NAME).touch(mode=0o600)
+            if path is not None:
+                return indexer.run(self._found_at(Path(path), host), on_progress)
+            report = indexer.run(self._found(hosts), on_progress)
+            # The sessions just read may name folders that other programs write into.
+            report += indexer.run(self._found_in_projects(hosts), None)
+            if host is None:
+                loose = list(indexer.loose_problems)
+                self._store.replace_loose_problems(loose, now=self._clock())
+                (self.home / STAMP_NAME).touch(mode=0o600)
             return report
 
     def watch(
@@ -236,13 +252,17 @@ class Memory:
         )
 
     def _found(self, hosts: Iterable[Host]) -> Iterator[Found]:
-        excluded = self.settings.texts("exclude.hosts")
-        projects = self._projects()
         for host in hosts:
-            if host.name not in excluded:
-                yield from iter_sources(host, self._machine, projects)
+            if host.name not in self._excluded_hosts:
+                yield from iter_sources(host, self._machine)
         for folder in self.settings.texts("index.folders"):
             yield from self._found_at(_absolute(folder, self._machine), None)
+
+    def _found_in_projects(self, hosts: Iterable[Host]) -> Iterator[Found]:
+        projects = self._projects()
+        for host in hosts:
+            if host.name not in self._excluded_hosts:
+                yield from iter_in_projects(host, projects)
 
     def _projects(self) -> list[str]:
         """The folders that sessions were seen in, and the one the person stands in."""
@@ -250,11 +270,10 @@ class Memory:
         return list(dict.fromkeys([*here, *self._store.list_projects()]))
 
     def _found_at(self, path: Path, host: str | None) -> Iterator[Found]:
-        excluded = self.settings.texts("exclude.hosts")
         rows = [
             row
             for row in FORMATS
-            if row.host not in excluded and (host is None or row.host == host)
+            if row.host not in self._excluded_hosts and host in (None, row.host)
         ]
         is_folder = path.is_dir()
         for found in iter_recognised(path, rows):
@@ -289,8 +308,9 @@ class Memory:
 
     def _check_host(self, host: str) -> None:
         """Raise ``UnknownName`` for a host that neither we nor the store know."""
-        if host not in {count.host for count in self._store.count_by_host()}:
-            get_host(host)
+        stored = {count.host for count in self._store.count_by_host()}
+        if host not in stored:
+            get_host(host, also=stored)
 
     def session(self, name: str) -> Session:
         """The session of that id, of ``host/id``, or whose id begins so.
@@ -337,13 +357,14 @@ class Memory:
         indexer = self._indexer()
         known = self._store.list_sources()
         counts = {count.host: count for count in self._store.count_by_host()}
-        excluded = self.settings.texts("exclude.hosts")
         projects = self._projects()
         summaries = []
         for host in HOSTS:
             found = [
                 item
-                for item in iter_sources(host, self._machine, projects)
+                for item in chain(
+                    iter_sources(host, self._machine), iter_in_projects(host, projects)
+                )
                 if isinstance(item, Source) and not get_format(item.format).is_companion
             ]
             count = counts.pop(host.name, None)
@@ -360,7 +381,7 @@ class Memory:
                     indexed=indexed,
                     sessions=count.sessions if count else 0,
                     messages=count.messages if count else 0,
-                    excluded=host.name in excluded,
+                    excluded=host.name in self._excluded_hosts,
                 )
             )
         for count in counts.values():
@@ -438,6 +459,14 @@ def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
         environ=machine.environ,
         flags=flags,
     )
+
+
+def _read_hosts(settings: Settings, name: str) -> frozenset[str]:
+    """The agent programs that a setting names: a typo must not go unnoticed."""
+    try:
+        return frozenset(get_host(host).name for host in settings.texts(name))
+    except UnknownName as exc:
+        raise ConfigError(f"{name}: {exc}", hint=exc.hint) from exc
 
 
 def _is_below(native_id: str, others: Collection[str]) -> bool:

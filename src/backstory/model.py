@@ -4,7 +4,7 @@
 are what the store holds. All are frozen: a value that crosses a module never changes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -144,6 +144,10 @@ class Message:
 # -- what a run reports ---------------------------------------------------------------
 
 
+# Told of a run's progress: bytes done, bytes in all, and the name of the file.
+OnProgress = Callable[[int, int, str], None]
+
+
 @dataclass(frozen=True, slots=True)
 class IndexReport:
     """What one reading of the sources did."""
@@ -162,6 +166,20 @@ class IndexReport:
     def skipped(self) -> int:
         """How many places could not be read as they stand."""
         return len(self.problems)
+
+    def __add__(self, other: "IndexReport") -> "IndexReport":
+        """Both reports as one; a problem that stands in both counts once."""
+        return IndexReport(
+            read=self.read + other.read,
+            unchanged=self.unchanged + other.unchanged,
+            excluded=self.excluded + other.excluded,
+            unknown=self.unknown + other.unknown,
+            new_sessions=self.new_sessions + other.new_sessions,
+            new_messages=self.new_messages + other.new_messages,
+            changed_messages=self.changed_messages + other.changed_messages,
+            read_bytes=self.read_bytes + other.read_bytes,
+            problems=tuple(dict.fromkeys(self.problems + other.problems)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

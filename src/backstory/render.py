@@ -27,6 +27,9 @@ from backstory.text import neutralise, one_line
 
 MAX_PROBLEMS_SHOWN = 20
 _MIN_ID_CHARS = 8
+# An id that is hardly longer than that is shown whole.
+_MAX_WHOLE_ID_CHARS = 12
+_MIN_FOLDER_CHARS = 12
 _ROLE_NAMES = {
     Role.USER: "USER",
     Role.ASSISTANT: "ASSISTANT",
@@ -149,19 +152,31 @@ def render_sessions(
 ) -> Iterator[str]:
     """One line a session; ids as short as they can be and still name one session."""
     short = shortest_prefixes(all_ids)
+    # On a terminal the title must have room: of a folder, its end tells most.
+    folder_width = None if width is None else max(_MIN_FOLDER_CHARS, width // 6)
     rows = [
         (
             render_time(session.last_active),
             _cell(session.host),
-            str(session.message_count),
-            _cell(render_path(session.project or "", home)),
             _cell(short.get(session.native_id, session.native_id)),
+            str(session.message_count),
+            _ending(_cell(render_path(session.project or "", home)), folder_width),
             one_line(neutralise(session.title), 200),
         )
         for session in sessions
     ]
-    heads = ("LAST ACTIVE", "HOST", "MESSAGES", "PROJECT", "ID", "TITLE")
-    yield from render_columns(heads, rows, right={2}, width=width)
+    heads = ("LAST ACTIVE", "HOST", "ID", "MESSAGES", "PROJECT", "TITLE")
+    yield from render_columns(heads, rows, right={3}, width=width)
+
+
+def _ending(text: str, width: int | None) -> str:
+    """The end of a text that is too long, behind an ellipsis."""
+    if width is None or cell_len(text) <= width:
+        return text
+    kept = text
+    while cell_len(kept) > width - 1:
+        kept = kept[1:]
+    return f"…{kept}"
 
 
 def render_transcript(
@@ -176,7 +191,7 @@ def render_transcript(
         session.host,
         session.native_id,
         place,
-        f"{session.message_count} messages",
+        _count(session.message_count, "message"),
         render_span(session.started, session.last_active),
     )
     yield " · ".join(_cell(fact) for fact in facts if fact)
@@ -220,9 +235,9 @@ def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator
 
 
 def render_problems(problems: Sequence[Problem], *, home: Path) -> Iterator[str]:
-    """What was skipped and why, at most a screenful of it."""
+    """What could not be read as it stands, at most a screenful of it."""
     if problems:
-        yield f"Skipped {_count(len(problems), 'place')}:"
+        yield f"{_count(len(problems), 'problem')}:"
         yield from _list_problems(problems, home)
 
 
@@ -345,7 +360,8 @@ def shortest_prefixes(ids: Iterable[str]) -> dict[str, str]:
         rest = islice(ordered, index + 1, None)
         after = next((other for other in rest if not other.startswith(f"{name}/")), "")
         shared = max(_shared(before, name), _shared(name, after))
-        short[name] = name[: max(_MIN_ID_CHARS, shared + 1)]
+        is_short = len(name) <= _MAX_WHOLE_ID_CHARS
+        short[name] = name if is_short else name[: max(_MIN_ID_CHARS, shared + 1)]
     return short
 
 

@@ -4,9 +4,10 @@ Every value knows where it came from. An unknown name is an error with the neare
 match, because a setting that is silently ignored is worse than none.
 """
 
+import difflib
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,6 +143,8 @@ def read_settings(
             continue
         if variable in (HOME_VARIABLE, CONFIG_VARIABLE):
             continue
+        if variable not in by_variable and not _is_typo(variable, by_variable):
+            continue  # somebody else's variable
         row = _find(by_variable, variable, "environment")
         chosen[row.name] = Chosen(row, _parse(row, text, variable), variable)
     for flag in flags:
@@ -180,6 +183,10 @@ def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, ob
             yield prefix + key, value
 
 
+def _is_typo(name: str, names: Iterable[str]) -> bool:
+    return bool(difflib.get_close_matches(name, names, n=1, cutoff=0.8))
+
+
 def _find(rows: Mapping[str, Setting], name: str, place: str) -> Setting:
     if name in rows:
         return rows[name]
@@ -203,7 +210,10 @@ def _check(row: Setting, value: object, place: str) -> Value:
         return _at_least(row, value, place)
     elif isinstance(default, str) and isinstance(value, str):
         return value
-    raise ConfigError(f"{place}: '{row.name}' is {value!r}, not a {row.type_name}")
+    hint = f'write {row.name} = ["…", "…"]' if isinstance(default, tuple) else None
+    raise ConfigError(
+        f"{place}: '{row.name}' is {value!r}, not a {row.type_name}", hint=hint
+    )
 
 
 def _parse(row: Setting, text: str, place: str) -> Value:

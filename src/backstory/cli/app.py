@@ -1,5 +1,7 @@
 """The group of all commands, and what they share."""
 
+import logging
+import os
 import shutil
 import sys
 from collections.abc import Iterable
@@ -9,10 +11,13 @@ from pathlib import Path
 
 import click
 
+from backstory.cli.parameters import PATH
 from backstory.errors import BackstoryError
 from backstory.hosts.base import Machine
 from backstory.memory import Memory, find_home, load_settings, this_machine
 from backstory.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 SKIPPED_SOME = 3
 INTERRUPTED = 130
@@ -54,12 +59,21 @@ class Commands(click.Group):
             ctx.exit(exc.exit_code)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever read our output has seen enough; that is no failure of ours.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+        except (OSError, UnicodeError) as exc:
+            # The output cannot be written, or a word on the command line is no text.
+            logger.debug("%s", exc, exc_info=True)
+            click.echo(f"backstory: {exc}", err=True)
+            ctx.exit(BackstoryError.exit_code)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--home",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=PATH,
     help="Where everything is kept; otherwise $BACKSTORY_HOME or your data folder.",
 )
 @click.option(
@@ -72,7 +86,7 @@ class Commands(click.Group):
 @click.version_option(package_name="backstory", message="backstory %(version)s")
 @click.pass_context
 def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> None:
-    """A memory for AI agents: every past conversation, kept and found."""
+    """A memory for AI agents: every past conversation, kept in one place."""
     ctx.obj = Context(home, flags)
 
 

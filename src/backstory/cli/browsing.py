@@ -22,7 +22,9 @@ from backstory.cli.parameters import DAY
     type=DAY,
     help="Only active on this day or later: 2026-02-01, yesterday, '3 days ago'.",
 )
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="At most so many.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 1_000_000), help="The most to list."
+)
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
 @click.pass_obj
 def sessions(
@@ -42,10 +44,13 @@ def sessions(
             render.to_json([render.session_object(session) for session in found])
         )
         return
-    if not found:
+    ids = [session.native_id for session in context.memory.sessions()]
+    if not ids:
         click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
         return
-    ids = (session.native_id for session in context.memory.sessions())
+    if not found:
+        click.echo(f"None of the {len(ids):,} sessions fits.")
+        return
     lines = render.render_sessions(
         found, ids, home=context.user_home, width=terminal_width()
     )
@@ -61,7 +66,7 @@ def sessions(
     "-C",
     "--context",
     "neighbours",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 1_000_000),
     default=5,
     show_default=True,
     help="How many neighbours on each side.",

@@ -36,7 +36,7 @@ def demo(ctx: click.Context) -> None:
             click.secho("$ backstory " + " ".join(command), bold=True)
             _run(ctx, Context(Path(folder), machine=machine), command)
             click.echo()
-        click.echo("Your own: run 'backstory index', then the same commands.")
+        click.echo("For your own conversations: .venv/bin/backstory index")
 
 
 def _run(ctx: click.Context, context: Context, command: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -48,3 +49,20 @@ def parse_day(text: str, now: datetime) -> datetime:
 
 
 DAY = Day()
+
+
+class SomePath(click.ParamType[Path]):
+    """A path that says something: an empty one is a shell variable that was not set."""
+
+    name = "path"
+
+    # Any: click's own signature.
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        if not str(value):
+            self.fail("a path is needed, and this one is empty.", param, ctx)
+        return Path(value)
+
+
+PATH = SomePath()

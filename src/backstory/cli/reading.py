@@ -26,8 +26,8 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
-from backstory.indexing import Progress as OnProgress
-from backstory.model import IndexReport
+from backstory.cli.parameters import PATH
+from backstory.model import IndexReport, OnProgress, Problem
 from backstory.text import one_line
 
 _MAX_PATH_SHOWN = 40
@@ -37,7 +37,7 @@ _MAX_PATH_SHOWN = 40
 @click.option("--source", "host", metavar="NAME", help="Only this agent program.")
 @click.option(
     "--path",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Only this file or folder, wherever it lies.",
 )
 @click.option("--watch", is_flag=True, help="Go on, and read live files as they grow.")
@@ -87,22 +87,21 @@ def sources(context: Context, as_json: bool) -> None:
 def _watch(
     context: Context, host: str | None, path: Path | None, as_json: bool
 ) -> None:
-    is_first = True
+    click.echo("Watching; stop with Ctrl-C.", err=True)
+    known: tuple[Problem, ...] = ()
     for report in context.memory.watch(host=host, path=path):
-        if is_first or report.read or report.problems:
-            _echo_change(report, as_json)
-        is_first = False
+        if report.read or report.problems != known:
+            _echo_change(report, context.user_home, as_json)
+        known = report.problems
 
 
-def _echo_change(report: IndexReport, as_json: bool) -> None:
+def _echo_change(report: IndexReport, home: Path, as_json: bool) -> None:
     if as_json:
         click.echo(orjson.dumps(render.report_object(report)))
         return
     at = time.strftime("%H:%M:%S")
-    click.echo(
-        f"{at}  read {report.read:,}, unchanged {report.unchanged:,}, "
-        f"new messages {report.new_messages:,}, skipped {report.skipped:,}"
-    )
+    click.echo(f"{at}  {report.new_messages:,} new messages in {report.read:,} sources")
+    echo_lines(render.render_problems(report.problems, home=home))
 
 
 def _say_waiting() -> None:

@@ -8,15 +8,17 @@ from backstory.hosts.base import Host, Machine, Pattern
 from backstory.model import Problem, Source
 
 
-def iter_sources(
-    host: Host, machine: Machine, projects: Iterable[str]
-) -> Iterator[Source | Problem]:
-    """The files of one host; ``projects`` are folders that sessions were seen in."""
+def iter_sources(host: Host, machine: Machine) -> Iterator[Source | Problem]:
+    """The files in a host's own folders."""
     for folder in host.folders:
         root = folder.locate(machine)
         if root is not None:
             for pattern in folder.patterns:
                 yield from _matching(host, root, pattern)
+
+
+def iter_in_projects(host: Host, projects: Iterable[str]) -> Iterator[Source | Problem]:
+    """The files that a host keeps in the folders people work in."""
     for project in projects:
         for pattern in host.in_projects:
             yield from _matching(host, Path(project), pattern)

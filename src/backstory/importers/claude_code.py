@@ -54,6 +54,7 @@ _COMMAND_OUTPUT = (
     "<bash-stdout>",
     "<bash-stderr>",
 )
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 # A title given by the person outranks one made by the program.
 _TITLES = {
     "summary": ("summary", 1),
@@ -145,9 +146,14 @@ class _Reading:
     def title(self, kind: str, record: JsonObject) -> Iterator[Item]:
         field, rank = _TITLES[kind]
         title = as_text(record.get(field))
-        if title is not None and rank >= self.memo.get("title_rank", 0):
-            self.memo["title_rank"] = rank
+        if title is None or rank < self.memo.get("title_rank", 0):
+            return
+        self.memo["title_rank"] = rank
+        if "session" in self.memo:
             yield SessionFacts(self._session_id(record), title=title)
+        else:
+            # Said with the other facts, once the folder is known.
+            self.memo["title"] = title
 
     def _session_id(self, record: JsonObject) -> str:
         """A subagent's records carry its parent's id; its own is its agent id."""
@@ -158,14 +164,17 @@ class _Reading:
         return as_text(record.get("sessionId")) or self.file_name
 
     def _facts(self, record: JsonObject, session_id: str) -> Iterator[Item]:
-        """What is known of a session, once, before its first message."""
-        if self.memo.get("session") == session_id:
+        """What is known of a session before its first message; new folders later."""
+        folder = as_text(record.get("cwd"))
+        told = [session_id, folder or self.memo.get("session", [None, None])[1]]
+        if self.memo.get("session") == told:
             return
-        self.memo["session"] = session_id
+        self.memo["session"] = told
         parent_id = as_text(record.get("sessionId"))
         yield SessionFacts(
             session_id,
-            project=as_text(record.get("cwd")),
+            title=self.memo.pop("title", None),
+            project=folder,
             git_branch=as_text(record.get("gitBranch")),
             parent_id=parent_id if parent_id != session_id else None,
         )
@@ -179,18 +188,17 @@ def _role(record: JsonObject) -> Role:
     return Role.USER if record["type"] == "user" else Role.ASSISTANT
 
 
-def _writer_of(text: str, role: Role) -> Role | None:
-    """Whose words a text of a record are: its role's, the program's, or nobody's.
-
-    The program writes into user records too: the output of commands the person ran, and
-    reminders, which repeat what hooks and settings injected.
-    """
-    start = text.lstrip()[:40]
-    if role is Role.USER and start.startswith("<system-reminder>"):
-        return None if text.rstrip().endswith("</system-reminder>") else role
-    if role is Role.USER and start.startswith(_COMMAND_OUTPUT):
-        return Role.SYSTEM
-    return role
+def _without_reminders(text: str) -> str:
+    """A text of a user record without what the program and its hooks put into it."""
+    kept: list[str] = []
+    rest = text
+    while (start := rest.find(_REMINDER)) >= 0:
+        end = rest.find(_REMINDER_END, start)
+        if end < 0:
+            break
+        kept.append(rest[:start])
+        rest = rest[end + len(_REMINDER_END) :]
+    return "".join([*kept, rest]) if kept else text
 
 
 def _block(
@@ -200,9 +208,15 @@ def _block(
     fields = as_object(block)
     match fields.get("type"):
         case "text":
-            text = as_text(fields.get("text"))
-            written_by = _writer_of(text, role) if text else None
-            return (written_by, text, None, None) if text and written_by else None
+            text = fields.get("text")
+            if not isinstance(text, str):
+                return None
+            if role is Role.USER:
+                text = _without_reminders(text)
+                # The program writes the output of the person's commands here, too.
+                if text.lstrip().startswith(_COMMAND_OUTPUT):
+                    role = Role.SYSTEM
+            return (role, text, None, None) if text.strip() else None
         case "tool_use" | "server_tool_use" | "mcp_tool_use":
             text = compact_json(fields.get("input"))
             tool_name, call_id = as_text(fields.get("name")), as_text(fields.get("id"))

@@ -142,10 +142,10 @@ class HistoryStore(Protocol):
         """
         ...
 
-    def insert_problems(
-        self, problems: Sequence[Problem], host: str, *, now: datetime
+    def replace_loose_problems(
+        self, problems: Sequence[Problem], *, now: datetime
     ) -> None:
-        """Remember problems that belong to no source that could be opened."""
+        """Remember the problems that belong to no source that could be opened."""
         ...
 
     # -- reading ---

@@ -70,13 +70,14 @@ class SqliteHistory:
                 forget_deleted(self._db)
             return written
 
-    def insert_problems(
-        self, problems: Sequence[Problem], host: str, *, now: datetime
+    def replace_loose_problems(
+        self, problems: Sequence[Problem], *, now: datetime
     ) -> None:
-        with self._lock, translated(self.path), transaction(self._db):
-            for path in {problem.path for problem in problems}:
-                sources.delete_problems(self._db, SourceKey(path))
-            sources.insert_problems(self._db, problems, host, now=now)
+        with self._lock, translated(self.path):
+            if sources.list_loose_problems(self._db) == list(problems):
+                return
+            with transaction(self._db):
+                sources.replace_loose_problems(self._db, problems, now=now)
 
     # -- reading ---
 

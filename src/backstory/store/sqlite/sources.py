@@ -11,6 +11,9 @@ from backstory.model import Problem
 from backstory.moments import Moment
 from backstory.store.base import SourceKey, SourceState
 
+# The unit of problems that belong to no source that could be opened.
+_LOOSE = "~"
+
 
 def list_sources(db: apsw.Connection) -> dict[SourceKey, SourceState]:
     rows = db.execute(
@@ -116,6 +119,21 @@ def delete_problems(db: apsw.Connection, key: SourceKey, after_line: int = 0) ->
         """,
         (key.path, key.unit, after_line),
     )
+
+
+def replace_loose_problems(
+    db: apsw.Connection, problems: Iterable[Problem], *, now: datetime
+) -> None:
+    db.execute("DELETE FROM problems WHERE unit = ?", (_LOOSE,))
+    insert_problems(db, problems, "", unit=_LOOSE, now=now)
+
+
+def list_loose_problems(db: apsw.Connection) -> list[Problem]:
+    rows = db.execute(
+        "SELECT reason, line, path FROM problems WHERE unit = ? ORDER BY problem_id",
+        (_LOOSE,),
+    )
+    return [Problem(reason, line, path) for reason, line, path in rows]
 
 
 def list_problems(db: apsw.Connection) -> list[Problem]:
