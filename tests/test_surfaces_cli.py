@@ -157,7 +157,7 @@ def test_index_shows_its_progress_on_a_terminal(shell: Shell) -> None:
 def test_index_reads_one_source_alone(shell: Shell) -> None:
     append(session_file(shell.home), a_line(uuid="u1"))
 
-    assert shell.out("index", "--source", "codex").startswith("Read 0 sources")
+    assert shell.out("index", "--source", "codex").startswith("Nothing was found")
     assert shell.out("index", "--source", "claude-code").startswith("Read 1 source:")
 
 

@@ -216,6 +216,9 @@ def render_transcript(
 
 
 def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator[str]:
+    if report == IndexReport():
+        yield "Nothing was found to read; 'backstory index --path' takes any place."
+        return
     yield (
         f"Read {_count(report.read, 'source')}: "
         f"{_count(report.new_sessions, 'new session')}, "

@@ -19,6 +19,7 @@ from backstory.importers.base import (
 )
 from backstory.importers.foreign_json import read_object
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.redaction import is_recall
 
 # Records about the program, not the conversation. The api-request family and
 # last-prompt repeat messages; attachments are what hooks and the program injected.
@@ -119,11 +120,14 @@ class _Reading:
         role = _role(record)
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
+        yield from self._summary_of(uuid, session_id)
         for index, block in enumerate(content):
             found = _block(block, role)
             if found is None:
                 continue
             block_role, text, tool_name, call_id = found
+            if self._is_recalled(block_role, text):
+                continue
             # The first block keeps the record's own id, to be looked up by it.
             native_id = uuid if index == 0 else f"{uuid}/{index}"
             yield NewMessage(
@@ -143,9 +147,33 @@ class _Reading:
         sent = self.origin.moment(record.get("timestamp"))
         yield NewMessage(session_id, uuid, role, text, sent=sent)
 
+    def _is_recalled(self, role: Role, text: str) -> bool:
+        """Whether a text is what a command of the person's own made Backstory print."""
+        if role is Role.SYSTEM and text.lstrip().startswith("<bash-std"):
+            return bool(self.memo.pop("recalls", False))
+        if (
+            role is Role.USER
+            and text.startswith("<bash-input>")
+            and is_recall(None, text)
+        ):
+            self.memo["recalls"] = True
+        return False
+
+    def _summary_of(self, uuid: str, session_id: str) -> Iterator[Item]:
+        """The title that a summary gave to the session in which this message stands."""
+        summary = self.memo.get("summaries", {}).pop(uuid, None)
+        if summary is not None and self.memo.get("title_rank", 0) <= 1:
+            self.memo["title_rank"] = 1
+            yield SessionFacts(session_id, title=summary)
+
     def title(self, kind: str, record: JsonObject) -> Iterator[Item]:
         field, rank = _TITLES[kind]
         title = as_text(record.get(field))
+        leaf = as_text(record.get("leafUuid"))
+        if title is not None and leaf is not None:
+            # It may speak of a session in another file: its leaf tells.
+            self.memo.setdefault("summaries", {})[leaf] = title
+            return
         if title is None or rank < self.memo.get("title_rank", 0):
             return
         self.memo["title_rank"] = rank
@@ -157,11 +185,13 @@ class _Reading:
 
     def _session_id(self, record: JsonObject) -> str:
         """A subagent's records carry its parent's id; its own is its agent id."""
+        session_id = as_text(record.get("sessionId")) or self.file_name
         if record.get("isSidechain") and as_text(record.get("agentId")):
             return f"agent-{record['agentId']}"
         if self.file_name.startswith("agent-"):
             return self.file_name
-        return as_text(record.get("sessionId")) or self.file_name
+        # Before subagents had files, they stood among their parent's lines.
+        return f"{session_id}/sidechain" if record.get("isSidechain") else session_id
 
     def _facts(self, record: JsonObject, session_id: str) -> Iterator[Item]:
         """What is known of a session before its first message; new folders later."""

@@ -18,7 +18,7 @@ from backstory.importers.base import Record
 from backstory.model import Problem
 from backstory.text import replace_surrogates
 
-MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_STRING_BYTES = 256 * 1024
 _CHUNK = 1024 * 1024
 

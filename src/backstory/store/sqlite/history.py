@@ -30,6 +30,8 @@ from backstory.store.sqlite.connection import (
 
 MIGRATIONS = "backstory.store.sqlite.migrations"
 _PAGE = 500
+# So many say enough about one batch.
+_MAX_GIVEN_TWICE = 100
 
 
 class SqliteHistory:
@@ -202,7 +204,7 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
                 kept.line,
                 batch.read_from or "",
             )
-            for kept in changes.given_twice
+            for kept in changes.given_twice[:_MAX_GIVEN_TWICE]
         )
         last_message_id = changes.last_message_id or last_message_id
 

@@ -55,7 +55,7 @@ def write_messages(
         else:
             clashes = False
         if clashes and not replaces:
-            native_id = f"{native_id}~{content_id(message.role, message.text)[3:11]}"
+            native_id = f"{native_id}~{content_id(message.role, message.text)[3:]}"
             if native_id not in wanted:
                 changes.given_twice += (item,)
                 varied = replace(message, native_id=native_id)
