@@ -151,11 +151,8 @@ class _Reading:
         """Whether a text is what a command of the person's own made Backstory print."""
         if role is Role.SYSTEM and text.lstrip().startswith("<bash-std"):
             return bool(self.memo.pop("recalls", False))
-        if (
-            role is Role.USER
-            and text.startswith("<bash-input>")
-            and is_recall(None, text)
-        ):
+        command = text.removeprefix("<bash-input>")
+        if role is Role.USER and command != text and is_recall(None, command):
             self.memo["recalls"] = True
         return False
 
