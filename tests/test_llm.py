@@ -10,8 +10,10 @@ from backstory.hosts.base import Machine
 from backstory.importers.base import Origin, Unit
 from backstory.importers.llm import Llm
 from backstory.model import NewMessage, Role, SessionFacts
+from tests.samples import TRANSCRIPTS
 
 ORIGIN = Origin(Path("/home/dev/.config/io.datasette.llm/logs.db"))
+RESPONSES = TRANSCRIPTS / "llm/responses/home/.config/io.datasette.llm/logs.db.sql"
 
 
 def a_first_database() -> apsw.Connection:
@@ -88,6 +90,41 @@ def test_a_thread_that_changed_has_a_new_version(change: str) -> None:
 
     assert [unit.native_id for unit in units(db)] == ["t"]
     assert units(db) != before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO tool_calls VALUES (2, '01resp3', 1, 'read_menu', '{}', 'call_2')",
+        "INSERT INTO tool_results VALUES (2, '01resp3', 1, 'read_menu', '', 'call_2')",
+        "INSERT INTO prompt_fragments VALUES ('01resp3', 1, 0)",
+        "INSERT INTO system_fragments VALUES ('01resp3', 1, 0)",
+        "INSERT INTO prompt_attachments VALUES ('01resp3', 'att1', 0)",
+        "UPDATE responses SET response = response || '!' WHERE id = '01resp3'",
+    ],
+)
+def test_what_is_written_after_its_response_changes_the_version(change: str) -> None:
+    db = apsw.Connection(":memory:")
+    db.execute(RESPONSES.read_text(encoding="utf-8"))
+    before = dict(units(db))
+
+    db.execute(change)
+
+    after = dict(units(db))
+    assert [name for name in after if after[name] != before[name]] == ["01conv"]
+
+
+def test_what_was_written_since_the_last_listing_is_read() -> None:
+    db, importer = a_first_database(), Llm()
+    list(importer.parse(db, "c", ORIGIN))
+
+    db.execute(
+        "INSERT INTO responses VALUES ('s', 'gpt-4', NULL, NULL, 'Ho', 'c', 'never')"
+    )
+    list(importer.list_units(db))
+
+    found = list(importer.parse(db, "c", ORIGIN))
+    assert found[-1] == NewMessage("c", "s", Role.ASSISTANT, "Ho")
 
 
 @pytest.mark.parametrize(

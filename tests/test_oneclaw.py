@@ -61,8 +61,23 @@ def test_a_conversation_taken_back_from_the_trash_is_read(
         ("UPDATE sessions SET title = 'Export'", 0),
         ("UPDATE messages SET tool_output = '213 rows' WHERE type = 'TOOL_RESULT'", 1),
         ("UPDATE messages SET content = content || '!' WHERE type = 'ERROR'", 1),
+        ("UPDATE messages SET content = upper(content) WHERE type = 'ERROR'", 1),
+        ("UPDATE attachments SET file_name = 'pictures.jpg'", 1),
+        (
+            "INSERT INTO attachments SELECT 'a2', message_id, type, 'more.jpg', "
+            "mime_type, file_size, file_path, thumbnail_path, width, height, "
+            "duration_ms, created_at FROM attachments",
+            1,
+        ),
     ],
-    ids=["title", "tool output", "content"],
+    ids=[
+        "title",
+        "tool output",
+        "content",
+        "content of the same length",
+        "name of a file",
+        "another file",
+    ],
 )
 def test_any_change_in_a_conversation_is_noticed(
     memory: Memory, oneclaw: Path, change: str, changed_messages: int

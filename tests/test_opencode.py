@@ -43,7 +43,7 @@ def test_half_a_character_does_not_cost_a_message() -> None:
     sent = from_microseconds(10**15)
     assert found == [
         SessionFacts("s", title="Soup", project="/home/dev/demo", started=sent),
-        NewMessage("s", "p", Role.USER, "so \ud83d", sent=sent),
+        NewMessage("s", "p", Role.USER, "so \N{REPLACEMENT CHARACTER}", sent=sent),
     ]
 
 

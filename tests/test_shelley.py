@@ -72,3 +72,22 @@ def test_a_distillation_written_into_a_known_row_is_noticed(
     assert [(m.native_id, m.role, m.text) for m in messages[:1]] == [
         ("old-1", "summary", "Ports.")
     ]
+
+
+def test_half_a_character_does_not_cost_a_message(
+    memory: Memory, shelley: Path
+) -> None:
+    execute(
+        shelley,
+        r"""
+        UPDATE messages
+           SET llm_data = '{"Content":[{"Type":2,"Text":"so \ud83d"}]}'
+         WHERE message_id = 'old-1'
+        """,
+    )
+
+    report = memory.index()
+
+    first = next(iter(memory.messages(memory.session("cOLD001"))))
+    assert (first.native_id, first.text) == ("old-1", "so \N{REPLACEMENT CHARACTER}")
+    assert report.problems == ()

@@ -11,6 +11,7 @@ import orjson
 
 from backstory.importers.base import JsonObject
 from backstory.model import Problem
+from backstory.text import replace_surrogates
 
 # Parsed, a document takes about six times its length in memory.
 MAX_DOCUMENT_BYTES = 24 * 1024 * 1024
@@ -23,9 +24,25 @@ def parse_json(text: str | bytes) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as exc:
         try:
-            return json.loads(text, strict=False)
+            return without_surrogates(json.loads(text, strict=False))
         except (ValueError, RecursionError):
             raise ValueError(exc.msg) from exc
+
+
+def without_surrogates(value: Any) -> Any:
+    """The same JSON value with half characters replaced in every string of it."""
+    match value:
+        case str():
+            return replace_surrogates(value)
+        case list():
+            return [without_surrogates(item) for item in value]
+        case dict():
+            return {
+                replace_surrogates(key): without_surrogates(item)
+                for key, item in value.items()
+            }
+        case _:
+            return value
 
 
 def read_object(file: IO[bytes]) -> JsonObject | Problem:

@@ -10,13 +10,13 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 import orjson
 
 from backstory.importers.base import Record
+from backstory.importers.foreign_json import without_surrogates
 from backstory.model import Problem
-from backstory.text import replace_surrogates
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_STRING_BYTES = 256 * 1024
@@ -174,7 +174,7 @@ def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
         # strict=False lets control characters stand inside strings.
         constants: list[str] = []
         value = json.loads(text, strict=False, parse_constant=constants.append)
-        value = _without_surrogates(value)
+        value = without_surrogates(value)
     except RecursionError:
         yield Problem("nested too deeply to be read", line)
     except json.JSONDecodeError as exc:
@@ -187,22 +187,6 @@ def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
             yield Record(line, value)
         else:
             yield Problem("not a JSON object", line)
-
-
-def _without_surrogates(value: Any) -> Any:
-    """The same JSON value with half characters replaced in every string of it."""
-    match value:
-        case str():
-            return replace_surrogates(value)
-        case list():
-            return [_without_surrogates(item) for item in value]
-        case dict():
-            return {
-                replace_surrogates(key): _without_surrogates(item)
-                for key, item in value.items()
-            }
-        case _:
-            return value
 
 
 def _is_complete(raw: bytes) -> bool:

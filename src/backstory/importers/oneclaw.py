@@ -1,5 +1,6 @@
 """OneClaw: an Android app that keeps its conversations in one SQLite database."""
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -15,7 +16,12 @@ from backstory.importers.base import (
     unknown_record,
 )
 from backstory.importers.databases import list_tables
-from backstory.importers.foreign_rows import decode, iter_rows
+from backstory.importers.foreign_rows import (
+    decode,
+    iter_rows,
+    lenient,
+    report_long,
+)
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {
@@ -68,13 +74,20 @@ class OneClaw:
         )
 
     def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
-        sizes = _sizes(db)
+        db.create_scalar_function("backstory_checksum", _checksum, deterministic=True)
+        states = _message_states(db)
+        attached = _attachment_states(db)
         for session in iter_rows(db, "sessions", _SESSION_COLUMNS):
             session_id = as_text(session["id"])
             if session_id is None or session["deleted_at"] is not None:
                 continue
             seen = [str(session[name]) for name in _SESSION_COLUMNS]
-            yield Unit(session_id, content_id(*seen, sizes.get(session_id, "")))
+            yield Unit(
+                session_id,
+                content_id(
+                    *seen, states.get(session_id, ""), attached.get(session_id, "")
+                ),
+            )
 
     def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
         for session in iter_rows(
@@ -85,22 +98,52 @@ class OneClaw:
                 title=as_text(session["title"]),
                 started=origin.moment(session["created_at"]),
             )
+            yield from report_long(session, f"the session {unit}")
             yield from _messages(db, unit, session, origin)
 
 
-def _sizes(db: apsw.Connection) -> dict[str, str]:
-    """For each session, text that changes when a row of its messages does."""
+def _message_states(db: apsw.Connection) -> dict[str, str]:
+    """For each session, text that changes when a row of its messages does.
+
+    No column says when a message was changed, so what they hold is summed up.
+    """
+    texts = ("id", "type", "content", "tool_name", "tool_input", "tool_output")
     rows = db.execute(
-        """
-        SELECT CAST(session_id AS BLOB), COUNT(*), MAX(rowid),
-               SUM(octet_length(content)
-                   + COALESCE(octet_length(tool_input), 0)
-                   + COALESCE(octet_length(tool_output), 0))
-          FROM messages
+        f"""
+        WITH checked AS MATERIALIZED (
+          SELECT session_id, rowid AS place,
+                 backstory_checksum({", ".join(map(lenient, texts))}) AS checksum
+            FROM messages)
+        SELECT {lenient("session_id")}, COUNT(*), MAX(place), SUM(checksum)
+          FROM checked
          GROUP BY session_id
         """
     )
-    return {str(decode(session_id)): repr(size) for session_id, *size in rows}
+    return {str(decode(session_id)): repr(state) for session_id, *state in rows}
+
+
+def _checksum(*values: object) -> int:
+    checksum = 0
+    for value in values:
+        data = value if isinstance(value, bytes) else str(value).encode()
+        checksum = zlib.crc32(data, zlib.crc32(b"%d:" % len(data), checksum))
+    return checksum
+
+
+def _attachment_states(db: apsw.Connection) -> dict[str, str]:
+    """For each session, text that changes when files are added or renamed."""
+    if "attachments" not in list_tables(db):
+        return {}
+    rows = db.execute(
+        f"""
+        SELECT {lenient("messages.session_id")}, COUNT(*), MAX(attachments.rowid),
+               SUM(backstory_checksum({lenient("attachments.type")},
+                                      {lenient("attachments.file_name")}))
+          FROM attachments JOIN messages ON messages.id = attachments.message_id
+         GROUP BY messages.session_id
+        """
+    )
+    return {str(decode(session_id)): repr(state) for session_id, *state in rows}
 
 
 def _messages(
@@ -151,6 +194,7 @@ def _message(
     if role is None:
         yield unknown_record(row["type"], None)
         return
+    yield from report_long(row, f"the message {native_id}")
     text = as_text(row["content"])
     if text is None and role in _PAYLOADS:
         text = as_text(row[_PAYLOADS[role]]) or ""

@@ -16,7 +16,14 @@ from backstory.identity import content_id
 from backstory.importers.base import JsonObject, Memo, Origin, Record, Unit, as_text
 from backstory.importers.databases import list_columns
 from backstory.importers.foreign_json import parse_json
-from backstory.importers.foreign_rows import iter_rows
+from backstory.importers.foreign_rows import (
+    ForeignTable,
+    LongText,
+    decode,
+    iter_rows,
+    lenient,
+    report_long,
+)
 from backstory.importers.lines import MAX_LINE_BYTES
 from backstory.importers.pi import (
     Pi,
@@ -59,33 +66,33 @@ class OpenClaw:
     def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
         rows = db.execute(
             f"""
-            SELECT session_id, COUNT(*), MAX(seq), MAX(created_at),
-                   SUM(COALESCE(OCTET_LENGTH(event_json), 0)),
-                   SUM(COALESCE(OCTET_LENGTH({_packed_column(db)}), 0))
-              FROM transcript_events
+            WITH sizes AS MATERIALIZED (
+              SELECT session_id, seq, created_at, octet_length(event_json) AS plain,
+                     octet_length({_packed_column(db)}) AS packed
+                FROM transcript_events)
+            SELECT {lenient("session_id")}, COUNT(*), {lenient("MAX(seq)")},
+                   {lenient("MAX(created_at)")}, SUM(plain), SUM(packed)
+              FROM sizes
              GROUP BY session_id
              ORDER BY MIN(created_at), session_id
             """
         )
-        for session_id, *state in rows.fetchall():
-            if isinstance(session_id, str) and session_id:
+        for row in rows:
+            found, *state = map(decode, row)
+            session_id = as_text(found)
+            if session_id is not None:
                 told = _told_about(db, session_id).values()
                 yield Unit(session_id, content_id(*map(str, (*state, *told))))
 
     def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
         told: SessionFacts | None = _session_facts(db, unit, origin)
-        rows = db.execute(
-            f"""
-            SELECT seq, CAST(event_json AS BLOB), {_packed_column(db)}
-              FROM transcript_events
-             WHERE session_id = ?
-             ORDER BY seq
-            """,
-            (unit,),
-        )
-        for seq, plain, packed in rows:
+        columns = ("seq", "event_json", "event_zstd")
+        events = ForeignTable(db, "transcript_events", columns, blobs=("event_zstd",))
+        for row in events.rows("WHERE session_id = ? ORDER BY seq", (unit,)):
+            seq = row["seq"]
+            yield from report_long(row, f"event {seq} of session {unit}")
             try:
-                event = _read_event(plain, packed)
+                event = _read_event(row["event_json"], row["event_zstd"])
             except (ValueError, zstandard.ZstdError) as exc:
                 yield Problem(f"event {seq} of session {unit} cannot be read ({exc})")
                 continue
@@ -131,11 +138,13 @@ def _packed_column(db: apsw.Connection) -> str:
     return "event_zstd" if "event_zstd" in known else "NULL"
 
 
-def _read_event(plain: bytes | None, packed: object) -> JsonObject:
+def _read_event(plain: object, packed: object) -> JsonObject:
+    if isinstance(packed, LongText):
+        raise ValueError("too long to be unpacked")
     if isinstance(packed, bytes):
         reader = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed))
-        plain = reader.read(MAX_LINE_BYTES)
-    event = parse_json(plain or b"")
+        plain = decode(reader.read(MAX_LINE_BYTES))
+    event = parse_json(plain if isinstance(plain, str) else "")
     if not isinstance(event, dict):
         raise ValueError("not a JSON object")
     return event

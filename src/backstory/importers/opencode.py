@@ -19,6 +19,13 @@ from backstory.importers.base import (
     unknown_record,
 )
 from backstory.importers.foreign_json import parse_json
+from backstory.importers.foreign_rows import (
+    ForeignTable,
+    decode,
+    iter_rows,
+    lenient,
+    report_long,
+)
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
@@ -59,64 +66,80 @@ class Opencode:
 
     def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
         rows = db.execute(
-            """
-            SELECT session.id, session.title, session.directory, session.parent_id,
-                   session.time_updated, messages.count, messages.newest,
-                   parts.count, parts.newest
+            f"""
+            WITH {_sizes_of("message")}, {_sizes_of("part")}
+            SELECT {lenient("session.id")}, {lenient("session.title")},
+                   {lenient("session.directory")}, {lenient("session.parent_id")},
+                   {lenient("session.time_updated")},
+                   messages.count, {lenient("messages.newest")}, messages.size,
+                   parts.count, {lenient("parts.newest")}, parts.size
               FROM session
               LEFT JOIN (SELECT session_id, COUNT(*) AS count,
-                                MAX(time_updated) AS newest
-                           FROM message GROUP BY session_id) AS messages
+                                MAX(time_updated) AS newest,
+                                SUM(size) AS size
+                           FROM message_sizes GROUP BY session_id) AS messages
                      ON messages.session_id = session.id
               LEFT JOIN (SELECT session_id, COUNT(*) AS count,
-                                MAX(time_updated) AS newest
-                           FROM part GROUP BY session_id) AS parts
+                                MAX(time_updated) AS newest,
+                                SUM(size) AS size
+                           FROM part_sizes GROUP BY session_id) AS parts
                      ON parts.session_id = session.id
              ORDER BY session.time_created, session.id
             """
         )
-        for session_id, *state in rows:
-            if as_text(session_id):
+        for row in rows:
+            found, *state = map(decode, row)
+            session_id = as_text(found)
+            if session_id is not None:
                 yield Unit(session_id, content_id(*map(str, state)))
 
     def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
         yield from _facts(db, unit, origin)
-        rows = db.execute(
-            """
-            SELECT id, time_created, data FROM message
-             WHERE session_id = ?
-             ORDER BY time_created, id
-            """,
-            (unit,),
-        )
-        for message_id, created, data in rows:
-            message = _decode(data)
-            if message is None or as_text(message_id) is None:
+        parts = ForeignTable(db, "part", ("id", "data"))
+        for row in iter_rows(
+            db,
+            "message",
+            ("id", "time_created", "data"),
+            rest="WHERE session_id = ? ORDER BY time_created, id",
+            params=(unit,),
+        ):
+            message_id, message = as_text(row["id"]), _decode(row["data"])
+            yield from report_long(row, f"the message {message_id}")
+            if message is None or message_id is None:
                 yield Problem(
-                    f"the message {message_id!r:.80} is not a JSON object with an id"
+                    f"the message {row['id']!r:.80} is not a JSON object with an id"
                 )
             else:
-                yield from _message(db, unit, message_id, message, created, origin)
+                created = row["time_created"]
+                yield from _message(parts, unit, message_id, message, created, origin)
+
+
+def _sizes_of(table: str) -> str:
+    """SQL for how long rows are; sorting sizes is cheap, sorting what they hold not."""
+    return f"""{table}_sizes AS MATERIALIZED (
+        SELECT session_id, time_updated, octet_length(data) AS size FROM {table})"""
 
 
 def _facts(db: apsw.Connection, session_id: str, origin: Origin) -> Iterator[Item]:
-    rows = db.execute(
-        "SELECT title, directory, parent_id, time_created FROM session WHERE id = ?",
-        (session_id,),
-    )
-    for title, directory, parent_id, created in rows:
-        name = as_text(title)
+    for row in iter_rows(
+        db,
+        "session",
+        ("title", "directory", "parent_id", "time_created"),
+        rest="WHERE id = ?",
+        params=(session_id,),
+    ):
+        name = as_text(row["title"])
         yield SessionFacts(
             session_id,
             title=None if name and _NO_TITLE.match(name) else name,
-            project=as_text(directory),
-            parent_id=as_text(parent_id),
-            started=origin.moment(created),
+            project=as_text(row["directory"]),
+            parent_id=as_text(row["parent_id"]),
+            started=origin.moment(row["time_created"]),
         )
 
 
 def _decode(data: object) -> JsonObject | None:
-    if not isinstance(data, str | bytes):
+    if not isinstance(data, str):
         return None
     try:
         value = parse_json(data)
@@ -126,7 +149,7 @@ def _decode(data: object) -> JsonObject | None:
 
 
 def _message(
-    db: apsw.Connection,
+    parts: ForeignTable,
     session_id: str,
     message_id: str,
     message: JsonObject,
@@ -139,13 +162,11 @@ def _message(
         return
     if role is Role.ASSISTANT and message.get("summary") is True:
         role = Role.SUMMARY
-    rows = db.execute(
-        "SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (message_id,)
-    )
-    for part_id, data in rows:
-        part = _decode(data)
-        if part is None or as_text(part_id) is None:
-            yield Problem(f"the part {part_id!r:.80} is not a JSON object with an id")
+    for row in parts.rows("WHERE message_id = ? ORDER BY id", (message_id,)):
+        part_id, part = as_text(row["id"]), _decode(row["data"])
+        yield from report_long(row, f"the part {part_id}")
+        if part is None or part_id is None:
+            yield Problem(f"the part {row['id']!r:.80} is not a JSON object with an id")
         else:
             yield from _part(session_id, part_id, role, part, created, origin)
     error = _error_text(message.get("error"))

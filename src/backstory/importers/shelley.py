@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 import apsw
-import orjson
 
 from backstory.identity import content_id
 from backstory.importers.base import (
@@ -20,7 +19,8 @@ from backstory.importers.base import (
     compact_json,
     unknown_record,
 )
-from backstory.importers.foreign_rows import decode, iter_rows
+from backstory.importers.foreign_json import parse_json
+from backstory.importers.foreign_rows import decode, iter_rows, lenient, report_long
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import Moment, parse_moment
 
@@ -121,11 +121,15 @@ class Shelley:
 def _sizes(db: apsw.Connection) -> dict[str, str]:
     """For each conversation, text that changes when a row of its messages does."""
     rows = db.execute(
-        """
-        SELECT CAST(conversation_id AS BLOB), COUNT(*), MAX(sequence_id), MAX(rowid),
-               SUM(COALESCE(octet_length(llm_data), 0)
-                   + COALESCE(octet_length(user_data), 0))
-          FROM messages
+        f"""
+        WITH sizes AS MATERIALIZED (
+          SELECT conversation_id, sequence_id, rowid AS place,
+                 COALESCE(octet_length(llm_data), 0)
+                 + COALESCE(octet_length(user_data), 0) AS size
+            FROM messages)
+        SELECT {lenient("conversation_id")}, COUNT(*), MAX(place),
+               {lenient("MAX(sequence_id)")}, SUM(size)
+          FROM sizes
          GROUP BY conversation_id
         """
     )
@@ -151,6 +155,7 @@ def _row(session_id: str, row: JsonObject) -> Iterator[Item]:
     if kind not in _ROLES:
         yield unknown_record(row["type"], None)
         return
+    yield from report_long(row, f"the message {native_id}")
     user_data = _load(row["user_data"])
     notes = as_object(user_data)
     if notes.get("distill_status") or notes.get("compaction_carried"):
@@ -190,8 +195,8 @@ def _row(session_id: str, row: JsonObject) -> Iterator[Item]:
 def _load(value: object) -> object:
     """The JSON in a column; None when there is none, or none that can be read."""
     try:
-        loaded: object = orjson.loads(value) if isinstance(value, str) else None
-    except orjson.JSONDecodeError:
+        loaded: object = parse_json(value) if isinstance(value, str) else None
+    except ValueError:
         return None
     return loaded
 
