@@ -1,9 +1,12 @@
 """Aider's histories in real folders, which golden samples cannot show."""
 
+import io
 from pathlib import Path
 
+from backstory.importers.aider import MAX_LINE_BYTES, MAX_MESSAGE_CHARS, Aider
+from backstory.importers.base import Origin
 from backstory.memory import Memory
-from backstory.model import Session
+from backstory.model import Item, NewMessage, Problem, Session
 
 # Aider ends its lines and the person's with two spaces.
 HISTORY = """
@@ -89,3 +92,57 @@ def test_a_history_of_another_name_is_known_by_its_first_line(
     memory.index(path=home)
 
     assert [session.title for session in memory.sessions()] == ["Round the total."]
+
+
+# -- what is too long ---
+
+
+def parse(data: bytes) -> list[Item]:
+    return list(Aider().parse(io.BytesIO(data), Origin(Path("/shop/history.md"))))
+
+
+def test_a_long_line_is_cut_and_what_follows_is_read() -> None:
+    data = b"x" * (MAX_LINE_BYTES + 10) + b"\n#### Thanks.  \n"
+
+    found = parse(data)
+
+    assert [item for item in found if isinstance(item, Problem)] == [
+        Problem("a line of 1,048,586 bytes; only its beginning was kept", 1)
+    ]
+    messages = [item for item in found if isinstance(item, NewMessage)]
+    assert [len(message.text) for message in messages] == [MAX_LINE_BYTES, 7]
+
+
+def test_a_long_message_is_cut_and_what_follows_is_read() -> None:
+    line = b"x" * 99_999 + b"\n"
+    count = MAX_MESSAGE_CHARS // len(line)
+
+    found = parse(line * (count + 20) + b"#### Thanks.  \n")
+
+    assert [item for item in found if isinstance(item, Problem)] == [
+        Problem("a message that is too long; only its beginning was kept", count + 1)
+    ]
+    messages = [item for item in found if isinstance(item, NewMessage)]
+    assert [len(message.text) for message in messages] == [count * len(line) - 1, 7]
+
+
+def test_what_was_read_stays_when_people_shorten_the_history(
+    memory: Memory, tmp_path: Path
+) -> None:
+    header = "# aider chat started at 2026-02-20 14:32:10\n\n"
+    first, second = "#### one  \n\nAnswer one.\n\n", "#### two  \n\nAnswer two.\n\n"
+    file = tmp_path / ".aider.chat.history.md"
+    file.write_text(header + first + second)
+    memory.index(path=file)
+    file.write_text(header + second + "#### three  \n")
+
+    memory.index(path=file)
+
+    (session,) = memory.sessions()
+    assert [message.text for message in memory.messages(session)] == [
+        "one",
+        "Answer one.",
+        "two",
+        "Answer two.",
+        "three",
+    ]

@@ -118,3 +118,30 @@ def test_another_log_that_mentions_backstory_is_not_taken_for_this_format() -> N
     head = b'{"project": "backstory", "role": "user", "content": "Hello"}\n'
 
     assert not BackstoryJsonl().recognises(Path("log.jsonl"), head)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_known"),
+    [
+        (b'{"role": "user", "text": "Hello"}', False),
+        (b'{"session": "a", "role": "user", "text": "Hello"}', True),
+        (b'{"role": "user", "text": "Hello", "sent_at": 1767000000}', True),
+        (b'{"role": "user", "text": "Hello", "id": 7}', True),
+        (b'{"role": "tool_call", "text": {}, "tool_name": "ls"}', True),
+        (b'{"role": "user", "text": "Hello", "timestamp": 1767000000}', False),
+    ],
+)
+def test_a_role_and_a_text_alone_may_be_another_program_s(
+    line: bytes, is_known: bool
+) -> None:
+    assert BackstoryJsonl().recognises(Path("log.jsonl"), line + b"\n") == is_known
+
+
+def test_a_session_is_named_after_its_file_however_its_suffix_is_written() -> None:
+    record = Record(1, {"role": "user", "text": "One", "id": "1"})
+
+    found = list(
+        BackstoryJsonl().parse([record], Origin(Path("A.Backstory.JSONL")), {})
+    )
+
+    assert found[0] == SessionFacts("A")

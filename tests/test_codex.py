@@ -10,7 +10,7 @@ import zstandard
 from backstory.importers.base import Origin, Record
 from backstory.importers.codex import Codex, CodexThreads
 from backstory.memory import Memory
-from backstory.model import SessionFacts
+from backstory.model import Item, NewMessage, SessionFacts
 
 THREAD = "01a1e056-77f1-7c31-93ec-08efe33d3b02"
 ROLLOUT = f".codex/sessions/2026/11/15/rollout-2026-11-15T17-52-05-{THREAD}.jsonl"
@@ -102,3 +102,57 @@ def test_equal_outputs_at_the_same_instant_are_told_apart_by_their_calls() -> No
     _, first, second = Codex().parse(records, Origin(Path("rollout.jsonl")), {})
 
     assert first.native_id != second.native_id  # type: ignore[union-attr]
+
+
+def a_message(*texts: str, kinds: list[str] | None = None) -> Record:
+    content = [{"type": "input_text", "text": text} for text in texts]
+    item: dict[str, Any] = {"type": "message", "role": "user", "content": content}
+    if kinds is not None:
+        item["internal_chat_message_metadata_passthrough"] = {
+            "content_item_kinds": kinds
+        }
+    return Record(2, {"type": "response_item", "payload": item})
+
+
+def parse(*records: Record) -> list[Item]:
+    return list(Codex().parse(records, Origin(Path("rollout-x.jsonl")), {}))
+
+
+def said(*records: Record) -> list[str]:
+    return [item.text for item in parse(*records) if isinstance(item, NewMessage)]
+
+
+def test_a_part_that_is_said_to_be_the_person_s_is_theirs_whatever_it_looks_like() -> (
+    None
+):
+    text = "<environment_context>mine</environment_context>"
+
+    assert said(a_message(text, kinds=["user.text"])) == [text]
+    assert said(a_message(text)) == []
+
+
+def test_words_between_two_contexts_are_the_person_s() -> None:
+    context = "<environment_context>a</environment_context>"
+    text = f"{context} please explain {context}"
+
+    assert said(a_message(text)) == [text]
+
+
+def test_a_rollout_without_a_folder_has_that_of_its_first_context() -> None:
+    meta = Record(1, {"type": "session_meta", "payload": {"id": "s"}})
+    contexts = [
+        a_message(f"<environment_context>\n<cwd>{cwd}</cwd>\n</environment_context>")
+        for cwd in ("/home/dev/a", "/home/dev/b")
+    ]
+
+    found = parse(meta, contexts[0], a_message("Hello"), contexts[1])
+
+    assert found[:2] == [SessionFacts("s"), SessionFacts("s", project="/home/dev/a")]
+    assert [type(item) for item in found[2:]] == [NewMessage]
+
+
+def test_the_folder_in_the_meta_record_counts() -> None:
+    meta = Record(1, {"type": "session_meta", "payload": {"id": "s", "cwd": "/a"}})
+    context = "<environment_context><cwd>/b</cwd></environment_context>"
+
+    assert parse(meta, a_message(context)) == [SessionFacts("s", project="/a")]

@@ -4,7 +4,11 @@ import io
 from pathlib import Path
 
 from backstory.importers.base import Memo, Origin, Record
-from backstory.importers.copilot_cli import CopilotCli, CopilotCliWorkspace
+from backstory.importers.copilot_cli import (
+    MAX_WORKSPACE_BYTES,
+    CopilotCli,
+    CopilotCliWorkspace,
+)
 from backstory.model import NewMessage, Problem, Role, SessionFacts
 
 ORIGIN = Origin(Path("/home/dev/.copilot/session-state/5a02/events.jsonl"))
@@ -62,3 +66,11 @@ def test_a_workspace_that_is_no_yaml_is_one_problem() -> None:
     assert found == [
         Problem("not valid YAML (expected ',' or ']', but got '<stream end>')")
     ]
+
+
+def test_a_workspace_of_any_size_is_read_up_to_a_limit() -> None:
+    long = io.BytesIO(b"id: s\nname: " + b"x" * MAX_WORKSPACE_BYTES)
+
+    found = list(CopilotCliWorkspace().parse(long, ORIGIN))
+
+    assert found == [Problem("a workspace of more than 262,144 bytes")]

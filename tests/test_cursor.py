@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -65,3 +66,28 @@ def test_the_time_before_a_message_is_read(
 
     assert isinstance(message, NewMessage)
     assert (message.text, message.sent) == ("Hello", expected)
+
+
+def said(text: str) -> list[str]:
+    content = [{"type": "text", "text": text}]
+    record = {"role": "user", "message": {"content": content}}
+    found = Cursor().parse([Record(1, record)], Origin(Path("/c/1.jsonl")), {})
+    return [item.text for item in found if isinstance(item, NewMessage)]
+
+
+@pytest.mark.parametrize("mark", ["<user_query>", "<timestamp>"])
+def test_many_openings_that_are_never_closed_cost_no_time(mark: str) -> None:
+    text = mark * 8_000
+    started = perf_counter()
+
+    assert said(text) == [text]
+    assert perf_counter() - started < 1
+
+
+def test_the_person_s_words_stand_between_the_marks() -> None:
+    text = (
+        "<rules>x</rules><user_query>\none\n</user_query> <user_query>two</user_query>"
+    )
+
+    assert said(text) == ["one\ntwo"]
+    assert said("<timestamp>now</timestamp>\n three") == ["three"]

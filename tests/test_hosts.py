@@ -8,7 +8,7 @@ from backstory.errors import UnknownName
 from backstory.files import describe
 from backstory.hosts import HOSTS, get_host
 from backstory.hosts.base import Folder, Host, Machine, Pattern
-from backstory.hosts.finding import iter_sources
+from backstory.hosts.finding import iter_in_projects, iter_sources
 from backstory.importers import get_format
 from backstory.model import Problem, Source
 
@@ -98,13 +98,12 @@ def test_the_files_of_a_host_are_found_in_its_folders_and_in_projects(
     notes = tmp_path / "project/.agent.md"
     write(lines, database, notes, tmp_path / ".agent/c.txt")
 
-    found = list(
-        iter_sources(
-            AGENT,
-            Machine("linux", tmp_path, {}),
-            [str(tmp_path / "project"), str(tmp_path / "gone"), "a\0b"],
-        )
-    )
+    projects = [str(tmp_path / "project"), str(tmp_path / "gone"), "a\0b"]
+
+    found = [
+        *iter_sources(AGENT, Machine("linux", tmp_path, {})),
+        *iter_in_projects(AGENT, projects),
+    ]
 
     assert found == [
         Source("agent", "lines", describe(lines)),
@@ -118,7 +117,7 @@ def test_a_link_out_of_a_host_s_folder_is_a_problem(tmp_path: Path) -> None:
     write(tmp_path / "out.jsonl", folder / "a.txt")
     (folder / "a.jsonl").symlink_to(tmp_path / "out.jsonl")
 
-    found = list(iter_sources(AGENT, Machine("linux", tmp_path, {}), []))
+    found = list(iter_sources(AGENT, Machine("linux", tmp_path, {})))
 
     assert found == [
         Problem(f"a symbolic link that leads out of {folder}", path=f"{folder}/a.jsonl")
@@ -152,3 +151,47 @@ def test_an_unknown_host_is_refused_with_the_nearest_name() -> None:
         "no agent program is called 'claude-cod'",
         "did you mean 'claude-code'?",
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "environ", "names"),
+    [
+        (
+            "rockbot",
+            {"AgentProfile__BasePath": ""},
+            [
+                "conversation-log/turns.jsonl.bak",
+                "conversation-log/turns.jsonl.10",
+                "conversation-log/turns.jsonl.2",
+                "conversation-log/turns.jsonl.1",
+                "conversation-log/turns-old.jsonl",
+                "conversation-log/turns.jsonl",
+            ],
+        ),
+        (
+            "squidbot",
+            {},
+            [
+                ".squidbot/history-copy.jsonl",
+                ".squidbot/history.10.jsonl",
+                ".squidbot/history.2.jsonl",
+                ".squidbot/history.1.jsonl",
+                ".squidbot/history.jsonl",
+            ],
+        ),
+    ],
+    ids=["rockbot", "squidbot"],
+)
+def test_a_log_that_was_moved_aside_is_read_oldest_first(
+    tmp_path: Path, host: str, environ: dict[str, str], names: list[str]
+) -> None:
+    write(*(tmp_path / name for name in names))
+    environ = {name: str(tmp_path) for name in environ}
+
+    found = iter_sources(get_host(host), Machine("linux", tmp_path, environ))
+
+    assert [
+        str(source.file.path.relative_to(tmp_path))
+        for source in found
+        if isinstance(source, Source)
+    ] == names

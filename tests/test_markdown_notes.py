@@ -1,5 +1,6 @@
 """Markdown notes: dated by their file, which no sample can hold, and edited later."""
 
+import io
 import os
 import time
 from datetime import UTC, datetime
@@ -7,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from backstory.importers.base import Origin
+from backstory.importers.foreign_json import MAX_DOCUMENT_BYTES
+from backstory.importers.markdown_notes import OneClawNotes, SquidbotNotes
 from backstory.memory import Memory
+from backstory.model import NewMessage, Problem
 from backstory.moments import Moment
 
 MODIFIED = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -19,9 +24,8 @@ def write(path: Path, text: str, modified: datetime = MODIFIED) -> None:
     os.utime(path, (modified.timestamp(), modified.timestamp()))
 
 
-def parts(memory: Memory, session: str) -> list[tuple[str, str]]:
-    messages = memory.messages(memory.session(session))
-    return [(message.native_id, message.text) for message in messages]
+def parts(memory: Memory, session: str) -> list[str]:
+    return [message.text for message in memory.messages(memory.session(session))]
 
 
 def test_long_term_memory_has_one_message_a_section_and_the_time_of_its_file(
@@ -41,20 +45,14 @@ def test_long_term_memory_has_one_message_a_section_and_the_time_of_its_file(
     assert session.last_active == Moment(MODIFIED)
     assert [m.sent for m in memory.messages(session)] == [None] * 4
     assert parts(memory, "memory/MEMORY.md") == [
-        (
-            "# Long-term Memory",
-            "# Long-term Memory\n- added before there were sections",
-        ),
-        ("## Preferences", "## Preferences\n- short answers"),
-        (
-            "## Projects",
-            "## Projects\n- reading list\n```\n## not a heading\n```",
-        ),
-        ("## Projects (2)", "## Projects\n- x"),
+        "# Long-term Memory\n- added before there were sections",
+        "## Preferences\n- short answers",
+        "## Projects\n- reading list\n```\n## not a heading\n```",
+        "## Projects\n- x",
     ]
 
 
-def test_an_edited_section_is_changed_and_a_deleted_one_stays(
+def test_an_edited_section_is_a_new_one_and_nothing_is_lost(
     memory: Memory, home: Path
 ) -> None:
     file = home / ".oneclaw/memory/MEMORY.md"
@@ -64,10 +62,11 @@ def test_an_edited_section_is_changed_and_a_deleted_one_stays(
     write(file, "# Long-term Memory\n\n## Notes\n- one\n- more\n")
     report = memory.index()
 
-    assert (report.new_messages, report.changed_messages) == (0, 1)
-    assert parts(memory, "memory/MEMORY.md") == [
-        ("## Notes", "## Notes\n- one\n- more"),
-        ("## Projects", "## Projects\n- two"),
+    assert (report.new_messages, report.changed_messages) == (1, 0)
+    assert sorted(parts(memory, "memory/MEMORY.md")) == [
+        "## Notes\n- one",
+        "## Notes\n- one\n- more",
+        "## Projects\n- two",
     ]
 
 
@@ -83,9 +82,77 @@ def test_a_daily_log_that_grew_gives_only_its_new_block(
 
     assert (report.new_messages, report.changed_messages) == (1, 0)
     assert parts(memory, "memory/daily/2026-02-25.md") == [
-        ("block-1", "- one"),
-        ("block-2", "- two"),
+        "- one",
+        "- two",
     ]
+
+
+def test_a_block_taken_out_of_a_daily_log_changes_no_other(
+    memory: Memory, home: Path
+) -> None:
+    file = home / ".oneclaw/memory/daily/2026-02-25.md"
+    write(file, "# Daily Log - 2026-02-25\n\none\n\n---\n\ntwo\n\n---\n\nthree\n")
+    memory.index()
+
+    write(file, "# Daily Log - 2026-02-25\n\ntwo\n\n---\n\nthree\n")
+    report = memory.index()
+
+    assert (report.new_messages, report.changed_messages) == (0, 0)
+    assert parts(memory, "memory/daily/2026-02-25.md") == ["one", "two", "three"]
+
+
+def test_two_copies_of_the_notes_are_joined(memory: Memory, home: Path) -> None:
+    start = "# Long-term Memory\n\n## Notes\n"
+    write(home / ".oneclaw/memory/MEMORY.md", f"{start}- old\n\n## Plans\n- a\n")
+    write(home / ".oneclaw/files/memory/MEMORY.md", f"{start}- new\n\n## Plans\n- a\n")
+
+    report = memory.index()
+
+    assert (report.new_messages, report.changed_messages) == (3, 0)
+    assert sorted(parts(memory, "memory/MEMORY.md")) == [
+        "## Notes\n- new",
+        "## Notes\n- old",
+        "## Plans\n- a",
+    ]
+
+
+def test_equal_parts_are_all_kept_and_no_id_shows_what_a_part_says() -> None:
+    text = b"## Secret plan\n- a\n\n## Secret plan\n- a\n"
+    origin = Origin(Path("/home/dev/.squidbot/workspace/MEMORY.md"))
+
+    _, *found = SquidbotNotes().parse(io.BytesIO(text), origin)
+
+    ids = [message.native_id for message in found if isinstance(message, NewMessage)]
+    assert len(set(ids)) == 2
+    assert [native_id for native_id in ids if not native_id.startswith("b2:")] == []
+
+
+def test_notes_that_are_too_long_are_one_problem() -> None:
+    origin = Origin(Path("/home/dev/.squidbot/workspace/MEMORY.md"))
+    text = io.BytesIO(b"x" * (MAX_DOCUMENT_BYTES + 1))
+
+    found = list(SquidbotNotes().parse(text, origin))
+
+    assert found == [Problem("notes of more than 25,165,824 bytes")]
+
+
+@pytest.mark.parametrize(
+    ("place", "is_known"),
+    [
+        (".oneclaw/memory/MEMORY.md", True),
+        ("backup/com.example.OneClaw/files/memory/MEMORY.md", True),
+        ("other/memory/MEMORY.md", False),
+        ("with-logs/memory/MEMORY.md", True),
+    ],
+)
+def test_long_term_memory_of_another_program_is_not_taken(
+    tmp_path: Path, place: str, is_known: bool
+) -> None:
+    (tmp_path / "with-logs/memory/daily").mkdir(parents=True)
+
+    found = OneClawNotes().recognises(tmp_path / place, b"# Long-term Memory\n")
+
+    assert found == is_known
 
 
 def test_a_daily_log_is_of_its_own_day_in_local_time(
@@ -122,8 +189,8 @@ def test_the_memory_of_a_squidbot_session_and_of_all_of_them_are_read(
         ("squidbot", "workspace/MEMORY.md", "Long-term memory", Moment(MODIFIED)),
     ]
     assert parts(memory, "memory/cli__local/memory.md") == [
-        ("#", "Prefers uv over poetry.")
+        "Prefers uv over poetry.",
     ]
     assert parts(memory, "workspace/MEMORY.md") == [
-        ("## Server", "## Server\n- port 5433")
+        "## Server\n- port 5433",
     ]

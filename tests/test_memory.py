@@ -44,9 +44,10 @@ def test_a_recorded_message_comes_back_whole(memory: Memory) -> None:
         message="m1",
     )
 
+    assert number == 1
     assert list(memory.messages(memory.session("trip"))) == [
         Message(
-            message_id=number,
+            message_id=1,
             session_id=1,
             native_id="m1",
             position=0,

@@ -10,6 +10,7 @@ from backstory.errors import SourceUnreadable
 from backstory.files import describe
 from backstory.importers.opening import (
     HEAD_BYTES,
+    MAX_FIRST_LINE_BYTES,
     is_seekable,
     open_source,
     read_head,
@@ -148,10 +149,54 @@ def test_an_error_of_the_reader_s_own_is_not_blamed_on_the_source(
 
 def test_the_head_of_a_file_is_short(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
-    file.write_bytes(b"x" * (HEAD_BYTES + 1))
+    file.write_bytes(b"\n" + b"x" * HEAD_BYTES)
 
-    assert read_head(file) == b"x" * HEAD_BYTES
+    assert read_head(file) == b"\n" + b"x" * (HEAD_BYTES - 1)
+
+
+def test_the_head_of_a_file_holds_its_whole_first_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    first_line = b"x" * HEAD_BYTES * 3 + b"\n"
+    file.write_bytes(first_line + b"second line\n")
+
+    assert read_head(file) == first_line
+
+
+def test_the_head_of_a_file_without_lines_has_an_end(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(b"x" * (MAX_FIRST_LINE_BYTES + 1))
+
+    assert read_head(file) == b"x" * MAX_FIRST_LINE_BYTES
+
+
+def test_the_head_of_a_file_is_without_its_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + TEXT)
+
+    assert read_head(file) == TEXT
 
 
 def test_the_head_of_a_compressed_file_is_what_it_holds(compressed: Path) -> None:
     assert read_head(compressed) == TEXT
+
+
+def test_a_compressed_file_may_have_its_suffix_in_capitals(compressed: Path) -> None:
+    file = compressed.rename(compressed.with_name("A.JSONL.ZST"))
+
+    assert read_head(file) == TEXT
+    assert read(a_source(file)) == [b"first line\n", b"second line\n"]
+    assert not is_seekable(a_source(file))
+
+
+def test_a_compressed_file_that_wants_much_memory_is_unreadable(tmp_path: Path) -> None:
+    file = tmp_path / "a.zst"
+    settings = zstandard.ZstdCompressionParameters(window_log=27)
+    with file.open("wb") as raw:
+        compressor = zstandard.ZstdCompressor(compression_params=settings)
+        with compressor.stream_writer(raw) as stream:
+            stream.write(TEXT)
+
+    with pytest.raises(SourceUnreadable) as raised:
+        read(a_source(file))
+
+    assert "requires too much memory" in str(raised.value)

@@ -3,6 +3,7 @@
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Literal
 
@@ -31,11 +32,23 @@ class Greetings:
         yield from ()
 
 
+class Lines:
+    """A format whose files are called ``.jsonl`` and hold one long line."""
+
+    kind: Literal["document"] = "document"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return path.suffix == ".jsonl" and head.endswith(b"}\n")
+
+    def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
+        yield from ()
+
+
 class Databases:
     """A format of which there are only databases."""
 
     kind: Literal["database"] = "database"
-    tables: frozenset[str] = frozenset()
+    tables = frozenset({"talks"})
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return head.startswith(b"SQLite format 3")
@@ -49,6 +62,7 @@ class Databases:
 
 ROWS = (
     FormatRow("greetings", "friends", f"{__name__}:Greetings", "Greetings."),
+    FormatRow("lines", "friends", f"{__name__}:Lines", "Lines."),
     FormatRow("rows", "tables", f"{__name__}:Databases", "Databases."),
 )
 
@@ -123,6 +137,75 @@ def test_a_file_behind_a_link_is_known_by_its_own_name(tmp_path: Path) -> None:
     (tmp_path / "link.md").symlink_to(file)
 
     assert recognise(tmp_path / "link.md") == [a_source(file)]
+
+
+@pytest.mark.parametrize("name", ["a.JSONL", "a.jsonl"])
+def test_a_suffix_in_capitals_is_the_same_suffix(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(b"{}\n")
+
+    assert recognise(tmp_path) == [Source("friends", "lines", describe(file))]
+
+
+def test_a_long_first_line_is_seen_whole_in_a_zip_file_too(tmp_path: Path) -> None:
+    content = b"{" + b" " * 100_000 + b"}\n"
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(content)
+    archive = write_zip(tmp_path / "b.zip", {"c.jsonl": b"\xef\xbb\xbf" + content})
+
+    assert recognise(tmp_path) == [
+        Source("friends", "lines", describe(file)),
+        Source("friends", "lines", describe(archive), "c.jsonl"),
+    ]
+
+
+def test_logs_that_were_moved_aside_are_found_oldest_first(tmp_path: Path) -> None:
+    names = ["a.2.jsonl", "a.1.jsonl", "a.jsonl"]
+    names += ["b.jsonl.bak", "b.jsonl.10", "b.jsonl.9", "b.jsonl"]
+    for name in (*names, "c.bak", "d.1"):
+        (tmp_path / name).write_bytes(b"hello")
+
+    assert recognise(tmp_path) == [a_source(tmp_path / name) for name in names]
+
+
+def test_a_link_out_of_a_folder_is_a_problem_if_it_could_be_a_transcript(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a").write_bytes(b"hello")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("tool", "b.png", "c.jsonl"):
+        (folder / name).symlink_to(tmp_path / "outside" / "a")
+    (folder / "sub").symlink_to(tmp_path / "outside")
+
+    found = recognise(folder)
+
+    assert [item.path for item in found if isinstance(item, Problem)] == [
+        f"{folder}/c.jsonl",
+        f"{folder}/sub",
+    ]
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("table", ["talks", "bills"])
+def test_a_database_in_a_folder_must_have_the_tables_of_its_format(
+    tmp_path: Path, table: str
+) -> None:
+    file = tmp_path / "a.db"
+    with closing(apsw.Connection(str(file))) as db:
+        db.execute(f"CREATE TABLE {table} (id)")
+    source = Source("tables", "rows", describe(file))
+
+    assert recognise(tmp_path) == [source if table == "talks" else describe(file)]
+    assert recognise(file) == [source]
+
+
+def test_a_damaged_database_in_a_folder_is_left_to_its_importer(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    file.write_bytes(b"SQLite format 3\0" + b"\xff" * 4000)
+
+    assert recognise(tmp_path) == [Source("tables", "rows", describe(file))]
 
 
 # -- what cannot be read ---

@@ -6,6 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from backstory.importers.rockbot import RockBotConversation
 from backstory.memory import Memory
 from tests.samples import a_memory
 
@@ -91,3 +92,16 @@ def test_turns_that_fell_out_of_a_trimmed_log_stay(memory: Memory, agent: Path) 
 
     assert (report.new_messages, report.problems) == (1, ())
     assert texts(memory) == ["What is left?", "The changelog.", "Thanks."]
+
+
+def test_a_conversation_is_known_by_an_agent_s_name_or_the_log_beside_it(
+    agent: Path, tmp_path: Path
+) -> None:
+    named = orjson.dumps([{**QUESTION, "agentName": None}])
+    plain = orjson.dumps([QUESTION])
+    other = tmp_path / "other/conversations/1.json"
+    importer = RockBotConversation()
+
+    assert importer.recognises(other, named)
+    assert importer.recognises(agent / "conversations/x/1.json", plain)
+    assert not importer.recognises(other, plain)

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from backstory.importers.squidbot import Squidbot
 from backstory.memory import Memory
 
 
@@ -124,3 +125,46 @@ def test_equal_messages_without_a_time_are_both_kept(
 
     assert report.new_messages == 1
     assert texts(memory, "cli__local") == ["yes", "yes", "yes"]
+
+
+def test_an_answer_before_any_question_is_of_no_known_person(
+    memory: Memory, squidbot: Path
+) -> None:
+    answer = {"channel": "cli", "sender_id": "assistant"}
+    cli = {"channel": "cli", "sender_id": "local"}
+    (squidbot / "history.jsonl").write_bytes(
+        a_line("assistant", "one", "2026-03-01T09:00:00", **answer)
+        + a_line("user", "two", "2026-03-01T09:00:01", **cli)
+        + a_line("assistant", "three", "2026-03-01T09:00:02", **answer)
+    )
+
+    memory.index()
+
+    assert texts(memory, "cli__unknown") == ["one"]
+    assert texts(memory, "cli__local") == ["two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("place", "more", "is_known"),
+    [
+        ("/home/dev/.squidbot/sessions/telegram.jsonl", {}, True),
+        ("/backup/sessions/cli__local.jsonl", {}, True),
+        ("/backup/history.jsonl", {"channel": "cli", "sender_id": "local"}, True),
+        ("/other/sessions/2026.jsonl", {}, False),
+        ("/other/history.jsonl", {}, False),
+    ],
+)
+def test_a_file_of_another_program_is_not_taken(
+    place: str, more: dict[str, str], is_known: bool
+) -> None:
+    head = a_line("user", "one", "2026-03-01T09:00:00", **more)
+
+    assert Squidbot().recognises(Path(place), head) == is_known
+
+
+def test_calls_with_arguments_tell_a_squidbot_session() -> None:
+    calls = [{"id": "a", "name": "shell", "arguments": {"cmd": "ls"}}]
+    record = {"role": "assistant", "content": "", "timestamp": "", "tool_calls": calls}
+    head = a_line("user", "one", "") + orjson.dumps(record) + b"\n"
+
+    assert Squidbot().recognises(Path("/backup/sessions/a.jsonl"), head)

@@ -1,7 +1,19 @@
 """HOSTS: one row per agent program, saying where its conversations are."""
 
+from collections.abc import Iterable
+
 from backstory.errors import UnknownName, nearest_hint
 from backstory.hosts.base import Folder, Host, Pattern
+
+
+def _moved_aside(name: str, format_name: str) -> tuple[Pattern, ...]:
+    """Patterns for logs that were moved aside, ``*`` being their number: oldest first.
+
+    Those with two digits are older than the rest, but in the order of their names.
+    """
+    numbers = ("[0-9][0-9]", *map(str, range(9, 0, -1)))
+    return tuple(Pattern(name.replace("*", n), format_name) for n in numbers)
+
 
 HOSTS = (
     Host(
@@ -52,9 +64,10 @@ HOSTS = (
             Folder(
                 ("${AgentProfile__BasePath}", "linux:/data/agent"),
                 (
-                    Pattern("conversation-log/turns*.jsonl", "rockbot-log"),
                     Pattern("conversation-log/turns.jsonl.bak", "rockbot-log"),
-                    Pattern("conversation-log/turns.jsonl.[0-9]*", "rockbot-log"),
+                    *_moved_aside("conversation-log/turns.jsonl.*", "rockbot-log"),
+                    Pattern("conversation-log/turns?*.jsonl", "rockbot-log"),
+                    Pattern("conversation-log/turns.jsonl", "rockbot-log"),
                     Pattern("conversations/**/*.json", "rockbot-conversation"),
                 ),
             ),
@@ -78,7 +91,10 @@ HOSTS = (
                 ("~/.squidbot",),
                 (
                     Pattern("sessions/*.jsonl", "squidbot"),
-                    Pattern("history*.jsonl", "squidbot"),
+                    Pattern("history[!.]*.jsonl", "squidbot"),
+                    Pattern("history.[!0-9]*.jsonl", "squidbot"),
+                    *_moved_aside("history.*.jsonl", "squidbot"),
+                    Pattern("history.jsonl", "squidbot"),
                     Pattern("memory/*/memory.md", "squidbot-notes"),
                     Pattern("workspace/MEMORY.md", "squidbot-notes"),
                 ),
@@ -210,12 +226,15 @@ HOSTS = (
 )
 
 
-def get_host(name: str) -> Host:
-    """The row of that name. Raises ``UnknownName`` with all the names there are."""
+def get_host(name: str, also: Iterable[str] = ()) -> Host:
+    """The row of that name, in capitals or not. Raises ``UnknownName`` with a hint.
+
+    ``also`` are names that the hint may offer besides.
+    """
     for host in HOSTS:
-        if host.name == name:
+        if host.name == name.lower():
             return host
     raise UnknownName(
         f"no agent program is called '{name}'",
-        hint=nearest_hint(name, (host.name for host in HOSTS)),
+        hint=nearest_hint(name, sorted({host.name for host in HOSTS} | set(also))),
     )

@@ -25,6 +25,12 @@ _BREAK = "  "
 # What Aider writes down when the person enters nothing.
 _NOTHING = "<blank>"
 
+MAX_LINE_BYTES = 1024 * 1024
+MAX_MESSAGE_CHARS = 4 * 1024 * 1024
+
+# What the messages before the first prompt of a session follow.
+_START = "start"
+
 
 class Aider:
     """Chat history of Aider.
@@ -49,7 +55,14 @@ class Aider:
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
         reading = _Reading(origin)
         is_repaired = False
-        for number, raw in enumerate(file, start=1):
+        number = 0
+        while raw := file.readline(MAX_LINE_BYTES):
+            number += 1
+            length = len(raw) + _skip_rest(file, raw)
+            if length > len(raw):
+                yield Problem(
+                    f"a line of {length:,} bytes; only its beginning was kept", number
+                )
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError:
@@ -57,8 +70,18 @@ class Aider:
                 if not is_repaired:
                     yield Problem("bytes that are not UTF-8 were replaced", number)
                 is_repaired = True
-            yield from reading.take(line.rstrip("\r\n").removeprefix("\ufeff"))
+            line = line.rstrip("\r\n").removeprefix("\ufeff")
+            yield from reading.take(line, number)
         yield from reading.finish_message()
+
+
+def _skip_rest(file: IO[bytes], start: bytes) -> int:
+    """Read on to the end of a line that was cut; how many characters it still had."""
+    length, chunk = 0, start
+    while len(chunk) == MAX_LINE_BYTES and not chunk.endswith(b"\n"):
+        chunk = file.readline(MAX_LINE_BYTES)
+        length += len(chunk.rstrip(b"\n"))
+    return length
 
 
 @dataclass(slots=True)
@@ -67,14 +90,17 @@ class _Reading:
 
     origin: Origin
     session_id: str | None = None
-    message_count: int = 0
+    prompts: dict[str, int] = field(default_factory=dict)
+    turn: str = _START
+    turn_messages: int = 0
     role: Role = Role.ASSISTANT
     lines: list[str] = field(default_factory=list)
+    length: int = 0
     # Whether the line breaks are there; some editors remove them. None: not seen yet.
     has_breaks: bool | None = None
     starts_seen: dict[str, int] = field(default_factory=dict)
 
-    def take(self, line: str) -> Iterator[Item]:
+    def take(self, line: str, number: int) -> Iterator[Item]:
         header = _HEADER_LINE.fullmatch(line)
         if header is not None:
             yield from self.finish_message()
@@ -84,11 +110,19 @@ class _Reading:
         if role is not self.role:
             yield from self.finish_message()
             self.role = role
-        self.lines.append(text)
+        was_full = self.length > MAX_MESSAGE_CHARS
+        self.length += len(text) + 1
+        if self.length <= MAX_MESSAGE_CHARS:
+            self.lines.append(text)
+        elif not was_full:
+            yield Problem(
+                "a message that is too long; only its beginning was kept", number
+            )
 
     def finish_message(self) -> Iterator[Item]:
         text = "\n".join(self.lines)
         self.lines.clear()
+        self.length = 0
         if self.role is Role.ASSISTANT:
             text = text.strip()
         if not text.strip() or (self.role is Role.USER and text == _NOTHING):
@@ -96,8 +130,21 @@ class _Reading:
         if self.session_id is None:
             yield self._begin(None)
         assert self.session_id is not None
-        self.message_count += 1
-        yield NewMessage(self.session_id, f"m{self.message_count}", self.role, text)
+        yield NewMessage(self.session_id, self._message_id(text), self.role, text)
+
+    def _message_id(self, text: str) -> str:
+        """An id from the person's words that the message is or follows.
+
+        It stays when an answer grows, and when people remove what stands before it.
+        """
+        if self.role is Role.USER:
+            prompt = content_id(text)
+            count = self.prompts[prompt] = self.prompts.get(prompt, 0) + 1
+            self.turn = prompt if count == 1 else f"{prompt}~{count}"
+            self.turn_messages = 0
+            return self.turn
+        self.turn_messages += 1
+        return f"{self.turn}/{self.turn_messages}"
 
     def _begin(self, start: str | None) -> SessionFacts:
         """Begin the session that started then, or the one before the first header."""
@@ -108,7 +155,8 @@ class _Reading:
         self.session_id = f"{name}-{content_id(str(place)).removeprefix('b2:')[:8]}"
         if seen > 1:
             self.session_id += f"-{seen}"
-        self.message_count, self.has_breaks = 0, None
+        self.prompts, self.has_breaks = {}, None
+        self.turn, self.turn_messages = _START, 0
         started = self.origin.moment(start)
         return SessionFacts(
             self.session_id,

@@ -28,10 +28,13 @@ _ABOUT_SESSION = frozenset(
     {"session", "title", "project", "git_branch", "parent", "started_at", "backstory"}
 )
 
+_OWN_FIELDS = frozenset({"session", "id", "sent_at", "tool_name", "call_id"})
+_NAME_END = re.compile(r"(?:\.backstory)?\.jsonl(?:\.zst)?\Z", re.IGNORECASE)
+
 
 class BackstoryJsonl:
     """Files named ``*.backstory.jsonl``, whose first field is ``"backstory"``, or
-    among whose first lines one has a role of ours and a text.
+    among whose first lines one has a role of ours, a text and another field of ours.
 
     Every line may say something about its session; a line with a role is a message.
     """
@@ -65,17 +68,19 @@ class BackstoryJsonl:
 
 
 def _is_message(fields: JsonObject) -> bool:
-    return as_text(fields.get("role")) in set(Role) and "text" in fields
+    """Whether a line can only be ours: a role and a text alone many programs write."""
+    return (
+        as_text(fields.get("role")) in set(Role)
+        and "text" in fields
+        and bool(_OWN_FIELDS & fields.keys())
+    )
 
 
 def _session_id(fields: JsonObject, origin: Origin, memo: Memo) -> str:
     """The session of a line; a file that is renamed stays the session it was."""
     given = _name(fields.get("session"))
     if given is None:
-        name = origin.path.name.removesuffix(".zst")
-        given = memo.setdefault(
-            "file", name.removesuffix(".jsonl").removesuffix(".backstory")
-        )
+        given = memo.setdefault("file", _NAME_END.sub("", origin.path.name))
     return given
 
 

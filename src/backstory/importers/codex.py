@@ -76,6 +76,7 @@ _INJECTED = re.compile(
     )\s*""",
     re.DOTALL | re.VERBOSE,
 )
+_FOLDER = re.compile(r"<cwd>([^<]+)</cwd>")
 _COMMAND_OUTPUT = "<user_shell_command>"
 _THREAD_IN_NAME = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}(?:-[0-9a-f]{4,12}){4})")
 
@@ -152,6 +153,7 @@ def _session_facts(meta: JsonObject, origin: Origin, memo: Memo) -> Iterator[Ite
         return
     session_id = as_text(meta.get("id")) or as_text(meta.get("session_id"))
     memo["session"] = session_id or _id_in_name(origin.path)
+    memo["has_folder"] = as_text(meta.get("cwd")) is not None
     yield SessionFacts(
         memo["session"],
         project=as_text(meta.get("cwd")),
@@ -159,6 +161,20 @@ def _session_facts(meta: JsonObject, origin: Origin, memo: Memo) -> Iterator[Ite
         parent_id=_parent_id(meta),
         started=origin.moment(meta.get("timestamp")),
     )
+
+
+def _folder_facts(item: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
+    """The folder of an old rollout: it stands only in what the model was told."""
+    if memo.get("has_folder", "session" in memo) or item.get("role") != "user":
+        return
+    for part in as_list(item.get("content")):
+        text = _text([part])
+        folder = _FOLDER.search(text) if _is_injected(text) else None
+        if folder is not None:
+            yield from _session_facts({}, origin, memo)
+            memo["has_folder"] = True
+            yield SessionFacts(memo["session"], project=folder[1].strip())
+            return
 
 
 def _parent_id(meta: JsonObject) -> str | None:
@@ -182,6 +198,7 @@ def _id_in_name(path: Path) -> str:
 def _item(
     item: JsonObject, line: int, sent: Moment | None, origin: Origin, memo: Memo
 ) -> Iterator[Item]:
+    yield from _folder_facts(item, origin, memo)
     found = _read_item(item, line)
     if found is None:
         return
@@ -259,11 +276,21 @@ def _without_injected(content: str | list[object], kinds: list[object]) -> list[
     kept: list[object] = []
     for index, part in enumerate(parts):
         kind = as_text(kinds[index]) if index < len(kinds) else None
-        if kind is not None and not kind.startswith(("user.", "unknown")):
-            continue
-        if not _INJECTED.fullmatch(_text([part])):
+        if kind is None or kind.startswith("unknown"):
+            is_own = not _is_injected(_text([part]))
+        else:
+            is_own = kind.startswith("user.")
+        if is_own:
             kept.append(part)
     return kept
+
+
+def _is_injected(text: str) -> bool:
+    """Whether a text without a kind is one the program put there, and no more."""
+    found = _INJECTED.fullmatch(text)
+    return found is not None and (
+        found[1] is None or len(re.findall(rf"<{found[1]}\b", text)) == 1
+    )
 
 
 def _text(content: object) -> str:

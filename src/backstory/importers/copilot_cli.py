@@ -119,6 +119,8 @@ _SAYINGS = {
     "subagent.failed": ("error", Role.ERROR),
 }
 
+MAX_WORKSPACE_BYTES = 256 * 1024
+
 
 class CopilotCli:
     """Event logs of Copilot CLI.
@@ -364,10 +366,14 @@ class CopilotCliWorkspace:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
+        content = file.read(MAX_WORKSPACE_BYTES + 1)
+        if len(content) > MAX_WORKSPACE_BYTES:
+            yield Problem(f"a workspace of more than {MAX_WORKSPACE_BYTES:,} bytes")
+            return
         try:
             # The base loader leaves every value the text it is: a session may be
             # called "2026" or "yes".
-            workspace = as_object(yaml.load(file.read(), Loader=yaml.BaseLoader))
+            workspace = as_object(yaml.load(content, Loader=yaml.BaseLoader))
         except (yaml.YAMLError, ValueError, RecursionError) as exc:
             reason = getattr(exc, "problem", None) or "it cannot be understood"
             yield Problem(f"not valid YAML ({reason})")

@@ -27,8 +27,8 @@ from backstory.importers.base import (
 from backstory.importers.foreign_json import read_object
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
-_TIMESTAMP = re.compile(r"<timestamp>(.*?)</timestamp>\s*", re.DOTALL)
-_QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
+_TIMESTAMP = ("<timestamp>", "</timestamp>")
+_QUERY = ("<user_query>", "</user_query>")
 # Tuesday, Jul 28, 2026, 12:06 PM (UTC+2)
 _TIME = re.compile(
     r"\w+, ([A-Z][a-z]{2})[a-z]* (\d{1,2}), (\d{4}),? (\d{1,2}):(\d{2}) ([AP]M)"
@@ -258,11 +258,30 @@ def _read_block(
 
 def _own_words(text: str) -> str:
     """The person's own words in a user message."""
-    queries = _QUERY.findall(text)
+    queries, _ = _split(text, _QUERY)
     if queries:
-        return "\n".join(queries)
-    rest = _TIMESTAMP.sub("", text)
+        return "\n".join(
+            query.removeprefix("\n").removesuffix("\n") for query in queries
+        )
+    _, outside = _split(text, _TIMESTAMP)
+    rest = outside[0] + "".join(part.lstrip() for part in outside[1:])
     return "" if _INJECTED.fullmatch(rest) else rest
+
+
+def _split(text: str, marks: tuple[str, str]) -> tuple[list[str], list[str]]:
+    """What stands between a pair of marks, each time, and what stands outside."""
+    opening, closing = marks
+    inside: list[str] = []
+    outside: list[str] = []
+    position = 0
+    while (start := text.find(opening, position)) >= 0:
+        end = text.find(closing, start)
+        if end < 0:
+            break
+        outside.append(text[position:start])
+        inside.append(text[start + len(opening) : end])
+        position = end + len(closing)
+    return inside, [*outside, text[position:]]
 
 
 def _without_redacted(text: str) -> str:
@@ -278,8 +297,8 @@ def _without_redacted(text: str) -> str:
 def _remember_time(blocks: list[object], origin: Origin, memo: Memo) -> None:
     """Note when the person spoke: what follows up to their next message is answer."""
     for block in blocks:
-        written = _TIMESTAMP.search(plain_text([block]))
-        found = _parse_time(written.group(1)) if written else None
+        written, _ = _split(plain_text([block]), _TIMESTAMP)
+        found = _parse_time(written[0]) if written else None
         if found is not None:
             memo["sent"] = found.isoformat()
             return

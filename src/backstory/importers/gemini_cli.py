@@ -1,6 +1,5 @@
 """Gemini CLI: one event log a session, and the single documents of older versions."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -28,10 +27,10 @@ _ROLES = {
     "error": Role.ERROR,
 }
 # What hooks add to a prompt; the program always closes the mark.
-_HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
-_SESSION_CONTEXT = "<session_context>"
+_HOOK_CONTEXT = ("<hook_context>", "</hook_context>")
+_SESSION_CONTEXT = ("<session_context>", "</session_context>")
 # What the program puts in place of a history that has grown too long.
-_COMPRESSED = "<state_snapshot>"
+_COMPRESSED = ("<state_snapshot>", "</state_snapshot>")
 # What it puts in place of an old tool result; the result itself was written before.
 _MASKED = "<tool_output_masked>"
 
@@ -168,9 +167,9 @@ def _changes(
     if title is not None:
         yield from _facts(origin, memo)
         yield SessionFacts(memo["told"], title=title)
-    for message in as_list(changes.get("messages")):
+    for index, message in enumerate(as_list(changes.get("messages"))):
         if as_text(as_object(message).get("id")):
-            yield from _message(message, line, origin, memo)
+            yield from _message(message, line, origin, memo, is_first=index == 0)
         else:
             yield Problem("a message without an id", line)
 
@@ -184,7 +183,12 @@ def _facts(origin: Origin, memo: Memo) -> Iterator[Item]:
 
 
 def _message(
-    record: JsonObject, line: int | None, origin: Origin, memo: Memo
+    record: JsonObject,
+    line: int | None,
+    origin: Origin,
+    memo: Memo,
+    *,
+    is_first: bool = False,
 ) -> Iterator[Item]:
     kind = as_text(record.get("type"))
     if kind not in _ROLES:
@@ -193,6 +197,9 @@ def _message(
     yield from _facts(origin, memo)
     # A resumed session repeats its messages with the time it was resumed at.
     times = memo.setdefault("times", {})
+    is_first = memo.setdefault("first", record["id"]) == record["id"] or is_first
+    if is_first:
+        record = {**record, "content": _without_session(record.get("content"))}
     for piece in _pieces(record, _ROLES[kind], times):
         times.setdefault(piece.native_id, piece.time)
         yield NewMessage(
@@ -230,7 +237,8 @@ def _pieces(
         text = _text(content, role)
     found: dict[str, _Piece] = {}
     if text:
-        if role is Role.USER and text.startswith(_COMPRESSED):
+        is_compressed = text.startswith(_COMPRESSED[0]) and _COMPRESSED[1] in text
+        if role is Role.USER and is_compressed:
             role = Role.SUMMARY
         found[record["id"]] = _Piece(record["id"], role, text, time)
     for index, call in enumerate(as_list(record.get("toolCalls"))):
@@ -312,11 +320,39 @@ def _text(content: object, role: Role) -> str:
 
 
 def _without_context(text: str) -> str:
-    """A part of a prompt without what the program and hooks put into it."""
-    if text.lstrip().startswith(_SESSION_CONTEXT):
-        return ""
-    left = _HOOK_CONTEXT.sub("", text)
-    return text if left == text else left.strip()
+    """A part of a prompt without what hooks put into it.
+
+    With a context goes the blank line that joins it to the prompt, and nothing else.
+    """
+    opening, closing = _HOOK_CONTEXT
+    kept, position = "", 0
+    while (start := text.find(opening, position)) >= 0:
+        end = text.find(closing, start)
+        if end < 0:
+            break
+        kept += text[position:start]
+        position = end + len(closing)
+        if text.startswith("\n\n", position):
+            position += 2
+        else:
+            kept = kept.removesuffix("\n\n")
+    return kept + text[position:]
+
+
+def _without_session(content: object) -> object:
+    """The content of a first message without what the program tells of the machine."""
+    if isinstance(content, list):
+        return [part for part in content if not _is_session_context(part)]
+    return None if _is_session_context(content) else content
+
+
+def _is_session_context(part: object) -> bool:
+    match part:
+        case str(text) | {"text": str(text)}:
+            opening, closing = _SESSION_CONTEXT
+            return text.lstrip().startswith(opening) and text.rstrip().endswith(closing)
+        case _:
+            return False
 
 
 def _mark(data: object) -> str:

@@ -1,8 +1,8 @@
 """The Markdown memory of OneClaw and squidbot: long-term notes and daily logs.
 
 One file is one session, and every part of it that was written at a time is one message:
-a flush block of a daily log, a section of long-term notes. A part keeps its id when its
-words change, so an edited note is changed in the store, not added to it.
+a flush block of a daily log, a section of long-term notes. A part is known by its
+words, so two copies of notes are joined and an edited part is a new one.
 """
 
 import re
@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Literal
 
+from backstory.identity import content_id
 from backstory.importers.base import Origin
+from backstory.importers.foreign_json import MAX_DOCUMENT_BYTES
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _DAILY_TITLE = re.compile(r"# Daily Log - (\d{4}-\d{2}-\d{2})\s*(?:\n|\Z)")
@@ -34,13 +36,24 @@ class OneClawNotes:
         start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
         if path.match("memory/daily/????-??-??.md"):
             return start.startswith(b"# Daily Log - ")
-        return path.match("memory/MEMORY.md") and start.startswith(_LONG_TERM_TITLE)
+        return (
+            path.match("memory/MEMORY.md")
+            and start.startswith(_LONG_TERM_TITLE)
+            and _is_of_oneclaw(path)
+        )
 
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
         return _parse(file, origin)
+
+
+def _is_of_oneclaw(path: Path) -> bool:
+    """Whether long-term notes are OneClaw's: others give theirs the same title."""
+    if any("oneclaw" in part.lower() for part in path.parts):
+        return True
+    return path.is_absolute() and (path.parent / "daily").is_dir()
 
 
 class SquidbotNotes:
@@ -65,7 +78,10 @@ class SquidbotNotes:
 
 
 def _parse(file: IO[bytes], origin: Origin) -> Iterator[Item]:
-    raw = file.read()
+    raw = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(raw) > MAX_DOCUMENT_BYTES:
+        yield Problem(f"notes of more than {MAX_DOCUMENT_BYTES:,} bytes")
+        return
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -93,8 +109,17 @@ def _daily_log(day: str, text: str, origin: Origin) -> Iterator[Item]:
     sent = origin.moment(day)
     yield SessionFacts(session_id, title=f"Daily log {day}")
     blocks = [block.strip() for block in _RULE.split(text)]
-    for number, block in enumerate(filter(None, blocks), start=1):
-        yield NewMessage(session_id, f"block-{number}", Role.SUMMARY, block, sent=sent)
+    seen: Counter[str] = Counter()
+    for block in filter(None, blocks):
+        native_id = _part_id(block, seen)
+        yield NewMessage(session_id, native_id, Role.SUMMARY, block, sent=sent)
+
+
+def _part_id(text: str, seen: Counter[str]) -> str:
+    """An id from what a part says; equal parts of a file are counted."""
+    made = content_id(text)
+    seen[made] += 1
+    return made if seen[made] == 1 else content_id(text, str(seen[made]))
 
 
 def _long_term(text: str, origin: Origin) -> Iterator[Item]:
@@ -104,26 +129,22 @@ def _long_term(text: str, origin: Origin) -> Iterator[Item]:
     title = f"Memory of {folder}" if is_of_session else "Long-term memory"
     yield SessionFacts(session_id, title=title, last_active=origin.modified)
     seen: Counter[str] = Counter()
-    for heading, section in _sections(text):
-        seen[heading] += 1
-        times = seen[heading]
-        native_id = heading if times == 1 else f"{heading} ({times})"
-        if section:
-            yield NewMessage(session_id, native_id, Role.SUMMARY, section)
+    for section in filter(None, _sections(text)):
+        yield NewMessage(session_id, _part_id(section, seen), Role.SUMMARY, section)
 
 
-def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Each heading and its section with it; an empty section has no text."""
+def _sections(text: str) -> Iterator[str]:
+    """Each section with its heading; one with nothing in it is an empty text."""
     heading, lines, in_fence = "#", list[str](), False
     for line in text.split("\n"):
         if line.lstrip().startswith("```"):
             in_fence = not in_fence
         if not in_fence and _HEADING.match(line):
-            yield heading, _section(heading, lines)
+            yield _section(heading, lines)
             heading, lines = line.strip(), []
         else:
             lines.append(line)
-    yield heading, _section(heading, lines)
+    yield _section(heading, lines)
 
 
 def _section(heading: str, lines: list[str]) -> str:

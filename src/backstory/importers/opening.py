@@ -1,5 +1,6 @@
 """Open a source as a stream of bytes: a file, a compressed file, or a zip entry."""
 
+import codecs
 import io
 import lzma
 import zipfile
@@ -15,6 +16,9 @@ from backstory.errors import SourceUnreadable
 from backstory.model import Source
 
 HEAD_BYTES = 64 * 1024
+MAX_FIRST_LINE_BYTES = 2 * 1024 * 1024
+# What a compressed file may make its reader hold in memory.
+_MAX_WINDOW_BYTES = 32 * 1024 * 1024
 _FOREIGN_ERRORS = (
     OSError,
     EOFError,
@@ -31,7 +35,7 @@ ZIP_ERRORS = (*_FOREIGN_ERRORS, KeyError, ValueError)
 
 def is_seekable(source: Source) -> bool:
     """Whether reading can go on in the middle: not inside anything compressed."""
-    return not source.entry and source.file.path.suffix != ".zst"
+    return not source.entry and source.file.path.suffix.lower() != ".zst"
 
 
 @contextmanager
@@ -42,7 +46,7 @@ def open_source(source: Source) -> Iterator[IO[bytes]]:
         if source.entry:
             with _open_entry(path, source.entry) as entry:
                 yield entry
-        elif path.suffix == ".zst":
+        elif path.suffix.lower() == ".zst":
             with path.open("rb") as file, _decompressed(file) as stream:
                 yield stream
         else:
@@ -54,15 +58,23 @@ def open_source(source: Source) -> Iterator[IO[bytes]]:
 
 
 def read_head(path: Path) -> bytes:
-    """The first bytes of a file, decompressed if it is compressed."""
+    """The beginning of a file, decompressed if it is compressed."""
     with path.open("rb") as file:
-        if path.suffix != ".zst":
-            return file.read(HEAD_BYTES)
+        if path.suffix.lower() != ".zst":
+            return head_of(file)
         try:
             with _decompressed(file) as stream:
-                return stream.read(HEAD_BYTES)
+                return head_of(stream)
         except zstandard.ZstdError as exc:
             raise ValueError(str(exc)) from exc
+
+
+def head_of(stream: IO[bytes]) -> bytes:
+    """The first bytes of a stream, to the end of its first line if that is long."""
+    head = stream.read(HEAD_BYTES)
+    if b"\n" not in head:
+        head += stream.readline(MAX_FIRST_LINE_BYTES - len(head))
+    return head.removeprefix(codecs.BOM_UTF8)
 
 
 def _open_entry(path: Path, name: str) -> IO[bytes]:
@@ -75,6 +87,7 @@ def _open_entry(path: Path, name: str) -> IO[bytes]:
 
 
 def _decompressed(file: IO[bytes]) -> io.BufferedReader:
-    stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
+    stream = decompressor.stream_reader(file, read_across_frames=True)
     # zstandard's reader has no readline; it is a raw stream in all but its type.
     return io.BufferedReader(stream)

@@ -1,17 +1,28 @@
 """Tell the format of a file from its name and its first bytes, inside zip files too."""
 
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from backstory.errors import SourceUnreadable
 from backstory.files import describe, find_files, has_text_name, shown_name
 from backstory.importers.base import FormatRow
-from backstory.importers.opening import HEAD_BYTES, ZIP_ERRORS, read_head
+from backstory.importers.databases import (
+    foreign_errors,
+    list_tables,
+    open_foreign,
+)
+from backstory.importers.opening import ZIP_ERRORS, head_of, read_head
 from backstory.model import FoundFile, Problem, Source
 
 _SUFFIXES = frozenset(
     {".jsonl", ".json", ".md", ".db", ".sqlite", ".sqlite3", ".zip", ".zst", ".yaml"}
 )
+
+# A log that its program moved aside: a.1.jsonl, a.jsonl.1, a.jsonl.bak.
+_MOVED_ASIDE = re.compile(r"\.(\d{1,2}|bak)(?=\.jsonl\Z)|(?<=\.jsonl)\.(\d{1,2}|bak)\Z")
 
 
 def iter_recognised(
@@ -31,11 +42,59 @@ def iter_recognised(
     if file is not None:
         yield from _recognise_one(file, formats)
         return
-    for found in find_files(path, "**/*"):
-        if isinstance(found, Problem):
-            yield found
-        elif found.path.suffix.lower() in _SUFFIXES:
-            yield from _recognise(found, formats)
+    # The files of one folder come one after the other.
+    for _, group in groupby(find_files(path, "**/*"), key=_folder_of):
+        for found in sorted(group, key=_oldest_first):
+            if isinstance(found, Problem):
+                if not _is_harmless_link(found):
+                    yield found
+            elif _could_be_transcript(found.path):
+                for item in _recognise(found, formats):
+                    yield found if _is_stranger(item, formats) else item
+
+
+def _folder_of(found: FoundFile | Problem) -> Path:
+    return _path_of(found).parent
+
+
+def _path_of(found: FoundFile | Problem) -> Path:
+    return Path(found.path or "") if isinstance(found, Problem) else found.path
+
+
+def _oldest_first(found: FoundFile | Problem) -> tuple[str, int]:
+    """A log is sorted behind what was moved aside from it, the highest number first."""
+    name = _path_of(found).name
+    moved = _MOVED_ASIDE.search(name)
+    if moved is None:
+        return name, 0
+    number = moved[1] or moved[2]
+    return _MOVED_ASIDE.sub("", name), -100 if number == "bak" else -int(number) - 1
+
+
+def _could_be_transcript(path: Path | PurePosixPath) -> bool:
+    return path.suffix.lower() in _SUFFIXES or bool(_MOVED_ASIDE.search(path.name))
+
+
+def _is_harmless_link(problem: Problem) -> bool:
+    """Whether a problem is about a link to a file that nobody would read."""
+    path = _path_of(problem)
+    return path.is_symlink() and not path.is_dir() and not _could_be_transcript(path)
+
+
+def _is_stranger(
+    found: Source | Problem | FoundFile, formats: Sequence[FormatRow]
+) -> bool:
+    """Whether a database only has the name of one that an importer knows."""
+    if not isinstance(found, Source) or found.entry:
+        return False
+    importer = next(row for row in formats if row.name == found.format).load()
+    if importer.kind != "database":
+        return False
+    try:
+        with open_foreign(found.file.path) as foreign, foreign_errors():
+            return not importer.tables <= list_tables(foreign.db)
+    except SourceUnreadable:
+        return False
 
 
 def _recognise_one(
@@ -90,11 +149,11 @@ def _look_inside(
                     path=str(file.path),
                 )
                 continue
-            if name.suffix.lower() not in _SUFFIXES:
+            if not _could_be_transcript(name):
                 continue
             try:
                 with archive.open(entry) as stream:
-                    head = stream.read(HEAD_BYTES)
+                    head = head_of(stream)
             except ZIP_ERRORS as exc:
                 yield Problem(
                     f"the entry {entry.filename!r} cannot be read ({exc})",
@@ -120,4 +179,7 @@ def find_format(
     path: Path, head: bytes, formats: Sequence[FormatRow]
 ) -> FormatRow | None:
     """The first format that takes a file of this name and beginning for its own."""
+    # A suffix in capitals is the same suffix.
+    if path.suffix:
+        path = path.with_suffix(path.suffix.lower())
     return next((row for row in formats if row.load().recognises(path, head)), None)

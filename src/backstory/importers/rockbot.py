@@ -95,6 +95,7 @@ class RockBotConversation:
             and _CONVERSATIONS in path.parts[:-1]
             and _FIRST_TURN.match(head) is not None
             and b'"timestamp"' in head
+            and (b'"agentName"' in head or _has_log_beside(path))
         )
 
     def look_beside(self, path: Path) -> Mapping[str, str]:
@@ -120,6 +121,14 @@ class RockBotConversation:
             untimed += message.sent is None
             yield message
             yield from _attachments(message, turn)
+
+
+def _has_log_beside(path: Path) -> bool:
+    """Whether RockBot's log lies beside the folder; an archive has nothing beside."""
+    return path.is_absolute() and any(
+        folder.name == _CONVERSATIONS and (folder.parent / "conversation-log").is_dir()
+        for folder in path.parents
+    )
 
 
 def _session_id(path: Path) -> str:

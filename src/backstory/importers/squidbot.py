@@ -21,6 +21,7 @@ from backstory.importers.base import (
     as_object,
     as_text,
     compact_json,
+    first_records,
     made_id,
     plain_text,
     unknown_record,
@@ -67,7 +68,11 @@ class Squidbot:
             or "__" in path.stem
         )
         keys = _first_keys(head) if is_placed and path.suffix == ".jsonl" else set()
-        return _NEEDED_KEYS <= keys <= _KNOWN_KEYS
+        return _NEEDED_KEYS <= keys <= _KNOWN_KEYS and (
+            ".squidbot" in path.parts
+            or "__" in path.stem
+            or any(map(_has_mark, first_records(head)))
+        )
 
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
@@ -101,6 +106,14 @@ def _first_keys(head: bytes) -> set[str]:
     return set()
 
 
+def _has_mark(record: JsonObject) -> bool:
+    """Whether a line has what other programs' lines of the same keys have not."""
+    return {"channel", "sender_id"} <= record.keys() or any(
+        isinstance(as_object(call).get("arguments"), dict)
+        for call in as_list(record.get("tool_calls"))
+    )
+
+
 # -- sessions -------------------------------------------------------------------------
 
 
@@ -123,9 +136,9 @@ def _session_id(record: JsonObject, memo: Memo) -> str:
     spoke = memo.setdefault("spoke", {})
     if channel is None:
         return _as_file_name(named) if named else str(memo["file"])
-    if named is None and sender in (None, "assistant") and channel in spoke:
-        return str(spoke[channel])
-    session_id = _as_file_name(named or f"{channel}:{sender or 'unknown'}")
+    if named is None and sender in (None, "assistant"):
+        return str(spoke.get(channel) or _as_file_name(f"{channel}:unknown"))
+    session_id = _as_file_name(named or f"{channel}:{sender}")
     spoke[channel] = session_id
     return session_id
 
