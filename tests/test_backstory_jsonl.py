@@ -145,3 +145,23 @@ def test_a_session_is_named_after_its_file_however_its_suffix_is_written() -> No
     )
 
     assert found[0] == SessionFacts("A")
+
+
+def test_equal_answers_of_the_same_second_are_two_messages(
+    memory: Memory, tmp_path: Path
+) -> None:
+    file = tmp_path / "talk.backstory.jsonl"
+    yes = b'{"role":"user","text":"yes","sent_at":"2026-02-20T14:32:10Z"}\n'
+    sure = b'{"role":"assistant","text":"Sure?","sent_at":"2026-02-20T14:32:10Z"}\n'
+    file.write_bytes(yes + sure)
+    memory.index(path=file)
+    file.write_bytes(yes + sure + yes)
+
+    memory.index(path=file)
+
+    (session,) = memory.sessions()
+    assert [message.text for message in memory.messages(session)] == [
+        "yes",
+        "Sure?",
+        "yes",
+    ]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 import orjson
+import zstandard
 
 from backstory.files import describe
 from backstory.importers.base import Memo, Origin, Record
@@ -652,6 +653,19 @@ def test_an_excluded_host_is_not_read(tmp_path: Path, home: Path) -> None:
     ) as memory:
         assert memory.index() == IndexReport()
         assert memory.index(path=home) == IndexReport(unknown=1)
+
+
+def test_a_compressed_file_that_is_cut_off_is_reported(
+    memory: Memory, tmp_path: Path
+) -> None:
+    file = tmp_path / "talk.backstory.jsonl.zst"
+    file.write_bytes(zstandard.compress(b'{"role":"user","text":"yes"}\n' * 50)[:-10])
+
+    report = memory.index(path=file)
+
+    assert report.problems == (
+        Problem("nothing in it can be read; it may be cut off", None, str(file)),
+    )
 
 
 # -- problems that belong to no source ---

@@ -303,7 +303,9 @@ def test_a_report_says_what_was_read_and_what_was_not() -> None:
 def test_a_report_of_nothing_is_one_line() -> None:
     lines = list(render.render_report(IndexReport(), home=HOME, took_s=0))
 
-    assert lines == ["Nothing was found to read; 'backstory index --path' takes any place."]
+    assert lines == [
+        "Nothing was found to read; 'backstory index --path' takes any place."
+    ]
 
 
 def test_only_a_screenful_of_problems_is_shown() -> None:

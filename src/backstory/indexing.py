@@ -239,6 +239,7 @@ class _Reading:
         is_waiting = bool(intake.written) and intake.written[-1].is_waiting
         self.read += not is_waiting
         self.unchanged += is_waiting
+        self.excluded += intake.newly_excluded
         self.problems.extend(intake.problems)
 
     def _origin(self, source: Source, beside: Mapping[str, str]) -> Origin:
@@ -309,6 +310,9 @@ class _Reading:
             origin = self._origin(source, importer.look_beside(path))
             for item in importer.parse(records(), origin, memo):
                 intake.add(item, reader.line + 1)
+            if not is_plain and reader.line == 0 and not intake.problems:
+                # A compressed file that is cut off gives nothing, and no error.
+                intake.add(Problem("nothing in it can be read; it may be cut off"))
             intake.commit(progress(is_last=True))
         self.read_bytes += reader.read_to - (start.read_to if start else 0)
         self._finish(intake)

@@ -17,6 +17,7 @@ from backstory.importers.base import (
     compact_json,
     first_records,
     made_id,
+    told_apart,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import Moment
@@ -149,7 +150,8 @@ def _made_id(
     Only messages without a time are counted, so that others leave the memo small.
     """
     if sent is not None:
-        return made_id(session_id, role, text, sent, 0)
+        made = made_id(session_id, role, text, sent, 0)
+        return told_apart(made, sent, memo)
     counts = memo.setdefault("untimed", {})
     counts[session_id] = ordinal = counts.get(session_id, 0) + 1
     return made_id(session_id, role, text, None, ordinal)

@@ -207,6 +207,22 @@ def made_id(
     return content_id(session_id, role, place, text)
 
 
+def told_apart(native_id: str, sent: Moment | None, memo: Memo) -> str:
+    """A made id, marked when the same was said before at the same instant.
+
+    Programs that count in seconds write down two equal answers with equal times. Only
+    the ids of the last instant are remembered.
+    """
+    if sent is None:
+        return native_id
+    instant = sent.at.isoformat()
+    if memo.get("instant") != instant:
+        memo["instant"], memo["at_instant"] = instant, {}
+    before = memo["at_instant"].get(native_id, 0)
+    memo["at_instant"][native_id] = before + 1
+    return f"{native_id}~{before}" if before else native_id
+
+
 def first_records(head: bytes, most: int = 20) -> Iterator[JsonObject]:
     """The JSON objects that the first lines of a file hold, for recognising it."""
     for line in head.splitlines()[:most]:

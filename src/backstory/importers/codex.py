@@ -24,6 +24,7 @@ from backstory.importers.base import (
     as_text,
     compact_json,
     made_id,
+    told_apart,
     unknown_record,
 )
 from backstory.importers.foreign_rows import iter_rows
@@ -212,8 +213,8 @@ def _item(
     yield from _session_facts({}, origin, memo)
     session_id = memo["session"]
     # Two calls may say the same at the same instant; their call ids differ.
-    own_id = as_text(item.get("id")) or made_id(
-        session_id, role, f"{call_id or ''}{text}", sent, line
+    own_id = as_text(item.get("id")) or told_apart(
+        made_id(session_id, role, f"{call_id or ''}{text}", sent, line), sent, memo
     )
     yield NewMessage(session_id, own_id, role, text, tool_name, call_id, sent)
 
@@ -333,7 +334,7 @@ def _told(
     session_id = memo["session"]
     yield NewMessage(
         session_id,
-        made_id(session_id, role, text, sent, line),
+        told_apart(made_id(session_id, role, text, sent, line), sent, memo),
         role,
         text,
         sent=sent,

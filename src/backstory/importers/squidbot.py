@@ -24,6 +24,7 @@ from backstory.importers.base import (
     first_records,
     made_id,
     plain_text,
+    told_apart,
     unknown_record,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
@@ -169,7 +170,8 @@ def _messages(
         memo["untimed"][session_id] = ordinal + 1
     text = plain_text(content)
     if text or role is Role.TOOL_RESULT:
-        native_id = made_id(session_id, role, text, sent, ordinal)
+        made = made_id(session_id, role, text, sent, ordinal)
+        native_id = told_apart(made, sent, memo)
         tool_name, call_id = _tool(role, text, record, native_id, memo)
         yield NewMessage(session_id, native_id, role, text, tool_name, call_id, sent)
     for call in map(as_object, calls):
@@ -177,9 +179,10 @@ def _messages(
         arguments = compact_json(call.get("arguments"))
         # Two calls of one line may differ in nothing but their ids.
         identity = f"{call_id} {tool_name} {arguments}"
+        made = made_id(session_id, Role.TOOL_CALL, identity, sent, ordinal)
         yield NewMessage(
             session_id,
-            made_id(session_id, Role.TOOL_CALL, identity, sent, ordinal),
+            told_apart(made, sent, memo),
             Role.TOOL_CALL,
             arguments,
             tool_name,

@@ -136,6 +136,7 @@ class Intake:
     _batch: Batch | None = None
     _chars: int = 0
     _excluded: set[str] = field(default_factory=set)
+    _excluded_before: int = 0
     _checked: set[str] = field(default_factory=set)
     _private: tuple[tuple[object, ...], int] = ((), 0)
     _recalls: set[str] = field(default_factory=set)
@@ -145,6 +146,7 @@ class Intake:
     def recall(self, memo: dict[str, Any]) -> None:
         """Take up what ``remember`` put into the memo of an earlier reading."""
         self._excluded = set(memo.pop(_EXCLUDED, ()))
+        self._excluded_before = len(self._excluded)
         self._recalls = set(memo.pop(_RECALLS, ()))
         self._problem_count = memo.pop(_PROBLEMS, 0)
 
@@ -163,6 +165,11 @@ class Intake:
     def excluded_by(self) -> str:
         """The rules that kept something out, if anything was."""
         return self.rules.fingerprint if self._excluded else ""
+
+    @property
+    def newly_excluded(self) -> int:
+        """How many sessions this reading left out for the first time."""
+        return len(self._excluded) - self._excluded_before
 
     @property
     def is_full(self) -> bool:
