@@ -292,6 +292,20 @@ def test_a_file_rewritten_while_it_is_read_is_read_as_it_is_now(
     store.close()
 
 
+def test_progress_is_told_within_a_long_file(memory: Memory, home: Path) -> None:
+    file = session_file(home)
+    append(file, *[a_line(f"message {n}", uuid=f"u{n}") for n in range(4_500)])
+    told: list[tuple[int, int]] = []
+
+    memory.index(on_progress=lambda done, total, name: told.append((done, total)))
+
+    size = file.stat().st_size
+    assert [total for _, total in told] == [size] * 4
+    assert [done == 0 for done, _ in told] == [True, False, False, False]
+    assert told == sorted(told)
+    assert told[-1] == (size, size)
+
+
 # -- bad input ---
 
 

@@ -237,3 +237,23 @@ def test_recording_waits_for_the_disk(memory: Memory) -> None:
     memory.record("trip", "user", "hi")
 
     assert memory._store._db.execute("PRAGMA synchronous").get == 2
+
+
+def test_messages_are_found_by_the_name_of_their_session(memory: Memory) -> None:
+    memory.record("trip", "user", "one")
+    number = memory.record("trip", "user", "two")
+    memory.record("trip", "user", "three")
+
+    found = [m.text for m in memory.messages("trip", around=number, context=0)]
+
+    assert found == ["two"]
+
+
+def test_a_day_without_a_zone_is_a_local_one(memory: Memory) -> None:
+    memory.record("trip", "user", "hi", sent_at=datetime(2026, 2, 20, 9, 0))
+
+    found = [
+        len(memory.sessions(since=datetime(2026, 2, day, 0, 0))) for day in (20, 21)
+    ]
+
+    assert found == [1, 0]

@@ -8,7 +8,16 @@ from importlib.metadata import version
 
 from backstory.errors import BackstoryError
 from backstory.memory import Memory
-from backstory.model import IndexReport, Message, Problem, Role, Session
+from backstory.model import (
+    IndexReport,
+    Message,
+    Problem,
+    Role,
+    Session,
+    SourceSummary,
+    Status,
+)
+from backstory.moments import Moment
 
 __version__ = version("backstory")
 
@@ -17,8 +26,11 @@ __all__ = [
     "IndexReport",
     "Memory",
     "Message",
+    "Moment",
     "Problem",
     "Role",
     "Session",
+    "SourceSummary",
+    "Status",
     "__version__",
 ]

@@ -8,6 +8,7 @@ point and repeated at any time; the store is the same as after one clean reading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from backstory.errors import SourceUnreadable
@@ -77,7 +78,8 @@ class Indexer:
         done = 0
         for item in everything:
             if on_progress is not None:
-                on_progress(done, total, _name(item))
+                reading.on_bytes = partial(_tell, on_progress, done, total, _name(item))
+                reading.on_bytes(0)
             match item:
                 case Source():
                     reading.take(item)
@@ -120,6 +122,10 @@ class Indexer:
             yield SourceKey(path), source.file.signature
 
 
+def _tell(tell: OnProgress, done: int, total: int, name: str, read_bytes: int) -> None:
+    tell(done + read_bytes, total, name)
+
+
 def _size(item: Found) -> int:
     match item:
         case Source():
@@ -148,6 +154,7 @@ class _Reading:
     written: list[Written] = field(default_factory=list)
     made_now: set[tuple[str, str]] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
+    on_bytes: Callable[[int], None] | None = None
     _by_file_id: dict[str, SourceState] | None = None
 
     def report(self) -> IndexReport:
@@ -302,6 +309,8 @@ class _Reading:
                         # which ids it has met. Killed, it starts again.
                         is_second = intake.reread is not None
                         intake.commit(None if is_second else progress(is_last=False))
+                        if self.on_bytes is not None:
+                            self.on_bytes(reader.read_to)
                     if isinstance(item, Record):
                         yield item
                     else:

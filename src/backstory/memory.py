@@ -95,7 +95,7 @@ class Memory:
         cls,
         home: str | Path | None = None,
         *,
-        settings: Sequence[str] = (),
+        settings: str | Sequence[str] = (),
     ) -> Self:
         """Open the memory of this machine, making it if there is none yet.
 
@@ -103,9 +103,11 @@ class Memory:
         folder. ``settings`` are ``"name=value"`` texts that override all others.
         """
         machine = this_machine()
+        settings = (settings,) if isinstance(settings, str) else settings
         return cls(find_home(machine, home), load_settings(machine, settings), machine)
 
     def close(self) -> None:
+        """Close it; a closed memory cannot be used again."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -299,6 +301,8 @@ class Memory:
         """
         if host is not None:
             self._check_host(host)
+        # A time without a zone is local here too.
+        since = since and since.astimezone(UTC)
         where = SessionFilter(host, active_since=since, limit=limit)
         if isinstance(project, Path) or (project and Path(project).is_absolute()):
             where = replace(where, folder=str(project))
@@ -335,12 +339,21 @@ class Memory:
         return found[0]
 
     def messages(
-        self, session: Session, *, around: str | None = None, context: int = 5
+        self,
+        session: Session | str,
+        *,
+        around: str | int | None = None,
+        context: int = 5,
     ) -> Iterator[Message]:
-        """The messages of a session in order; or ``context`` each side of one."""
+        """The messages of a session in order; or ``context`` each side of one.
+
+        ``around`` is a message's number or its own id.
+        """
+        if isinstance(session, str):
+            session = self.session(session)
         if around is None:
             return self._store.iter_messages(session.session_id)
-        middle = self._store.find_message(session.session_id, around)
+        middle = self._store.find_message(session.session_id, str(around))
         if middle is None:
             raise UnknownName(
                 f"no message of session {session.native_id} is called '{around}'",
