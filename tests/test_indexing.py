@@ -1,5 +1,6 @@
 """Reading sources again and again, while they change in every way files change."""
 
+import os
 import shutil
 import threading
 from collections.abc import Iterable, Iterator
@@ -792,6 +793,24 @@ def test_a_path_that_is_not_there_is_reported(memory: Memory, tmp_path: Path) ->
             str(tmp_path / "nowhere"),
         ),
     )
+
+
+def test_an_excluded_folder_is_not_opened_on_the_way(
+    tmp_path: Path, home: Path
+) -> None:
+    secret = tmp_path / "all" / "secret"
+    secret.mkdir(parents=True)
+    os.mkfifo(secret / "waits-for-a-writer.jsonl")
+    (secret / "a.jsonl").write_bytes(ONE)
+    before = (secret / "a.jsonl").stat().st_atime_ns
+    settings = (f"exclude.folders={secret}",)
+
+    with a_memory(tmp_path, home=home, settings=settings) as memory:
+        around, inside = memory.index(path=tmp_path / "all"), memory.index(path=secret)
+
+    assert around == IndexReport()
+    assert inside.problems == (Problem("your settings exclude it", None, str(secret)),)
+    assert (secret / "a.jsonl").stat().st_atime_ns == before
 
 
 def test_settings_can_name_more_folders_to_read(tmp_path: Path, home: Path) -> None:

@@ -277,8 +277,11 @@ class Memory:
             for row in FORMATS
             if row.host not in self._excluded_hosts and host in (None, row.host)
         ]
+        if self._rules.exclude(path):
+            yield Problem("your settings exclude it", path=str(path))
+            return
         is_folder = path.is_dir()
-        for found in iter_recognised(path, rows):
+        for found in iter_recognised(path, rows, self._rules.exclude):
             if isinstance(found, FoundFile) and not is_folder:
                 yield Problem("not in a format that Backstory knows", path=str(path))
             else:

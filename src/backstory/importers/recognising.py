@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -25,12 +25,19 @@ _SUFFIXES = frozenset(
 _MOVED_ASIDE = re.compile(r"\.(\d{1,2}|bak)(?=\.jsonl\Z)|(?<=\.jsonl)\.(\d{1,2}|bak)\Z")
 
 
+def _skip_nothing(path: Path) -> bool:
+    return False
+
+
 def iter_recognised(
-    path: Path, formats: Sequence[FormatRow]
+    path: Path,
+    formats: Sequence[FormatRow],
+    skip: Callable[[Path], bool] = _skip_nothing,
 ) -> Iterator[Source | Problem | FoundFile]:
     """The sources at ``path``, a file or a folder; a file of no known format as it is.
 
-    Only a folder's files with a name that could be a transcript's are looked at.
+    Only a folder's files with a name that could be a transcript's are looked at, and
+    none that ``skip`` names.
     """
     try:
         is_folder = path.is_dir()
@@ -48,7 +55,7 @@ def iter_recognised(
             if isinstance(found, Problem):
                 if not _is_harmless_link(found):
                     yield found
-            elif _could_be_transcript(found.path):
+            elif _could_be_transcript(found.path) and not skip(found.path):
                 for item in _recognise(found, formats):
                     yield found if _is_stranger(item, formats) else item
 
