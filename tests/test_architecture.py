@@ -18,7 +18,7 @@ LAYERS = (
     {"redaction"},
     {"files", "store", "importers", "hosts"},
     {"indexing"},
-    {"settings", "memory"},
+    {"settings", "places", "memory"},
     {"render", "cli"},
 )
 FAMILIES = ("store", "importers", "hosts")

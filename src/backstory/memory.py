@@ -1,7 +1,5 @@
 """Memory: the one object users hold. It builds everything else and closes it again."""
 
-import os
-import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -13,9 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import platformdirs
-
-from backstory.errors import ConfigError, UnknownName
+from backstory.errors import UnknownName
 from backstory.files import locked, make_private_folder
 from backstory.hosts import HOSTS, get_host
 from backstory.hosts.base import Host, Machine
@@ -38,9 +34,17 @@ from backstory.model import (
     SourceSummary,
     Status,
 )
-from backstory.moments import Moment, read_as_local
+from backstory.moments import Moment, to_moment
+from backstory.places import (
+    absolute,
+    both_names,
+    find_home,
+    load_settings,
+    read_hosts,
+    this_machine,
+)
 from backstory.redaction import is_recall
-from backstory.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings, read_settings
+from backstory.settings import Settings
 from backstory.store.base import Batch, SessionFilter
 from backstory.store.intake import Rules
 from backstory.store.sqlite.history import SqliteHistory
@@ -79,13 +83,13 @@ class Memory:
         self.settings = settings
         self._machine = machine
         self._clock = clock
-        self._excluded_hosts = _read_hosts(settings, "exclude.hosts")
+        self._excluded_hosts = read_hosts(settings, "exclude.hosts")
         self._store = SqliteHistory(home / "history.db")
         self._rules = Rules(
             excluded_folders=tuple(
                 path
                 for folder in settings.texts("exclude.folders")
-                for path in _both_names(_absolute(folder, machine))
+                for path in both_names(absolute(folder, machine))
             ),
             max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
         )
@@ -169,7 +173,7 @@ class Memory:
             text if isinstance(text, str) else compact_json(text),
             tool_name,
             call_id,
-            self._moment(sent_at),
+            to_moment(sent_at) if sent_at else Moment(self._clock()),
         )
         facts = SessionFacts(
             session,
@@ -183,21 +187,7 @@ class Memory:
             messages=[self._rules.keep(new)],
             replaces=True,
         )
-        written = self._store.write(batch, now=self._clock())
-        if written.last_message_id is not None:
-            return written.last_message_id
-        (owner,) = self._store.find_sessions(f"{host}/{session}")
-        known = self._store.find_message(owner.session_id, native_id)
-        assert known is not None
-        return known.message_id
-
-    def _moment(self, sent_at: datetime | None) -> Moment:
-        if sent_at is None:
-            return Moment(self._clock())
-        offset = sent_at.utcoffset()
-        if offset is None:
-            return Moment(read_as_local(sent_at))
-        return Moment(sent_at.astimezone(UTC), int(offset.total_seconds() // 60))
+        return self._store.write(batch, now=self._clock()).last_message_id
 
     # -- reading the sources ---
 
@@ -235,7 +225,7 @@ class Memory:
         path: str | Path | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[IndexReport]:
-        """Index for ever; yields a report whenever something was read."""
+        """Index again and again; yields the report of each reading."""
         while True:
             started = time.monotonic()
             report = self.index(host=host, path=path)
@@ -258,7 +248,7 @@ class Memory:
             if host.name not in self._excluded_hosts:
                 yield from iter_sources(host, self._machine)
         for folder in self.settings.texts("index.folders"):
-            yield from self._found_at(_absolute(folder, self._machine), None)
+            yield from self._found_at(absolute(folder, self._machine), None)
 
     def _found_in_projects(self, hosts: Iterable[Host]) -> Iterator[Found]:
         projects = self._projects()
@@ -436,65 +426,5 @@ class Memory:
         return datetime.fromtimestamp(modified, UTC)
 
 
-# -- where things are -----------------------------------------------------------------
-
-
-def this_machine() -> Machine:
-    """The machine this process runs on."""
-    try:
-        folder = Path.cwd()
-    except OSError:
-        folder = None  # it was deleted under our feet
-    return Machine(sys.platform, Path.home(), dict(os.environ), folder)
-
-
-def find_home(machine: Machine, home: str | Path | None) -> Path:
-    """The folder that everything is kept in."""
-    chosen = home or machine.environ.get(HOME_VARIABLE)
-    if chosen:
-        return _absolute(str(chosen), machine)
-    return platformdirs.user_data_path("backstory", appauthor=False)
-
-
-def find_user_file(machine: Machine) -> Path:
-    """The person's own configuration file."""
-    chosen = machine.environ.get(CONFIG_VARIABLE)
-    if chosen:
-        return _absolute(chosen, machine)
-    return platformdirs.user_config_path("backstory", appauthor=False) / "config.toml"
-
-
-def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
-    """The settings of this person in this folder."""
-    user_file = find_user_file(machine)
-    if machine.environ.get(CONFIG_VARIABLE) and not user_file.exists():
-        raise ConfigError(f"{CONFIG_VARIABLE}: there is no file {user_file}")
-    return read_settings(
-        user_file=user_file,
-        project_folder=machine.folder,
-        environ=machine.environ,
-        flags=flags,
-    )
-
-
-def _read_hosts(settings: Settings, name: str) -> frozenset[str]:
-    """The agent programs that a setting names: a typo must not go unnoticed."""
-    try:
-        return frozenset(get_host(host).name for host in settings.texts(name))
-    except UnknownName as exc:
-        raise ConfigError(f"{name}: {exc}", hint=exc.hint) from exc
-
-
 def _is_below(native_id: str, others: Collection[str]) -> bool:
     return any(native_id.startswith(f"{other}/") for other in others)
-
-
-def _both_names(folder: Path) -> set[Path]:
-    """A folder by the name it was given, and by its own: hosts may use either."""
-    return {folder, folder.resolve()}
-
-
-def _absolute(path: str, machine: Machine) -> Path:
-    if path == "~" or path.startswith(("~/", "~\\")):
-        return machine.home / path[2:]
-    return Path(path).absolute()

@@ -71,7 +71,11 @@ def _parse_text(value: str, localise: Localise) -> Moment:
     # be a date of the eighteenth century with an hour behind it.
     if text.isdecimal() and len(text) in (10, 13, 16):
         return _parse_number(int(text))
-    written = datetime.fromisoformat(text)
+    return to_moment(datetime.fromisoformat(text), localise)
+
+
+def to_moment(written: datetime, localise: Localise = read_as_local) -> Moment:
+    """The instant that a date and time means, and the offset it has, if any."""
     offset = written.utcoffset()
     if offset is None:
         return Moment(localise(written))

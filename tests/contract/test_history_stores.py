@@ -69,7 +69,7 @@ def test_messages_come_back_as_they_went_in(store: HistoryStore) -> None:
 def test_writing_the_same_again_changes_nothing(store: HistoryStore) -> None:
     store.write(a_batch(a_message()), now=NOW)
 
-    assert store.write(a_batch(a_message()), now=NOW) == Written()
+    assert store.write(a_batch(a_message()), now=NOW) == Written(last_message_id=1)
 
 
 def test_a_replacing_batch_changes_the_message_and_keeps_its_place(
@@ -79,7 +79,7 @@ def test_a_replacing_batch_changes_the_message_and_keeps_its_place(
 
     written = store.write(a_batch(a_message("ONE"), replaces=True), now=NOW)
 
-    assert written == Written(changed_messages=1)
+    assert written == Written(changed_messages=1, last_message_id=1)
     assert texts(store) == ["ONE", "two"]
 
 

@@ -14,7 +14,8 @@ import click
 from backstory.cli.parameters import PATH
 from backstory.errors import BackstoryError
 from backstory.hosts.base import Machine
-from backstory.memory import Memory, find_home, load_settings, this_machine
+from backstory.memory import Memory
+from backstory.places import find_home, load_settings, this_machine
 from backstory.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -89,6 +89,7 @@ class Written:
     """What a batch changed, and the problems that only the store could see.
 
     ``made_sessions`` are the native ids of the sessions that were not there before;
+    ``last_message_id`` is the number of the batch's last message, new or not;
     ``is_waiting``: a companion spoke of sessions that are not there yet.
     """
 

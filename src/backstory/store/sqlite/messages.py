@@ -10,7 +10,7 @@ import orjson
 from backstory.identity import content_id
 from backstory.model import Message, Role
 from backstory.store.base import KeptMessage
-from backstory.store.sqlite.sessions import to_moment
+from backstory.store.sqlite.sessions import read_moment
 
 _COLUMNS = """
     message_id, session_id, native_id, position, role, text, tool_name, call_id,
@@ -71,10 +71,10 @@ def write_messages(
             position += 1
         elif known[native_id][1] != content:
             updates.append((*content, known[native_id][0]))
+    last = 0
     if inserts:
         _insert(db, inserts)
         last = db.last_insert_rowid()
-        changes.last_message_id = last
         if reread is not None:
             # Rows of one statement in one transaction are numbered one after another.
             reread.update(range(last - len(inserts) + 1, last + 1))
@@ -83,6 +83,8 @@ def write_messages(
     if reread is not None:
         reread.update(message_id for message_id, _ in known.values())
     changes.inserted, changes.updated = len(inserts), len(updates)
+    last_id = next(reversed(wanted))
+    changes.last_message_id = known[last_id][0] if last_id in known else last
     return changes
 
 
@@ -205,6 +207,6 @@ def _to_message(row: tuple[Any, ...]) -> Message:
         text=text,
         tool_name=tool_name,
         call_id=call_id,
-        sent=to_moment(sent_at, utc_offset_min),
+        sent=read_moment(sent_at, utc_offset_min),
         full_bytes=full_bytes,
     )

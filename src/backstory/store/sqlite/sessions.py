@@ -265,8 +265,8 @@ def _to_session(row: tuple[Any, ...]) -> Session:
         project=project,
         git_branch=git_branch,
         parent_id=parent_id,
-        started=to_moment(started_at, started_offset_min),
-        last_active=to_moment(last_active_at, last_active_offset_min),
+        started=read_moment(started_at, started_offset_min),
+        last_active=read_moment(last_active_at, last_active_offset_min),
         message_count=message_count,
         preview=preview,
         read_from=read_from,
@@ -274,7 +274,7 @@ def _to_session(row: tuple[Any, ...]) -> Session:
     )
 
 
-def to_moment(microseconds: int | None, utc_offset_min: int | None) -> Moment | None:
+def read_moment(microseconds: int | None, utc_offset_min: int | None) -> Moment | None:
     if microseconds is None:
         return None
     return from_microseconds(microseconds, utc_offset_min)
