@@ -139,6 +139,40 @@ def test_killing_the_reading_of_a_rewritten_file_leaves_the_store_of_one_clean_r
     )
 
 
+def test_a_killed_reading_does_not_let_an_excluded_session_stay(
+    tmp_path: Path, home: Path
+) -> None:
+    lines = [a_line(f"SECRET {n}", uuid=f"u{n}", cwd="/home/dev") for n in range(9_000)]
+    last = a_line("moved", uuid="last", cwd="/home/dev/secret")
+    append(session_file(home), *lines, last)
+    settings = ("exclude.folders=/home/dev/secret",)
+
+    def index() -> None:
+        with a_memory(tmp_path, home=home, settings=settings) as memory:
+            memory.index()
+
+    started = time.monotonic()
+    while not (tmp_path / "backstory" / "history.db").exists() or not _has_messages(
+        tmp_path
+    ):
+        assert time.monotonic() - started < 60
+        pid = in_child(index)
+        time.sleep(0.15)
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if not os.WIFSIGNALED(status):
+            break
+    index()
+
+    with a_memory(tmp_path, home=home) as memory:
+        assert memory.sessions() == []
+
+
+def _has_messages(folder: Path) -> bool:
+    with a_memory(folder) as memory:
+        return memory.status().messages > 0
+
+
 def test_two_readings_at_once_leave_the_store_of_one(
     tmp_path: Path, home: Path
 ) -> None:

@@ -205,7 +205,7 @@ def test_a_reading_that_goes_on_still_excludes_what_was_excluded(
 ) -> None:
     first = an_intake(store, SECRET)
     take(first, SessionFacts("s1", project="/home/dev/secret"))
-    memo = first.remember({"of the parser": 1})
+    memo = first.remember({"of the parser": 1}, is_last=True)
     second = an_intake(store, SECRET)
 
     second.recall(memo)
@@ -289,7 +289,7 @@ def test_a_reading_that_goes_on_still_knows_what_was_a_recall(
     take(first, a_call("search_history", "c1"))
     second = an_intake(store)
 
-    second.recall(first.remember({}))
+    second.recall(first.remember({}, is_last=True))
     take(second, a_result("old", "c1"))
 
     assert texts(store) == ["{}"]
@@ -298,7 +298,7 @@ def test_a_reading_that_goes_on_still_knows_what_was_a_recall(
 def test_a_reading_with_nothing_to_remember_leaves_the_memo_as_it_is(
     store: SqliteHistory,
 ) -> None:
-    assert an_intake(store).remember({"a": 1}) == {"a": 1}
+    assert an_intake(store).remember({"a": 1}, is_last=True) == {"a": 1}
 
 
 # -- problems and batches ---

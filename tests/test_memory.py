@@ -218,9 +218,10 @@ def test_a_recalled_memory_is_not_recorded(memory: Memory) -> None:
 
 def test_a_session_in_an_excluded_folder_is_not_recorded(tmp_path: Path) -> None:
     with a_memory(tmp_path, settings=("exclude.folders=/secret",)) as memory:
-        number = memory.record("trip", "user", "hi", project="/secret/x")
+        first = memory.record("trip", "user", "hi", project="/secret/x")
+        later = memory.record("trip", "assistant", "hello")
 
-        assert (number, memory.sessions()) == (None, [])
+        assert (first, later, memory.sessions()) == (None, None, [])
 
 
 def test_a_typo_in_what_is_excluded_is_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from backstory.files import describe
 from backstory.importers.base import FormatRow, Origin, Unit
 from backstory.importers.recognising import find_format, iter_recognised
+from backstory.memory import Memory
 from backstory.model import FoundFile, Item, Problem, Source
 from tests.ordinary_user import as_ordinary_user
 
@@ -402,3 +403,17 @@ def test_no_damage_to_a_zip_file_makes_looking_into_it_raise(
     found = recognise(file)
 
     assert found != []
+
+
+def test_a_long_line_in_a_zip_costs_nothing_behind_it(
+    memory: Memory, tmp_path: Path
+) -> None:
+    line = b'{"role":"user","text":"%s","session":"s"}\n'
+    content = line % b"one" + line % (b"x" * 9_000_000) + line % b"three"
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("talk.backstory.jsonl", content)
+
+    memory.index(path=tmp_path / "a.zip")
+
+    texts = [message.text[:5] for message in memory.messages("s")]
+    assert texts == ["one", "xxxxx", "three"]

@@ -291,7 +291,7 @@ class _Reading:
                     read_to=reader.read_to if is_plain else 0,
                     lines_read=reader.line if is_plain else 0,
                     prefix_hash=_prefix_hash(path, reader.read_to) if is_plain else "",
-                    memo=intake.remember(memo),
+                    memo=intake.remember(memo, is_last=is_last),
                     excluded_by=intake.excluded_by,
                 )
                 # Looked at after the hash: if the file is still the one that was opened

@@ -84,6 +84,7 @@ class Memory:
         self._machine = machine
         self._clock = clock
         self._excluded_hosts = read_hosts(settings, "exclude.hosts")
+        self._excluded_sessions: set[tuple[str, str]] = set()
         self._store = SqliteHistory(home / "history.db")
         self._rules = Rules(
             excluded_folders=tuple(
@@ -163,7 +164,7 @@ class Memory:
             )
         if known_role is Role.TOOL_RESULT and is_recall(tool_name):
             return None
-        if project is not None and self._rules.exclude(project):
+        if self._is_excluded(host, session, project):
             return None
         native_id = message or str(uuid.uuid4())
         new = NewMessage(
@@ -188,6 +189,13 @@ class Memory:
             replaces=True,
         )
         return self._store.write(batch, now=self._clock()).last_message_id
+
+    def _is_excluded(self, host: str, session: str, project: str | Path | None) -> bool:
+        """Whether a session is in an excluded folder, by this call or an earlier."""
+        folder = project or self._store.find_project(host, session)
+        if folder is not None and self._rules.exclude(folder):
+            self._excluded_sessions.add((host, session))
+        return (host, session) in self._excluded_sessions
 
     # -- reading the sources ---
 

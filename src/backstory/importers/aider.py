@@ -78,7 +78,7 @@ class Aider:
 def _skip_rest(file: IO[bytes], start: bytes) -> int:
     """Read on to the end of a line that was cut; how many characters it still had."""
     length, chunk = 0, start
-    while len(chunk) == MAX_LINE_BYTES and not chunk.endswith(b"\n"):
+    while len(chunk) >= MAX_LINE_BYTES and not chunk.endswith(b"\n"):
         chunk = file.readline(MAX_LINE_BYTES)
         length += len(chunk.rstrip(b"\n"))
     return length

@@ -19,7 +19,7 @@ from backstory.importers.base import (
 )
 from backstory.importers.foreign_json import read_object
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
-from backstory.redaction import is_recall
+from backstory.redaction import drop_private, is_recall
 
 # Records about the program, not the conversation. The api-request family and
 # last-prompt repeat messages; attachments are what hooks and the program injected.
@@ -167,6 +167,8 @@ class _Reading:
         field, rank = _TITLES[kind]
         title = as_text(record.get(field))
         leaf = as_text(record.get("leafUuid"))
+        # What waits in the memo is on disk as well.
+        title = drop_private(title) if title is not None else None
         if title is not None and leaf is not None:
             # It may speak of a session in another file: its leaf tells.
             self.memo.setdefault("summaries", {})[leaf] = title
@@ -272,9 +274,10 @@ class ClaudeCodeAgentMeta:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        meta = read_object(file)
-        if isinstance(meta, Problem):
-            yield meta
+        meta, problem = read_object(file)
+        if problem is not None:
+            yield problem
+        if not meta:
             return
         yield SessionFacts(
             origin.path.name.removesuffix(".meta.json"),

@@ -30,6 +30,7 @@ from backstory.importers.base import (
 from backstory.importers.foreign_rows import iter_rows
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import Moment
+from backstory.redaction import is_recall
 
 # Records about the program: settings of a turn, its view of the machine, its costs.
 _NOT_CONVERSATION = frozenset(
@@ -38,7 +39,6 @@ _NOT_CONVERSATION = frozenset(
         "realtime_item",
         "security_risk_score",
         "token_usage_record",
-        "turn_context",
         "world_state",
     }
 )
@@ -117,6 +117,8 @@ class Codex:
             sent = origin.moment(record.get("timestamp"))
             if kind == "session_meta":
                 yield from _session_facts(payload, origin, memo)
+            elif kind == "turn_context":
+                yield from _folder(payload, origin, memo)
             elif kind == "response_item":
                 if not as_object(record.get("metadata")).get("compaction_output"):
                     yield from _item(payload, line, sent, origin, memo)
@@ -176,6 +178,15 @@ def _folder_facts(item: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item
             memo["has_folder"] = True
             yield SessionFacts(memo["session"], project=folder[1].strip())
             return
+
+
+def _folder(context: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
+    """The folder that a turn ran in, when it is another than before."""
+    folder = as_text(context.get("cwd"))
+    if folder is not None and folder != memo.get("folder"):
+        memo["folder"] = folder
+        yield from _session_facts({}, origin, memo)
+        yield SessionFacts(memo["session"], project=folder)
 
 
 def _parent_id(meta: JsonObject) -> str | None:
@@ -254,7 +265,14 @@ def _message(
     kinds = as_list(passthrough.get("content_item_kinds"))
     text = _text(_without_injected(content, kinds))
     is_command = text.lstrip().startswith(_COMMAND_OUTPUT)
+    if is_command and is_recall(None, _command(text)):
+        return None
     return (Role.SYSTEM if is_command else Role.USER, text, None) if text else None
+
+
+def _command(text: str) -> str:
+    """The command whose output a text is."""
+    return text.partition("<command>")[2].partition("</command>")[0].strip()
 
 
 def _role_between_agents(item: JsonObject) -> Role:

@@ -111,9 +111,10 @@ class CursorChat:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        meta = read_object(file)
-        if isinstance(meta, Problem):
-            yield meta
+        meta, problem = read_object(file)
+        if problem is not None:
+            yield problem
+        if not meta:
             return
         yield SessionFacts(
             origin.path.parent.name,

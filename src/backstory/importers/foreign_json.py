@@ -45,13 +45,25 @@ def without_surrogates(value: Any) -> Any:
             return value
 
 
-def read_object(file: IO[bytes]) -> JsonObject | Problem:
-    """The JSON object that a whole document is, or why it cannot be read."""
+def read_object(file: IO[bytes]) -> tuple[JsonObject, Problem | None]:
+    """The JSON object that a whole document is, and what is wrong with it.
+
+    Empty when it cannot be read; bytes that are not UTF-8 are replaced.
+    """
     content = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(content) > MAX_DOCUMENT_BYTES:
-        return Problem(f"a document of more than {MAX_DOCUMENT_BYTES:,} bytes")
+        return {}, Problem(f"a document of more than {MAX_DOCUMENT_BYTES:,} bytes")
     try:
-        value = parse_json(content)
+        text, problem = content.decode("utf-8"), None
+    except UnicodeDecodeError:
+        text = content.decode("utf-8", errors="replace")
+        problem = Problem("bytes that are not UTF-8 were replaced")
+    try:
+        value = parse_json(text)
     except ValueError as exc:
-        return Problem(f"not valid JSON ({exc})")
-    return value if isinstance(value, dict) else Problem("not a JSON object")
+        return {}, Problem(f"not valid JSON ({exc})")
+    return (
+        (value, problem)
+        if isinstance(value, dict)
+        else ({}, Problem("not a JSON object"))
+    )

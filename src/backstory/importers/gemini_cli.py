@@ -92,9 +92,10 @@ class GeminiCliDocument:
         return _find_project(path)
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        document = read_object(file)
-        if isinstance(document, Problem):
-            yield document
+        document, problem = read_object(file)
+        if problem is not None:
+            yield problem
+        if not document:
             return
         if as_text(document.get("sessionId")) is None:
             yield Problem("a document without a session id")

@@ -43,7 +43,8 @@ class LineReader:
         while raw := self.file.readline(self.max_line_bytes):
             line += 1
             consumed, has_end = len(raw), raw.endswith(b"\n")
-            is_long = len(raw) == self.max_line_bytes and not has_end
+            # A zip entry may give a few bytes more than it was asked for.
+            is_long = len(raw) >= self.max_line_bytes and not has_end
             if is_long:
                 raw, consumed, has_end = self._shorten(raw)
             if position == 0:
@@ -52,7 +53,7 @@ class LineReader:
                 if raw.strip():
                     yield _cut_off(line, consumed)
                 return
-            if len(raw) > self.max_line_bytes:
+            if is_long and len(raw) > self.max_line_bytes:
                 yield Problem(f"a line of {consumed:,} bytes, too long to read", line)
                 raw = b""
             elif is_long:

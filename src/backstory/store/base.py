@@ -177,6 +177,10 @@ class HistoryStore(Protocol):
         """Sessions, messages and sources of every host that has any."""
         ...
 
+    def has_session(self, host: str, native_id: str) -> bool:
+        """Whether anything is known of a session."""
+        ...
+
     def find_project(self, host: str, native_id: str) -> str | None:
         """The folder that a session is known to have run in."""
         ...

@@ -35,6 +35,7 @@ MAX_PROBLEMS = 1_000
 _EXCLUDED = "~excluded"
 _RECALLS = "~recalls"
 _PROBLEMS = "~problems"
+_MADE = "~made"
 
 Said = TypeVar("Said", NewMessage, SessionFacts)
 
@@ -141,6 +142,7 @@ class Intake:
     _private: tuple[tuple[object, ...], int] = ((), 0)
     _recalls: set[str] = field(default_factory=set)
     _problem_count: int = 0
+    _made: set[str] = field(default_factory=set)
 
     # Any: a memo holds plain JSON values of the parser's choice.
     def recall(self, memo: dict[str, Any]) -> None:
@@ -149,8 +151,11 @@ class Intake:
         self._excluded_before = len(self._excluded)
         self._recalls = set(memo.pop(_RECALLS, ()))
         self._problem_count = memo.pop(_PROBLEMS, 0)
+        # Made by a reading that was killed: its work goes on here.
+        self._made = set(memo.pop(_MADE, ()))
+        self.made_now.update((self.host, made) for made in self._made)
 
-    def remember(self, memo: dict[str, Any]) -> dict[str, Any]:
+    def remember(self, memo: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
         """The memo with what this intake must know when reading goes on."""
         kept = dict(memo)
         if self._excluded:
@@ -159,7 +164,14 @@ class Intake:
             kept[_RECALLS] = sorted(self._recalls)
         if self._problem_count:
             kept[_PROBLEMS] = self._problem_count
+        if self.rules.excluded_folders and not is_last:
+            kept[_MADE] = sorted(self._made | self._about_to_make())
         return kept
+
+    def _about_to_make(self) -> set[str]:
+        """The sessions that the batch at hand will make."""
+        ids = {each.message.session_id for each in self._open().messages}
+        return {each for each in ids if not self.store.has_session(self.host, each)}
 
     @property
     def excluded_by(self) -> str:
@@ -204,6 +216,7 @@ class Intake:
         # What a power cut undoes is read again: the place it was read to goes with it.
         written = self.store.write(batch, now=self.clock(), is_durable=False)
         self.written.append(written)
+        self._made.update(written.made_sessions)
         self.made_now.update((self.host, made) for made in written.made_sessions)
         self.problems.extend(written.problems)
         self._batch, self._chars = None, 0

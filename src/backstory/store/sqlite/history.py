@@ -116,6 +116,10 @@ class SqliteHistory:
         with self._lock, translated(self.path):
             return sessions.count_by_host(self._db)
 
+    def has_session(self, host: str, native_id: str) -> bool:
+        with self._lock, translated(self.path):
+            return sessions.find_session_id(self._db, host, native_id) is not None
+
     def find_project(self, host: str, native_id: str) -> str | None:
         with self._lock, translated(self.path):
             return sessions.find_project(self._db, host, native_id)
