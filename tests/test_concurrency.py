@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -71,8 +72,10 @@ def in_child(work: Callable[[], None]) -> int:
     if pid == 0:
         try:
             work()
-        finally:
-            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
     return pid
 
 
@@ -213,9 +216,9 @@ def test_many_threads_and_processes_record_into_one_session(tmp_path: Path) -> N
                 thread.join()
 
     children = [in_child(partial(record, process)) for process in range(4)]
-    for child in children:
-        os.waitpid(child, 0)
+    ends = [os.waitpid(child, 0)[1] for child in children]
 
+    assert ends == [0, 0, 0, 0]
     with a_memory(tmp_path) as memory:
         messages = list(memory.messages(memory.session("shared")))
         assert [message.position for message in messages] == list(range(400))

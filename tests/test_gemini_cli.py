@@ -8,7 +8,7 @@ import pytest
 
 from backstory.hosts import get_host
 from backstory.hosts.base import Machine
-from backstory.importers.base import Memo, Origin, Record
+from backstory.importers.base import Origin, Record
 from backstory.importers.gemini_cli import GeminiCli, GeminiCliDocument
 from backstory.model import NewMessage, Problem, Role, SessionFacts
 
@@ -46,17 +46,6 @@ def test_a_log_that_lost_its_header_is_named_after_its_file() -> None:
         SessionFacts("session-1"),
         NewMessage("session-1", "m", Role.ASSISTANT, "hello"),
     ]
-
-
-def test_a_masked_result_is_better_than_none() -> None:
-    masked = "<tool_output_masked>\n[masked]\n</tool_output_masked>"
-    response = {"id": "c", "name": "ls", "response": {"output": masked}}
-    record = {"id": "m", "type": "user", "content": [{"functionResponse": response}]}
-    memo: Memo = {"session": "s", "told": "s"}
-
-    found = list(GeminiCli().parse([Record(1, record)], ORIGIN, memo))
-
-    assert found == [NewMessage("s", "c/result", Role.TOOL_RESULT, masked, "ls", "c")]
 
 
 def test_its_home_variable_names_the_folder_above() -> None:

@@ -83,6 +83,19 @@ def test_a_replacing_batch_changes_the_message_and_keeps_its_place(
     assert texts(store) == ["ONE", "two"]
 
 
+def test_a_message_written_anew_keeps_its_first_time(store: HistoryStore) -> None:
+    store.write(a_batch(a_message("one", minute=3)), now=NOW)
+
+    store.write(a_batch(a_message("ONE", minute=9), replaces=True), now=NOW)
+
+    (session,) = store.find_sessions("s1")
+    (message,) = store.iter_messages(session.session_id)
+    assert (message.text, message.sent) == (
+        "ONE",
+        Moment(NOW + timedelta(minutes=3), 60),
+    )
+
+
 def test_an_id_given_twice_keeps_both_and_says_where(store: HistoryStore) -> None:
     twice = KeptMessage(a_message("other").message, line=7)
 

@@ -196,13 +196,12 @@ def _message(
         yield unknown_record(kind, line)
         return
     yield from _facts(origin, memo)
-    # A resumed session repeats its messages with the time it was resumed at.
-    times = memo.setdefault("times", {})
+    # A resumed session repeats its messages with the time it was resumed at; the store
+    # keeps the time at which a message was first said.
     is_first = memo.setdefault("first", record["id"]) == record["id"] or is_first
     if is_first:
         record = {**record, "content": _without_session(record.get("content"))}
-    for piece in _pieces(record, _ROLES[kind], times):
-        times.setdefault(piece.native_id, piece.time)
+    for piece in _pieces(record, _ROLES[kind]):
         yield NewMessage(
             memo["told"],
             piece.native_id,
@@ -210,7 +209,7 @@ def _message(
             piece.text,
             piece.tool_name,
             piece.call_id,
-            origin.moment(times[piece.native_id]),
+            origin.moment(piece.time),
         )
 
 
@@ -225,9 +224,7 @@ class _Piece(NamedTuple):
     call_id: str | None = None
 
 
-def _pieces(
-    record: JsonObject, role: Role, known: Mapping[str, object]
-) -> list[_Piece]:
+def _pieces(record: JsonObject, role: Role) -> list[_Piece]:
     """The text of a message, then each tool call and result in it, once."""
     time = as_text(record.get("timestamp"))
     content = record.get("content")
@@ -245,14 +242,14 @@ def _pieces(
     for index, call in enumerate(as_list(record.get("toolCalls"))):
         if isinstance(call, dict):
             _add_call(found, call, f"{record['id']}/{index}", time)
-            _add_results(found, call, call.get("result"), time, known)
+            _add_results(found, call, call.get("result"), time)
     for index, part in enumerate(as_list(content)):
         made_id = f"{record['id']}/part{index}"
         match part:
             case {"functionCall": dict(call)}:
                 _add_call(found, call, made_id, time)
             case {"functionResponse": dict(response)}:
-                _add_results(found, {"id": made_id, **response}, [part], time, known)
+                _add_results(found, {"id": made_id, **response}, [part], time)
     return list(found.values())
 
 
@@ -277,9 +274,8 @@ def _add_results(
     call: JsonObject,
     result: object,
     time: str | None,
-    known: Mapping[str, object],
 ) -> None:
-    """Add the result of a call, unless it is known and only its masked form is here."""
+    """Add the result of a call, unless only its masked form is left here."""
     call_id = as_text(call.get("id"))
     text = _result_text(result)
     if text is None or text.startswith(_MASKED):
@@ -287,7 +283,7 @@ def _add_results(
     native_id = f"{call_id}/result"
     if call_id is None or text is None or native_id in found:
         return
-    if text.startswith(_MASKED) and native_id in known:
+    if text.startswith(_MASKED):
         return
     found[native_id] = _Piece(
         native_id,

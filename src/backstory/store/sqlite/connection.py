@@ -1,6 +1,7 @@
 """Open a database of ours, keep its schema current, and write in whole transactions."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
@@ -68,9 +69,24 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
             "PRAGMA secure_delete = ON",
             "PRAGMA temp_store = MEMORY",
         ):
-            db.execute(pragma).fetchall()
+            _execute_patiently(db, pragma)
         migrate(db, path, migrations)
     return db
+
+
+def _execute_patiently(db: apsw.Connection, statement: str) -> None:
+    """Run a statement for which SQLite itself does not wait.
+
+    Several processes that open a new file at once all try to turn on its log.
+    """
+    pause_s = 0.01
+    for _ in range(round(BUSY_TIMEOUT_MS / 1000 / pause_s)):
+        try:
+            db.execute(statement).fetchall()
+            return
+        except apsw.BusyError:
+            time.sleep(pause_s)
+    db.execute(statement).fetchall()
 
 
 def set_durability(db: apsw.Connection, *, is_durable: bool) -> None:

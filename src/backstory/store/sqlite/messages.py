@@ -60,7 +60,8 @@ def write_messages(
                 changes.given_twice += (item,)
                 varied = replace(message, native_id=native_id)
                 known |= _find_known(db, session_id, [KeptMessage(varied)])
-        wanted[native_id] = content
+        stored_before = wanted.get(native_id) or known.get(native_id, (0, None))[1]
+        wanted[native_id] = _with_first_time(content, stored_before)
 
     position = _next_position(db, session_id)
     inserts: list[tuple[object, ...]] = []
@@ -100,6 +101,20 @@ def _to_content(kept: KeptMessage) -> Content:
         None if sent is None else sent.utc_offset_min,
         kept.full_bytes,
     )
+
+
+def _with_first_time(content: Content, before: Content | None) -> Content:
+    """The content, with the time at which the message was said for the first time.
+
+    Programs that write a message anew, or resume a session, give it a later time.
+    """
+    if before is None:
+        return content
+    role, text, tool_name, call_id, sent_at, _, full_bytes = content
+    *_, first_sent_at, first_offset, _ = before
+    if first_sent_at is None or (sent_at is not None and sent_at <= first_sent_at):
+        return content
+    return role, text, tool_name, call_id, first_sent_at, first_offset, full_bytes
 
 
 def _find_known(
