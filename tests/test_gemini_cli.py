@@ -104,6 +104,12 @@ def test_only_the_first_message_is_the_context_of_a_session() -> None:
     ]
 
 
+def test_a_context_that_was_shortened_is_still_one() -> None:
+    context = "<session_context>\nThis is the Gemini CLI. We are setting …"
+
+    assert prompts(context, "Hello") == [(Role.USER, "Hello")]
+
+
 def test_a_snapshot_that_is_not_closed_is_the_person_s() -> None:
     assert prompts(
         "<state_snapshot> is what?", "<state_snapshot>a</state_snapshot>"

@@ -347,7 +347,10 @@ def _is_session_context(part: object) -> bool:
     match part:
         case str(text) | {"text": str(text)}:
             opening, closing = _SESSION_CONTEXT
-            return text.lstrip().startswith(opening) and text.rstrip().endswith(closing)
+            # Its own first words will do: a long context may have been shortened.
+            return text.startswith(f"{opening}\nThis is the Gemini CLI.") or (
+                text.lstrip().startswith(opening) and text.rstrip().endswith(closing)
+            )
         case _:
             return False
 
