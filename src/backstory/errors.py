@@ -5,6 +5,7 @@
     BackstoryError                10
       ConfigError                 11   a setting is unknown, malformed, not allowed
       UnknownName                 12   no source, format or session of that name
+      BadQuery                    14   a tool was called with what it cannot use
       StoreProblem                20   anything wrong with a database of ours as a whole
         StoreLocked               22   another process is writing, and went on too long
         StoreDamaged              23   the file is not a sound database
@@ -12,6 +13,9 @@
         StoreFull                 25   no room left on the disk
         StoreUnwritable           26   the folder or file may not be written
       SourceUnreadable            30   a whole source could not be opened
+      ProviderError               40   an embedder failed
+        ProviderRefused           41   it will fail again: key, quota, model, size
+        ProviderUnavailable       42   it may work later: no answer, overload
 
 A message names the thing and the reason; ``hint`` says the next step.
 """
@@ -46,6 +50,12 @@ class UnknownName(BackstoryError):
     """No source, format or session has that name."""
 
     exit_code = 12
+
+
+class BadQuery(BackstoryError):
+    """A tool was called with an argument that it cannot use."""
+
+    exit_code = 14
 
 
 def nearest_hint(name: str, names: Iterable[str]) -> str:
@@ -104,3 +114,23 @@ class SourceUnreadable(BackstoryError):
     """A whole source could not be opened."""
 
     exit_code = 30
+
+
+class ProviderError(BackstoryError):
+    """An embedder could not do its work."""
+
+    exit_code = 40
+
+
+class ProviderRefused(ProviderError):
+    """The embedder will refuse again: the key, the quota, the model or the size."""
+
+    exit_code = 41
+    hint = "check the embedder's settings: 'backstory settings' shows them"
+
+
+class ProviderUnavailable(ProviderError):
+    """The embedder did not answer as it should; it may the next time."""
+
+    exit_code = 42
+    hint = "searches go by words alone until it answers; nothing is lost"
