@@ -1,0 +1,250 @@
+"""Words of every script, as the full-text index files them and as queries ask for them.
+
+The index splits text with SQLite's ``porter unicode61 remove_diacritics 2``, which
+knows no words in scripts written without spaces, cannot see the parts of ``parseJson``,
+and reads ``C++`` as ``C``. ``index_words`` rewrites a text so that it can; a query must
+go through ``plain`` and ``word_parts`` as the text did, or the two will not meet.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from operator import add
+
+# Letters of scripts written without spaces between words. Hangul is here although
+# Korean has spaces, because its endings grow onto the word. Digits are left out.
+SPACELESS = (
+    "\u0e01-\u0e4f\u0e81-\u0ecf\u0edc-\u0edf"  # Thai, Lao
+    "\u1000-\u103f\u1050-\u108f\ua9e0-\ua9ef\uaa60-\uaa7f"  # Myanmar
+    "\u1780-\u17dc"  # Khmer
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"  # Hangul
+    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # repetition, numerals
+    "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"  # kana
+    "\u3105-\u312f\u31a0-\u31bf"  # Bopomofo
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
+)
+# Names whose signs the index drops. To be fast, the pattern begins with one set of
+# characters and looks back over it for what stands before.
+NAMED = re.compile(
+    r"[cCfF.](?:(?<![^\W_].)(?:(?<=[cC])\+\+|(?<=[cCfF])#|(?<=\.)[nN][eE][tT]\b)"
+    r"|(?<=[aA][sS][pP]\.)[nN][eE][tT]\b)"
+)
+
+_NAMES = {
+    "c++": "cplusplus",
+    "c#": "csharp",
+    "f#": "fsharp",
+    ".net": "dotnet",
+}
+_SPACELESS_RUN = re.compile(f"[{SPACELESS}]+")
+_SPACELESS_RUN_OR_WORD = re.compile(f"[{SPACELESS}]+|[^\\W_{SPACELESS}]+")
+# Fullwidth Latin and halfwidth kana and Hangul: the same letters in another width.
+_OTHER_WIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc]+")
+# Python's \w and the index agree on letters and digits. On the rest they do not: to the
+# index, private use, unassigned characters and newer emoji are letters too.
+_NO_LETTERS = re.compile(r"[^\w\x00-\x7f]+")
+
+# What kind of character each byte of ASCII is: joins are then found by plain search.
+_KINDS = bytes.maketrans(
+    bytes(range(256)),
+    b" " * 48 + b"0" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b" " * 133,
+)
+_JOINS = (b"aA", b"a0", b"A0", b"0a", b"0A", b"AAa")
+_LETTERS_AND_DIGITS = bytes(
+    code if chr(code).isalnum() and code < 128 else ord(" ") for code in range(256)
+)
+_WORD = re.compile(f"[^\\W_{SPACELESS}]+")
+_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
+_LONGEST_JOINED = 60
+
+_COMPARED_CHARS = 4_000
+
+
+def is_spaceless(character: str) -> bool:
+    """Whether the character's script is written without spaces between words."""
+    return _SPACELESS_RUN.match(character) is not None
+
+
+def fold(text: str) -> str:
+    """The text as it is compared letter by letter: composed, and without case."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+# -- the index ---
+
+
+def index_words(text: str) -> str:
+    """The text as it is given to the full-text index.
+
+    Runs of spaceless scripts become each character and each pair of neighbours; the
+    parts of joined words (``parseJson``) and the names of ``C++`` and its like are put
+    behind the text, where they disturb no phrase.
+    """
+    if text.isascii():
+        text = plain(text)
+        more = _more_words(text, text.encode())
+        return f"{text} {more}" if more else text
+    text = _in_usual_form(text)
+    more = _more_words(text, text.encode("ascii", "replace"))
+    folded = _without_marks(f"{text} {more}".casefold())
+    return _SPACELESS_RUN.sub(_spread, folded)
+
+
+def plain(text: str) -> str:
+    """The text with letters in their usual width, and nothing else beyond ASCII.
+
+    Marks on letters go, so that a word of an Indic script or of Arabic stays one word;
+    any other sign becomes a space.
+    """
+    if text.isascii():
+        return text.replace("\0", " ") if "\0" in text else text
+    return _without_marks(_in_usual_form(text))
+
+
+def word_parts(word: str) -> tuple[str, ...]:
+    """The parts of a joined word, such as ``HTTP``, ``Server``, ``2``; else ().
+
+    A word that falls into crumbs, as hashes and keys do, counts as having none.
+    """
+    if len(word) > _LONGEST_JOINED:
+        return ()
+    parts = tuple(_PART.findall(word))
+    if len(parts) < 2 or (len(parts) > 2 and len(parts) * 2 > len(word)):
+        return ()
+    return parts
+
+
+def letters_and_digits(word: str) -> list[str]:
+    """The word's runs of letters and runs of digits: ``iPhone``, ``15``."""
+    return _LETTERS_OR_DIGITS.findall(word)
+
+
+def name_word(name: str) -> str:
+    """The word that stands in the index for what ``NAMED`` matched."""
+    return _NAMES[name.lower()]
+
+
+def _more_words(text: str, letters: bytes) -> str:
+    """What is put behind the text: parts of joined words, and names with signs."""
+    more = []
+    kinds = letters.translate(_KINDS)
+    for join in _JOINS:
+        if join in kinds:
+            more = [parts for parts in map(_appended_parts, _words(text)) if parts]
+            break
+    lower = text.lower()
+    if "c++" in lower or "c#" in lower or "f#" in lower or ".net" in lower:
+        more += [name_word(name) for name in NAMED.findall(plain(text))]
+    return " ".join(more)
+
+
+def _words(text: str) -> list[str]:
+    if text.isascii():
+        return text.encode().translate(_LETTERS_AND_DIGITS).decode().split()
+    return _WORD.findall(text)
+
+
+# Programs use the same names over and over; remembering them is ten times as fast.
+@lru_cache(maxsize=32_768)
+def _appended_parts(word: str) -> str:
+    """The parts with spaces between; ``iPhone15`` also has the part ``iPhone``."""
+    parts = word_parts(word)
+    if not parts:
+        return ""
+    runs = letters_and_digits(word)
+    further = [run for run in runs if run != word and run not in parts]
+    return " ".join((*parts, *further))
+
+
+def _spread(found: re.Match[str]) -> str:
+    run = found.group()
+    pieces = [""] * (2 * len(run) - 1)
+    pieces[::2] = run
+    pieces[1::2] = map(add, run, run[1:])
+    return f" {' '.join(pieces)} "
+
+
+def _in_usual_form(text: str) -> str:
+    composed = unicodedata.normalize("NFC", text).replace("\0", " ")
+    return _OTHER_WIDTH.sub(_in_usual_width, composed)
+
+
+def _in_usual_width(found: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", found.group())
+
+
+def _without_marks(text: str) -> str:
+    return _NO_LETTERS.sub(_marks_or_space, text)
+
+
+def _marks_or_space(found: re.Match[str]) -> str:
+    for character in found.group():
+        if unicodedata.category(character)[0] != "M":
+            return " "
+    return ""
+
+
+# -- comparing ---
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The different words of a text's beginning, to tell how alike two texts are."""
+    folded = fold(text[:_COMPARED_CHARS])
+    if folded.isascii():
+        return frozenset(_SPACELESS_RUN_OR_WORD.findall(folded))
+    words: set[str] = set()
+    for word in _SPACELESS_RUN_OR_WORD.findall(_without_marks(folded)):
+        if is_spaceless(word):
+            words.update(character_pairs(word))
+        else:
+            words.add(word)
+    return frozenset(words)
+
+
+def character_pairs(run: str) -> list[str]:
+    """Each pair of neighbours in a spaceless run; a lone character is itself."""
+    if len(run) == 1:
+        return [run]
+    return [run[start : start + 2] for start in range(len(run) - 1)]
+
+
+# -- words that say little ---
+
+# Words of other languages that say something in English ("die", "son") are left out.
+_STOP_WORDS = """
+    a about above after again all also am an and any anyone anything are aren as at be
+    because been before being below between both but by can cannot could couldn d did
+    didn do does doesn doing don done each else ever every everything few for from
+    further get got had hadn has hasn have haven having he her here hers herself him
+    himself his how i if in into is isn it its itself just let ll m me might more most
+    much must my myself no nor not now of off on once one only or other our ours
+    ourselves out over own please re s same shall she should shouldn so some someone
+    something such t tell than that the their theirs them themselves then there these
+    they thing things this those through to too under until up upon us ve very was wasn
+    we were weren what whatever when where which while who whom whose why will with
+    without would wouldn yes yet you your yours yourself yourselves
+
+    aber alle als auch auf aus bei bis bist da damit dann das dass dein dem den der des
+    dich dir doch du durch ein eine einem einen einer eines er es euch für habe haben
+    hatte hatten hier ich ihm ihn ihr im ist ja kann kein keine mein mich mir mit nach
+    nicht noch nur ob oder sein sich sie sind um und uns unser unter vom von vor waren
+    warum wegen weil welche welcher welches wenn wer werden wie wir wird wo wurde zu zum
+    zur über
+
+    au aux avec avons ce ces cet cette dans de dont du elle en est et il ils je la le
+    les leur lui mais moi mon même ne nos notre nous ont ou où pas pourquoi qu quand que
+    quel quelle quelles quels qui quoi sa sans se ses sont sur ta te tes toi ton tu un
+    une vos votre vous j l n à été était être
+
+    al como con cuando cuál cuándo cómo del donde dónde el ella ellos eres esa ese eso
+    esta este esto está han hasta hay hemos las lo los mi mis muy más o para pero por
+    porque qué quién si sobre su sus sí también tiene unas uno unos ya yo
+
+    的 了 吗 呢 吧 啊 是 我 你 他 她 它 在 和 与 也 都 就 这 那 有 个 很 不
+    我们 你们 他们 什么 怎么 为什 哪个 哪里 哪些 一个 这个 那个 是不 不是 是什
+    么时 时候 有没 没有 的是 了吗 可以 是否 关于 告诉 诉我 一下 还是 以及 如何 我的 你的
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
