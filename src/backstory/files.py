@@ -160,6 +160,19 @@ def locked(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator
         os.close(descriptor)
 
 
+@contextmanager
+def try_locked(path: Path) -> Iterator[bool]:
+    """Hold the lock at ``path`` if nobody has it; gives whether it is held."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        raise StoreUnwritable(f"{path}: {exc.strerror}") from exc
+    try:
+        yield _try_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 if sys.platform == "win32":
     import msvcrt
 

@@ -16,6 +16,12 @@ def content_id(*parts: str) -> str:
     return _TAG + digest.hexdigest()
 
 
+def meaning_hash(meaning: str) -> bytes:
+    """The key under which the vector of a text is kept: short, for there are many."""
+    raw = meaning.encode("utf-8", errors="surrogatepass")
+    return blake2b(raw, digest_size=16).digest()
+
+
 def bytes_hash(data: bytes) -> str:
     """A hash of raw bytes, for noticing change."""
     return _TAG + blake2b(data, digest_size=16).hexdigest()

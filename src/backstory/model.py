@@ -25,6 +25,14 @@ class Role(StrEnum):
     ERROR = "error"
 
 
+class SessionKind(StrEnum):
+    """What a session is: a conversation, or notes that a program keeps."""
+
+    CONVERSATION = "conversation"
+    MEMORY = "memory"
+    DAILY_LOG = "daily_log"
+
+
 # -- what a source says ---------------------------------------------------------------
 
 
@@ -44,6 +52,7 @@ class SessionFacts:
     parent_id: str | None = None
     started: Moment | None = None
     last_active: Moment | None = None
+    kind: SessionKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +132,7 @@ class Session:
     preview: str
     read_from: str | None
     last_logged_message_id: int | None = None
+    kind: SessionKind = SessionKind.CONVERSATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +149,122 @@ class Message:
     call_id: str | None = None
     sent: Moment | None = None
     full_bytes: int | None = None
+
+
+# -- what a search finds --------------------------------------------------------------
+
+
+class HitSource(StrEnum):
+    """Where a hit was found."""
+
+    MEMORY = "memory"
+    DAILY_LOG = "daily_log"
+    MESSAGE = "message"
+    SESSION = "session"
+    FILE = "file"
+
+
+class Strength(StrEnum):
+    """How well a hit answers by itself, whatever else was found."""
+
+    STRONG = "strong"
+    FAIR = "fair"
+    WEAK = "weak"
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """One step of how a score came about."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Something that was found, with all that is known about where it stands.
+
+    ``text`` is what was found, whole; ``excerpt`` the part of it around the match. Of a
+    session, they are its title and preview.
+    """
+
+    source: HitSource
+    score: float
+    strength: Strength
+    text: str
+    excerpt: str
+    said: Moment | None = None
+    role: Role | None = None
+    tool_name: str | None = None
+    session: Session | None = None
+    message_id: int | None = None
+    position: int | None = None
+    path: str | None = None
+    heading: str = ""
+    project: str | None = None
+    parts: tuple[ScorePart, ...] = ()
+
+    @property
+    def host(self) -> str | None:
+        return None if self.session is None else self.session.host
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found, best first, and what to know about it.
+
+    ``notices`` say what could not be searched, or how good the answer is.
+    """
+
+    query: str
+    hits: tuple[Hit, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether nothing that was found answers the query well."""
+        return all(hit.strength is Strength.WEAK for hit in self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A stretch of a conversation or a file around what was found in it."""
+
+    chunk_id: str
+    source_type: str
+    name: str
+    score: float
+    text: str
+    hit: Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A message that was found, between what was said before and after it."""
+
+    session: Session
+    matched: Message
+    before: Message | None = None
+    after: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """Stretches of text in which something was found, best first."""
+
+    query: str
+    found: tuple[Recalled, ...] = ()
+    notices: tuple[str, ...] = ()
+    is_empty_index: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeResult:
+    """Messages with the query in them, the newest first."""
+
+    query: str
+    episodes: tuple[Episode, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 # -- what a run reports ---------------------------------------------------------------
@@ -198,6 +324,19 @@ class SourceSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """The state of the index: what is filed, and what has its vector."""
+
+    units: int = 0
+    with_meaning: int = 0
+    embedded: int = 0
+    size_bytes: int = 0
+    embedder: str = "none"
+    is_behind: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The state of one Backstory home."""
 
@@ -208,3 +347,4 @@ class Status:
     sessions_by_host: Mapping[str, int] = field(default_factory=dict)
     last_read_at: datetime | None = None
     problems: tuple[Problem, ...] = ()
+    index: IndexStatus = field(default_factory=IndexStatus)

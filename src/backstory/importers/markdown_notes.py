@@ -14,7 +14,14 @@ from typing import IO, Literal
 from backstory.identity import content_id
 from backstory.importers.base import Origin
 from backstory.importers.foreign_json import MAX_DOCUMENT_BYTES
-from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.model import (
+    Item,
+    NewMessage,
+    Problem,
+    Role,
+    SessionFacts,
+    SessionKind,
+)
 
 _DAILY_TITLE = re.compile(r"# Daily Log - (\d{4}-\d{2}-\d{2})\s*(?:\n|\Z)")
 # The writer puts an empty line before its rule; a heading's underline has none.
@@ -107,7 +114,7 @@ def _session_id(path: Path) -> str:
 def _daily_log(day: str, text: str, origin: Origin) -> Iterator[Item]:
     session_id = _session_id(origin.path)
     sent = origin.moment(day)
-    yield SessionFacts(session_id, title=f"Daily log {day}")
+    yield SessionFacts(session_id, title=f"Daily log {day}", kind=SessionKind.DAILY_LOG)
     blocks = [block.strip() for block in _RULE.split(text)]
     seen: Counter[str] = Counter()
     for block in filter(None, blocks):
@@ -127,7 +134,12 @@ def _long_term(text: str, origin: Origin) -> Iterator[Item]:
     folder = origin.path.parent.name
     is_of_session = origin.path.name == "memory.md" and folder
     title = f"Memory of {folder}" if is_of_session else "Long-term memory"
-    yield SessionFacts(session_id, title=title, last_active=origin.modified)
+    yield SessionFacts(
+        session_id,
+        title=title,
+        last_active=origin.modified,
+        kind=SessionKind.MEMORY,
+    )
     seen: Counter[str] = Counter()
     for section in filter(None, _sections(text)):
         yield NewMessage(session_id, _part_id(section, seen), Role.SUMMARY, section)

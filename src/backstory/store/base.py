@@ -5,7 +5,7 @@ last belongs with the first two, because it must change in the same transaction:
 reader that is killed goes on where it stopped, with nothing lost and nothing twice.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -117,6 +117,19 @@ class SessionFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """Messages of a session that were written: the numbers of the first and last.
+
+    Without numbers, only what is known about the session changed, or it was emptied.
+    """
+
+    change_id: int
+    session_id: int
+    first_message_id: int | None = None
+    last_message_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """How much a host has in the store."""
 
@@ -171,6 +184,65 @@ class HistoryStore(Protocol):
 
     def find_message(self, session_id: int, name: str) -> Message | None:
         """The message of that native id or number."""
+        ...
+
+    def get_messages(self, message_ids: Collection[int]) -> dict[int, Message]:
+        """The messages of these numbers; one that is not there is left out."""
+        ...
+
+    def find_positions(
+        self, session_id: int, first_id: int, last_id: int
+    ) -> tuple[int, int] | None:
+        """The first and last place of a session's messages with these numbers."""
+        ...
+
+    def find_beside(
+        self, session_id: int, position: int
+    ) -> tuple[Message | None, Message | None]:
+        """What user or assistant said right before and right after a position."""
+        ...
+
+    def find_tool_name(self, session_id: int, call_id: str) -> str | None:
+        """The tool that was called by that id in a session."""
+        ...
+
+    def list_latest_turn(self, session_id: int) -> list[int]:
+        """The numbers of a session's messages from its user's last one on."""
+        ...
+
+    def find_text(
+        self,
+        folded: str,
+        *,
+        limit: int,
+        where: Callable[[Message], bool],
+        until: float | None = None,
+    ) -> list[Message]:
+        """Messages with that folded text in them, newest first, by reading them all.
+
+        Slow; for when there is no index. ``where`` says which may be found; ``until``
+        is when to stop, on the monotonic clock.
+        """
+        ...
+
+    def get_sessions(self, session_ids: Collection[int]) -> dict[int, Session]:
+        """The sessions of these numbers; one that is not there is left out."""
+        ...
+
+    def list_session_ids(self) -> list[int]:
+        """Every session with at least one message, in the order they were made."""
+        ...
+
+    def count_messages(self) -> int:
+        """How many messages there are."""
+        ...
+
+    def last_change_id(self) -> int:
+        """The number of the latest change; 0 when there was none."""
+        ...
+
+    def list_changes(self, after: int, limit: int) -> list[Change]:
+        """What was written after the change of that number, in order."""
         ...
 
     def count_by_host(self) -> list[Counts]:

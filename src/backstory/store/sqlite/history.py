@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ import apsw
 from backstory.model import Message, Problem, Session
 from backstory.store.base import (
     Batch,
+    Change,
     Counts,
     KeptMessage,
     SessionFilter,
@@ -19,7 +20,7 @@ from backstory.store.base import (
     SourceState,
     Written,
 )
-from backstory.store.sqlite import messages, sessions, sources
+from backstory.store.sqlite import changes, messages, sessions, sources
 from backstory.store.sqlite.connection import (
     forget_deleted,
     open_database,
@@ -112,6 +113,64 @@ class SqliteHistory:
         with self._lock, translated(self.path):
             return messages.find_message(self._db, session_id, name)
 
+    def get_messages(self, message_ids: Collection[int]) -> dict[int, Message]:
+        with self._lock, translated(self.path):
+            return messages.get_messages(self._db, message_ids)
+
+    def find_positions(
+        self, session_id: int, first_id: int, last_id: int
+    ) -> tuple[int, int] | None:
+        with self._lock, translated(self.path):
+            return messages.find_positions(self._db, session_id, first_id, last_id)
+
+    def find_beside(
+        self, session_id: int, position: int
+    ) -> tuple[Message | None, Message | None]:
+        with self._lock, translated(self.path):
+            return (
+                messages.find_beside(self._db, session_id, position, is_after=False),
+                messages.find_beside(self._db, session_id, position, is_after=True),
+            )
+
+    def find_tool_name(self, session_id: int, call_id: str) -> str | None:
+        with self._lock, translated(self.path):
+            return messages.find_tool_name(self._db, session_id, call_id)
+
+    def list_latest_turn(self, session_id: int) -> list[int]:
+        with self._lock, translated(self.path):
+            return messages.list_latest_turn(self._db, session_id)
+
+    def find_text(
+        self,
+        folded: str,
+        *,
+        limit: int,
+        where: Callable[[Message], bool],
+        until: float | None = None,
+    ) -> list[Message]:
+        with self._lock, translated(self.path):
+            return messages.find_text(self._db, folded, limit, where, until)
+
+    def get_sessions(self, session_ids: Collection[int]) -> dict[int, Session]:
+        with self._lock, translated(self.path):
+            return sessions.get_sessions(self._db, session_ids)
+
+    def list_session_ids(self) -> list[int]:
+        with self._lock, translated(self.path):
+            return sessions.list_session_ids(self._db)
+
+    def count_messages(self) -> int:
+        with self._lock, translated(self.path):
+            return sessions.count_messages(self._db)
+
+    def last_change_id(self) -> int:
+        with self._lock, translated(self.path):
+            return changes.last_change_id(self._db)
+
+    def list_changes(self, after: int, limit: int) -> list[Change]:
+        with self._lock, translated(self.path):
+            return changes.list_changes(self._db, after, limit)
+
     def count_by_host(self) -> list[Counts]:
         with self._lock, translated(self.path):
             return sessions.count_by_host(self._db)
@@ -173,10 +232,13 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
         if batch.is_companion and not is_known(facts.native_id):
             progress = progress and replace(progress, signature="")
             continue
-        sessions.update_facts(db, session_id_of(facts.native_id), facts)
+        session_id = session_id_of(facts.native_id)
+        if sessions.update_facts(db, session_id, facts):
+            changes.insert_session_change(db, session_id)
 
     for native_id in batch.emptied:
         sessions.empty_session(db, session_id_of(native_id))
+        changes.insert_session_change(db, session_id_of(native_id))
 
     by_session: dict[str, list[KeptMessage]] = {}
     for kept in batch.messages:
@@ -186,7 +248,7 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
     last_message_id: int | None = None
     for native_id, kept_messages in by_session.items():
         session_id = session_id_of(native_id)
-        changes = messages.write_messages(
+        done = messages.write_messages(
             db,
             session_id,
             kept_messages,
@@ -197,10 +259,11 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
         sessions.widen_activity(
             db, session_id, [k.message.sent for k in kept_messages if k.message.sent]
         )
-        if changes.inserted or changes.updated:
-            sessions.refresh_excerpts(db, session_id, changes.inserted, batch.read_from)
-        new_messages += changes.inserted
-        changed_messages += changes.updated
+        if done.written:
+            sessions.refresh_excerpts(db, session_id, done.inserted, batch.read_from)
+            changes.insert_changes(db, session_id, done.written)
+        new_messages += done.inserted
+        changed_messages += done.updated
         problems.extend(
             Problem(
                 f"the id {kept.message.native_id!r} is given twice, with different "
@@ -208,9 +271,9 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
                 kept.line,
                 batch.read_from or "",
             )
-            for kept in changes.given_twice[:_MAX_GIVEN_TWICE]
+            for kept in done.given_twice[:_MAX_GIVEN_TWICE]
         )
-        last_message_id = changes.last_message_id or last_message_id
+        last_message_id = done.last_message_id or last_message_id
 
     if progress is not None:
         sources.insert_problems(

@@ -1,6 +1,7 @@
 """The table ``messages``: what was said, in order."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from backstory.identity import content_id
 from backstory.model import Message, Role
 from backstory.store.base import KeptMessage
 from backstory.store.sqlite.sessions import read_moment
+from backstory.words import fold
 
 _COLUMNS = """
     message_id, session_id, native_id, position, role, text, tool_name, call_id,
@@ -23,10 +25,14 @@ Content = tuple[str, str, str | None, str | None, int | None, int | None, int | 
 
 @dataclass(slots=True)
 class Changes:
-    """What writing the messages of one session changed."""
+    """What writing the messages of one session changed.
+
+    ``written`` are the numbers of the messages, first and last of each run of them.
+    """
 
     inserted: int = 0
     updated: int = 0
+    written: tuple[tuple[int, int], ...] = ()
     given_twice: tuple[KeptMessage, ...] = ()
     last_message_id: int | None = None
 
@@ -64,8 +70,8 @@ def write_messages(
         wanted[native_id] = _with_first_time(content, stored_before)
 
     position = _next_position(db, session_id)
-    inserts: list[tuple[object, ...]] = []
-    updates: list[tuple[object, ...]] = []
+    inserts: list[tuple[Any, ...]] = []
+    updates: list[tuple[Any, ...]] = []
     for native_id, content in wanted.items():
         if native_id not in known:
             inserts.append((session_id, native_id, position, *content))
@@ -84,6 +90,9 @@ def write_messages(
     if reread is not None:
         reread.update(message_id for message_id, _ in known.values())
     changes.inserted, changes.updated = len(inserts), len(updates)
+    changes.written = tuple((row[-1], row[-1]) for row in updates)
+    if inserts:
+        changes.written += ((last - len(inserts) + 1, last),)
     last_id = next(reversed(wanted))
     changes.last_message_id = known[last_id][0] if last_id in known else last
     return changes
@@ -183,6 +192,92 @@ def list_messages(
         (session_id, first, last, limit),
     )
     return [_to_message(row) for row in rows]
+
+
+def get_messages(
+    db: apsw.Connection, message_ids: Collection[int]
+) -> dict[int, Message]:
+    rows = db.execute(
+        f"""
+        SELECT {_COLUMNS} FROM messages
+         WHERE message_id IN (SELECT value FROM json_each(?))
+        """,
+        (orjson.dumps(list(message_ids)).decode(),),
+    )
+    return {row[0]: _to_message(row) for row in rows}
+
+
+def find_beside(
+    db: apsw.Connection, session_id: int, position: int, *, is_after: bool
+) -> Message | None:
+    comparison, order = (">", "ASC") if is_after else ("<", "DESC")
+    row = db.execute(
+        f"""
+        SELECT {_COLUMNS} FROM messages
+         WHERE session_id = ? AND position {comparison} ?
+           AND role IN ('user', 'assistant')
+         ORDER BY position {order} LIMIT 1
+        """,
+        (session_id, position),
+    ).fetchone()
+    return None if row is None else _to_message(row)
+
+
+def find_tool_name(db: apsw.Connection, session_id: int, call_id: str) -> str | None:
+    found: str | None = db.execute(
+        """
+        SELECT tool_name FROM messages
+         WHERE session_id = ? AND call_id = ? AND tool_name IS NOT NULL LIMIT 1
+        """,
+        (session_id, call_id),
+    ).get
+    return found
+
+
+def list_latest_turn(db: apsw.Connection, session_id: int) -> list[int]:
+    rows = db.execute(
+        """
+        SELECT message_id FROM messages
+         WHERE session_id = ?1
+           AND position >= (SELECT MAX(position) FROM messages
+                             WHERE session_id = ?1 AND role = 'user')
+        """,
+        (session_id,),
+    )
+    return [message_id for (message_id,) in rows]
+
+
+def find_text(
+    db: apsw.Connection,
+    folded: str,
+    limit: int,
+    where: Callable[[Message], bool],
+    until: float | None,
+) -> list[Message]:
+    found: list[Message] = []
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM messages ORDER BY sent_at DESC, message_id DESC"
+    )
+    for row in rows:
+        if len(found) == limit or (until is not None and time.monotonic() >= until):
+            break
+        if folded in fold(row[5]) and where(message := _to_message(row)):
+            found.append(message)
+    return found
+
+
+def find_positions(
+    db: apsw.Connection, session_id: int, first_id: int, last_id: int
+) -> tuple[int, int] | None:
+    """The first and last place of the messages of a session with these numbers."""
+    first, last = db.execute(
+        """
+        SELECT MIN(position), MAX(position) FROM messages
+         WHERE +session_id = ? AND message_id BETWEEN ? AND ?
+        """,
+        (session_id, first_id, last_id),
+    ).get
+    return None if first is None else (first, last)
 
 
 def find_message(db: apsw.Connection, session_id: int, name: str) -> Message | None:

@@ -1,11 +1,12 @@
 """The table ``sessions``: what is known about each conversation."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import apsw
+import orjson
 
-from backstory.model import Session, SessionFacts
+from backstory.model import Session, SessionFacts, SessionKind
 from backstory.moments import Moment, from_microseconds
 from backstory.store.base import Counts, SessionFilter
 from backstory.text import one_line
@@ -17,7 +18,7 @@ TITLE_CHARS = 80
 _COLUMNS = """
     session_id, host, native_id, title, opening, project, git_branch, parent_id,
     started_at, started_offset_min, last_active_at, last_active_offset_min,
-    message_count, preview, read_from, last_logged_message_id
+    message_count, preview, read_from, last_logged_message_id, kind
 """
 
 
@@ -42,22 +43,38 @@ def insert_session(
     return db.last_insert_rowid()
 
 
-def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> None:
-    """Add what a source says; where a session began stays as it was first said."""
+def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> bool:
+    """Add what a source says; where a session began stays as it was first said.
+
+    Returns whether the session is now called otherwise, or is of another kind.
+    """
+    title, kind = db.execute(
+        "SELECT title, kind FROM sessions WHERE session_id = ?", (session_id,)
+    ).get
+    is_renamed = facts.title not in (None, title) or facts.kind not in (None, kind)
     db.execute(
         """
         UPDATE sessions
            SET title = COALESCE(?, title),
+               kind = COALESCE(?, kind),
                parent_id = COALESCE(?, parent_id),
                project = COALESCE(project, ?),
                git_branch = COALESCE(git_branch, ?)
          WHERE session_id = ?
         """,
-        (facts.title, facts.parent_id, facts.project, facts.git_branch, session_id),
+        (
+            facts.title,
+            facts.kind,
+            facts.parent_id,
+            facts.project,
+            facts.git_branch,
+            session_id,
+        ),
     )
     widen_activity(
         db, session_id, [m for m in (facts.started, facts.last_active) if m is not None]
     )
+    return is_renamed
 
 
 def widen_activity(
@@ -181,6 +198,19 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
     return [_to_session(row) for row in rows]
 
 
+def get_sessions(
+    db: apsw.Connection, session_ids: Collection[int]
+) -> dict[int, Session]:
+    rows = db.execute(
+        f"""
+        SELECT {_COLUMNS} FROM sessions
+         WHERE session_id IN (SELECT value FROM json_each(?))
+        """,
+        (orjson.dumps(list(session_ids)).decode(),),
+    )
+    return {row[0]: _to_session(row) for row in rows}
+
+
 def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
     host, _, native_id = name.partition("/")
     exact = db.execute(
@@ -222,6 +252,18 @@ def count_by_host(db: apsw.Connection) -> list[Counts]:
     return [Counts(*row) for row in rows]
 
 
+def list_session_ids(db: apsw.Connection) -> list[int]:
+    rows = db.execute(
+        "SELECT session_id FROM sessions WHERE message_count > 0 ORDER BY session_id"
+    )
+    return [session_id for (session_id,) in rows]
+
+
+def count_messages(db: apsw.Connection) -> int:
+    count: int = db.execute("SELECT COALESCE(SUM(message_count), 0) FROM sessions").get
+    return count
+
+
 def find_project(db: apsw.Connection, host: str, native_id: str) -> str | None:
     found: str | None = db.execute(
         "SELECT project FROM sessions WHERE host = ? AND native_id = ?",
@@ -256,6 +298,7 @@ def _to_session(row: tuple[Any, ...]) -> Session:
         preview,
         read_from,
         last_logged_message_id,
+        kind,
     ) = row
     return Session(
         session_id=session_id,
@@ -271,6 +314,7 @@ def _to_session(row: tuple[Any, ...]) -> Session:
         preview=preview,
         read_from=read_from,
         last_logged_message_id=last_logged_message_id,
+        kind=SessionKind(kind),
     )
 
 
