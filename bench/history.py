@@ -3,7 +3,8 @@
 import os
 import sqlite3
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
@@ -17,11 +18,20 @@ from bench.measuring import Figure, median_seconds, peak_megabytes, seconds
 MEGABYTE = 1_000_000
 
 
-def open_memory(home: Path, kept: Path) -> Memory:
-    settings = read_settings(
-        user_file=home / "no-config.toml", project_folder=None, environ={}
+def open_memory(
+    home: Path,
+    kept: Path,
+    *,
+    settings: Sequence[str] = (),
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Memory:
+    chosen = read_settings(
+        user_file=home / "no-config.toml",
+        project_folder=None,
+        environ={},
+        flags=settings,
     )
-    return Memory(kept, settings, Machine("linux", home, {}))
+    return Memory(kept, chosen, Machine("linux", home, {}), clock=clock)
 
 
 def measure_import(folder: Path) -> Iterator[Figure]:

@@ -4,14 +4,16 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cache
+from datetime import UTC, date, datetime, timedelta
+from functools import cache, partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from backstory.errors import UnknownName
+from backstory.background import start_worker
+from backstory.errors import UnknownName, nearest_hint
 from backstory.files import locked, make_private_folder
 from backstory.hosts import HOSTS, get_host
 from backstory.hosts.base import Host, Machine
@@ -20,14 +22,19 @@ from backstory.importers import FORMATS, get_format
 from backstory.importers.base import Format, compact_json
 from backstory.importers.recognising import iter_recognised
 from backstory.indexing import Found, Indexer
+from backstory.lookup import Lookup
 from backstory.model import (
+    EpisodeResult,
     FoundFile,
+    HitSource,
     IndexReport,
     Message,
     NewMessage,
     OnProgress,
     Problem,
+    RecallResult,
     Role,
+    SearchResult,
     Session,
     SessionFacts,
     Source,
@@ -44,10 +51,15 @@ from backstory.places import (
     this_machine,
 )
 from backstory.redaction import is_recall
+from backstory.searching import Request, start_of_day
 from backstory.settings import Settings
 from backstory.store.base import Batch, SessionFilter
 from backstory.store.intake import Rules
 from backstory.store.sqlite.history import SqliteHistory
+from backstory.units import session_unit_id
+
+if TYPE_CHECKING:
+    from backstory.tools.base import Tool
 
 RECORDED_HOST = "python"
 LOCK_NAME = "index.lock"
@@ -77,6 +89,7 @@ class Memory:
         machine: Machine,
         *,
         clock: Callable[[], datetime] = _now,
+        start_worker: Callable[[], None] | None = None,
     ) -> None:
         make_private_folder(home)
         self.home = home
@@ -94,6 +107,14 @@ class Memory:
             ),
             max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
         )
+        self._lookup = Lookup(
+            home,
+            settings,
+            machine,
+            self._store,
+            clock=clock,
+            start_worker=start_worker,
+        )
 
     @classmethod
     def open(
@@ -109,10 +130,17 @@ class Memory:
         """
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
-        return cls(find_home(machine, home), load_settings(machine, settings), machine)
+        found = find_home(machine, home)
+        return cls(
+            found,
+            load_settings(machine, settings),
+            machine,
+            start_worker=partial(start_worker, found, settings),
+        )
 
     def close(self) -> None:
         """Close it; a closed memory cannot be used again."""
+        self._lookup.close()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -216,7 +244,8 @@ class Memory:
         indexer = self._indexer()
         with locked(self.home / LOCK_NAME, on_wait=on_wait):
             if path is not None:
-                return indexer.run(self._found_at(Path(path), host), on_progress)
+                report = indexer.run(self._found_at(Path(path), host), on_progress)
+                return report + self._update_lookup()
             report = indexer.run(self._found(hosts), on_progress)
             # The sessions just read may name folders that other programs write into.
             report += indexer.run(self._found_in_projects(hosts), None)
@@ -224,7 +253,12 @@ class Memory:
                 loose = list(indexer.loose_problems)
                 self._store.replace_loose_problems(loose, now=self._clock())
                 (self.home / STAMP_NAME).touch(mode=0o600)
-            return report
+            return report + self._update_lookup()
+
+    def _update_lookup(self) -> IndexReport:
+        """Make what was read findable; returns what could not be read of the notes."""
+        problems = self._lookup.update(self._projects(), self._rules.exclude)
+        return IndexReport(problems=tuple(problems))
 
     def watch(
         self,
@@ -284,6 +318,163 @@ class Memory:
                 yield Problem("not in a format that Backstory knows", path=str(path))
             else:
                 yield found
+
+    # -- searching ---
+
+    def search(
+        self,
+        query: str,
+        *,
+        scope: str = "all",
+        sources: Collection[HitSource | str] | None = None,
+        host: str | None = None,
+        project: str | Path | None = None,
+        date_from: date | None = None,
+        date_to: date | None = None,
+        days: int = 0,
+        limit: int = 10,
+        session: str | None = None,
+    ) -> SearchResult:
+        """Find what was said or noted, best first.
+
+        ``scope`` is all, memory, daily_log or sessions; ``sources`` narrows it to some
+        kinds of hits, or widens it to ``file``. Days are local and both ends count;
+        ``days`` takes only the last so many. ``session`` is the one that asks: what it
+        is just saying is not found.
+        """
+        wanted = _to_sources(scope, sources)
+        request = Request(
+            query,
+            wanted,
+            limit=limit,
+            said_from=self._first_moment(date_from, days),
+            said_before=None if date_to is None else _day_after(date_to),
+            sessions=self._session_numbers(host, project),
+            without=self._being_said(session),
+            weights=self._lookup.weights(),
+        )
+        return self._lookup.search(request)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        source_type: str = "all",
+        limit: int = 10,
+        session: str | None = None,
+    ) -> RecallResult:
+        """Find stretches of conversations and files, best first.
+
+        ``source_type`` is conversation, file or all.
+        """
+        if source_type not in _SOURCE_TYPES:
+            raise UnknownName(
+                f"no source type is called '{source_type}'",
+                hint=nearest_hint(source_type, _SOURCE_TYPES),
+            )
+        weights = self._lookup.weights()
+        weights = replace(
+            weights,
+            words=weights.message_words,
+            sources=dict.fromkeys(HitSource, 1.0),
+            decay_per_day=0.0,
+        )
+        request = Request(
+            query,
+            _SOURCE_TYPES[source_type],
+            limit=limit,
+            without=self._being_said(session),
+            weights=weights,
+        )
+        return self._lookup.recall(request)
+
+    def episodes(
+        self,
+        query: str,
+        *,
+        host: str | None = None,
+        project: str | Path | None = None,
+        date_from: date | None = None,
+        date_to: date | None = None,
+        days: int = 0,
+        limit: int = 10,
+        session: str | None = None,
+    ) -> EpisodeResult:
+        """Find messages with the query in them, the newest first, each with what was
+        said before and after it."""
+        request = Request(
+            query,
+            frozenset({HitSource.MESSAGE}),
+            limit=limit,
+            said_from=self._first_moment(date_from, days),
+            said_before=None if date_to is None else _day_after(date_to),
+            sessions=self._session_numbers(host, project),
+            without=self._being_said(session),
+        )
+        return self._lookup.episodes(request)
+
+    def tools(self, *, session: str | None = None) -> tuple["Tool", ...]:
+        """The tools that an agent may be given; ``session`` is the one it runs in."""
+        # Tools call a memory, and so stand above it; nothing here depends on them.
+        bound: tuple[Tool, ...] = import_module("backstory.tools").bind_tools(
+            self, session=session
+        )
+        return bound
+
+    def embed(self, *, on_embedded: Callable[[int, int], None] | None = None) -> bool:
+        """Make the vectors that are missing now; returns whether all are there.
+
+        Raises ``ProviderError`` when the embedder fails; what it made before stays.
+        """
+        return self._lookup.embed(on_embedded=on_embedded)
+
+    def rebuild(
+        self, *, on_taken: Callable[[int, int], None] | None = None
+    ) -> IndexReport:
+        """Make the index again from the history and the notes.
+
+        The old one serves until the new one is whole. Vectors are kept.
+        """
+        problems = self._lookup.rebuild(
+            projects=self._projects(), exclude=self._rules.exclude, on_taken=on_taken
+        )
+        return IndexReport(problems=tuple(problems))
+
+    def work(self) -> None:
+        """Do what is left to do in the background, unless another process does."""
+        self._lookup.work()
+
+    def _first_moment(self, date_from: date | None, days: int) -> int | None:
+        first = None if date_from is None else start_of_day(date_from)
+        if days <= 0:
+            return first
+        try:
+            start = Moment(self._clock() - timedelta(days=days)).to_microseconds()
+        except OverflowError:
+            return first  # longer ago than there are dates
+        return start if first is None else max(first, start)
+
+    def _session_numbers(
+        self, host: str | None, project: str | Path | None
+    ) -> frozenset[int] | None:
+        if host is None and project is None:
+            return None
+        found = self.sessions(host=host, project=project)
+        return frozenset(each.session_id for each in found)
+
+    def _being_said(self, session: str | None) -> frozenset[int]:
+        """The messages of a session from the last word of its user on."""
+        if session is None:
+            return frozenset()
+        try:
+            asking = self.session(session)
+        except UnknownName:
+            return frozenset()
+        # Its preview is the last thing said, too.
+        session_unit = session_unit_id(asking.session_id)
+        return frozenset(
+            {session_unit, *self._store.list_latest_turn(asking.session_id)}
+        )
 
     # -- looking ---
 
@@ -424,6 +615,7 @@ class Memory:
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
             last_read_at=self._last_read_at(),
             problems=tuple(self._store.list_problems()),
+            index=self._lookup.status(),
         )
 
     def _last_read_at(self) -> datetime | None:
@@ -432,6 +624,55 @@ class Memory:
         except OSError:
             return None
         return datetime.fromtimestamp(modified, UTC)
+
+
+_SCOPES = {
+    "all": frozenset(
+        {
+            HitSource.MEMORY,
+            HitSource.DAILY_LOG,
+            HitSource.MESSAGE,
+            HitSource.SESSION,
+        }
+    ),
+    "memory": frozenset({HitSource.MEMORY, HitSource.DAILY_LOG}),
+    "daily_log": frozenset({HitSource.DAILY_LOG}),
+    "sessions": frozenset({HitSource.MESSAGE, HitSource.SESSION}),
+}
+_FILES = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.FILE})
+_SOURCE_TYPES = {
+    "conversation": frozenset({HitSource.MESSAGE}),
+    "file": _FILES,
+    "all": _FILES | {HitSource.MESSAGE},
+}
+
+
+def _to_sources(
+    scope: str, sources: Collection[HitSource | str] | None
+) -> frozenset[HitSource]:
+    """The kinds of hits that a scope stands for, narrowed to those that are named."""
+    if scope not in _SCOPES:
+        raise UnknownName(
+            f"no scope is called '{scope}'", hint=nearest_hint(scope, _SCOPES)
+        )
+    if sources is None:
+        return _SCOPES[scope]
+    try:
+        named = frozenset(HitSource(source) for source in sources)
+    except ValueError as exc:
+        raise UnknownName(
+            str(exc), hint="the sources are: " + ", ".join(HitSource)
+        ) from None
+    # Guidance files are in no scope of the design; they are there for the asking.
+    allowed = _SCOPES[scope] | ({HitSource.FILE} if scope == "all" else frozenset())
+    return named & allowed
+
+
+def _day_after(day: date) -> int | None:
+    try:
+        return start_of_day(day + timedelta(days=1))
+    except OverflowError:
+        return None  # the last day there is
 
 
 def _is_below(native_id: str, others: Collection[str]) -> bool:

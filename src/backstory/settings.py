@@ -31,6 +31,8 @@ class Setting:
     summary: str
     project_may_set: bool = False
     minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
@@ -54,6 +56,31 @@ class Setting:
 
 SETTINGS = (
     Setting(
+        "embedder.in_background",
+        True,
+        "Make vectors in a process of their own after reading; otherwise only when "
+        "asked for with 'backstory index --wait'.",
+    ),
+    Setting(
+        "embedder.key",
+        "",
+        "The key of its server, as env:NAME for the environment variable NAME.",
+    ),
+    Setting("embedder.model", "", "Which of its models; empty for the usual one."),
+    Setting(
+        "embedder.name",
+        "auto",
+        "What turns texts into vectors: auto, minilm, ollama, openai, gemini or none.",
+        choices=("auto", "minilm", "ollama", "openai", "gemini", "none"),
+    ),
+    Setting(
+        "embedder.timeout_seconds",
+        30.0,
+        "How long to wait for an answer of its server.",
+        minimum=0.1,
+    ),
+    Setting("embedder.url", "", "Where its server is; empty for the usual place."),
+    Setting(
         "exclude.folders",
         (),
         "Folders never to read: files in them, and sessions that ran in them.",
@@ -76,6 +103,77 @@ SETTINGS = (
         1.0,
         "How often 'backstory index --watch' looks for changes.",
         minimum=0.05,
+    ),
+    Setting(
+        "ranking.decay_floor",
+        0.9,
+        "What age leaves of a score at the least; 0 lets old things fade away.",
+        minimum=0,
+        maximum=1,
+    ),
+    Setting(
+        "ranking.decay_per_day",
+        0.01,
+        "How fast scores fade with age; 0.01 halves them in 69 days, above the floor.",
+        minimum=0,
+    ),
+    Setting(
+        "ranking.memory_weight",
+        1.0,
+        "What notes and daily logs count in search_history.",
+        minimum=0,
+        maximum=1,
+    ),
+    Setting(
+        "ranking.memory_words",
+        0.3,
+        "For notes in search_history: the share of words in a score; the rest is "
+        "meaning.",
+        minimum=0,
+        maximum=1,
+    ),
+    Setting(
+        "ranking.message_weight",
+        0.6,
+        "What messages count in search_history.",
+        minimum=0,
+        maximum=1,
+    ),
+    Setting(
+        "ranking.message_words",
+        0.4,
+        "For messages, and for all of memory_search: the share of words in a score.",
+        minimum=0,
+        maximum=1,
+    ),
+    Setting(
+        "ranking.profile",
+        "tuned",
+        "tuned, or spec for the literal formulas of the designs.",
+        choices=("tuned", "spec"),
+    ),
+    Setting(
+        "ranking.session_weight",
+        0.5,
+        "What titles of sessions count in search_history.",
+        minimum=0,
+        maximum=1,
+    ),
+    Setting(
+        "search.timeout_seconds",
+        30.0,
+        "After so long a search gives what has been found.",
+        minimum=0.1,
+    ),
+    Setting(
+        "tools.memory_search.enabled",
+        True,
+        "Whether agents have the tool memory_search.",
+    ),
+    Setting(
+        "tools.search_history.enabled",
+        True,
+        "Whether agents have the tool search_history.",
     ),
 )
 
@@ -101,6 +199,16 @@ class Settings:
     def texts(self, name: str) -> tuple[str, ...]:
         value = self._chosen[name].value
         assert isinstance(value, tuple)
+        return value
+
+    def text(self, name: str) -> str:
+        value = self._chosen[name].value
+        assert isinstance(value, str)
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self._chosen[name].value
+        assert isinstance(value, bool)
         return value
 
     def whole(self, name: str) -> int:
@@ -205,11 +313,11 @@ def _check(row: Setting, value: object, place: str) -> Value:
         if isinstance(default, bool) and isinstance(value, bool):
             return value
     elif isinstance(default, float) and isinstance(value, int | float):
-        return _at_least(row, float(value), place)
+        return _in_range(row, float(value), place)
     elif isinstance(default, int) and isinstance(value, int):
-        return _at_least(row, value, place)
+        return _in_range(row, value, place)
     elif isinstance(default, str) and isinstance(value, str):
-        return value
+        return _one_of(row, value, place)
     hint = f'write {row.name} = ["…", "…"]' if isinstance(default, tuple) else None
     raise ConfigError(
         f"{place}: '{row.name}' is {value!r}, not a {row.type_name}", hint=hint
@@ -230,19 +338,31 @@ def _parse(row: Setting, text: str, place: str) -> Value:
             except ValueError:
                 pass
             else:
-                return _at_least(row, number, place)
+                return _in_range(row, number, place)
         case str():
-            return text
+            return _one_of(row, text, place)
         case tuple():
             return tuple(part.strip() for part in text.split(",") if part.strip())
     raise ConfigError(f"{place}: '{row.name}' is {text!r}, not a {row.type_name}")
 
 
-def _at_least(row: Setting, number: float, place: str) -> float | int:
+def _one_of(row: Setting, text: str, place: str) -> str:
+    if row.choices and text not in row.choices:
+        raise ConfigError(
+            f"{place}: '{row.name}' is '{text}'", hint=nearest_hint(text, row.choices)
+        )
+    return text
+
+
+def _in_range(row: Setting, number: float, place: str) -> float | int:
     if not math.isfinite(number):
         raise ConfigError(f"{place}: '{row.name}' is {number}, not a {row.type_name}")
     if row.minimum is not None and not number >= row.minimum:
         raise ConfigError(
             f"{place}: '{row.name}' is {number}, less than {row.minimum:g}"
+        )
+    if row.maximum is not None and number > row.maximum:
+        raise ConfigError(
+            f"{place}: '{row.name}' is {number}, more than {row.maximum:g}"
         )
     return number

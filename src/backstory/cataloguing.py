@@ -1,0 +1,329 @@
+"""Keep the index in step with the history and the Markdown files.
+
+The history numbers its changes; the index knows the last one it has taken in, and
+both change in one transaction of the index. So it can be killed at any point, an index
+that is missing is one that has taken in nothing yet, and to rebuild is to catch up.
+"""
+
+import bisect
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain, takewhile
+
+from backstory.chunking import (
+    CHUNKER,
+    MAX_CHUNK_TOKENS,
+    REACH,
+    count_tokens,
+    cut_chunks,
+    cut_units,
+    session_unit,
+)
+from backstory.dates import day_words
+from backstory.errors import SourceUnreadable
+from backstory.identity import content_id
+from backstory.model import Message, Problem, Session
+from backstory.moments import Moment
+from backstory.notes import (
+    FoundNote,
+    NoteKind,
+    Section,
+    read_note,
+    split_markdown,
+    split_section,
+)
+from backstory.store.base import Change, HistoryStore
+from backstory.store.index import IndexedFile, IndexWriter, SearchIndex
+from backstory.units import NewChunk, NewUnit, UnitKind
+
+# About so many messages are taken in at once: fewer would be filed slower, and more
+# would keep other writers waiting.
+_BATCH_MESSAGES = 10_000
+_BATCH_CHANGES = 2_000
+_UNIT_TOKENS = 200
+_CHANGES_DONE = "changes_done"
+_CHUNKER = "chunker"
+
+_KINDS = {
+    NoteKind.MEMORY: UnitKind.MEMORY,
+    NoteKind.DAILY_LOG: UnitKind.DAILY_LOG,
+    NoteKind.FILE: UnitKind.FILE,
+}
+
+# Told how many messages have been taken in, and how many there are.
+OnTaken = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Files what the history and the notes hold in an index."""
+
+    history: HistoryStore
+    index: SearchIndex
+    clock: Callable[[], datetime]
+
+    # -- the history ---
+
+    def is_behind(self) -> bool:
+        """Whether the history holds something that the index has not taken in."""
+        if self.index.get_state(_CHUNKER) not in (None, CHUNKER):
+            return True
+        done = int(self.index.get_state(_CHANGES_DONE) or 0)
+        return done != self.history.last_change_id()
+
+    def catch_up(
+        self,
+        *,
+        until: float | None = None,
+        on_taken: OnTaken | None = None,
+        timeout_s: float = 30.0,
+    ) -> bool:
+        """Take in what is new; returns whether that is all of it.
+
+        ``until`` is the time, on the monotonic clock, after which no batch is begun.
+        Raises ``StoreLocked`` when another process writes for longer than
+        ``timeout_s``.
+        """
+        total = self.history.count_messages() if on_taken is not None else 0
+        taken = 0
+        while self.is_behind():
+            if until is not None and time.monotonic() >= until:
+                return False
+            with self.index.writing(timeout_s=timeout_s) as writer:
+                taken += self._take_batch(writer)
+            if on_taken is not None:
+                on_taken(min(taken, total), total)
+        return True
+
+    def _take_batch(self, writer: IndexWriter) -> int:
+        """Take in the next changes; returns how many messages they hold, about."""
+        if writer.get_state(_CHUNKER) not in (None, CHUNKER):
+            # Everything is cut anew. Vectors are kept by what they are of, and return.
+            writer.clear()
+        writer.set_state(_CHUNKER, CHUNKER)
+        done = int(writer.get_state(_CHANGES_DONE) or 0)
+        last = self.history.last_change_id()
+        if last < done:
+            # Another history than the one this index was made from.
+            writer.clear()
+            writer.set_state(_CHUNKER, CHUNKER)
+            done = 0
+        changes, size = _first_of(self.history.list_changes(done, _BATCH_CHANGES))
+        by_session: dict[int, list[Change]] = {}
+        for change in changes:
+            by_session.setdefault(change.session_id, []).append(change)
+        sessions = self.history.get_sessions(by_session)
+        now = self.clock()
+        for session_id, of_session in by_session.items():
+            session = sessions.get(session_id)
+            if session is None or not session.message_count:
+                writer.delete_source(session_id)
+                continue
+            self._take_session(writer, session, of_session)
+            writer.note_session(session_id, of_session[-1].change_id, now)
+        writer.set_state(_CHANGES_DONE, str(changes[-1].change_id if changes else done))
+        return size
+
+    def _take_session(
+        self, writer: IndexWriter, session: Session, changes: Iterable[Change]
+    ) -> None:
+        for first_id, last_id in _merge_runs(changes):
+            places = self.history.find_positions(session.session_id, first_id, last_id)
+            if places is not None:
+                self._take_run(writer, session, *places)
+        unit = session_unit(session)
+        if unit is not None:
+            writer.replace_units([unit])
+
+    def _take_run(
+        self, writer: IndexWriter, session: Session, first: int, last: int
+    ) -> None:
+        """Take in the messages from one position to another, and their surroundings."""
+        chunks = writer.list_chunks(session.session_id)
+        start = _find_start(chunks, first)
+        # What follows the run has been cut into chunks that may now begin elsewhere.
+        end = max(last, chunks[-1][1] if chunks else 0)
+        # The neighbours of the run have other words around them now; to cut those
+        # anew, their own neighbours are needed too.
+        read_to = last + 2 * REACH
+        messages = list(
+            self.history.iter_messages(
+                session.session_id,
+                first=max(0, min(start, first - 2 * REACH)),
+                last=read_to,
+            )
+        )
+        writer.replace_units(cut_units(session, messages, first, last))
+        spoken: Iterator[Message] = (m for m in messages if start <= m.position <= end)
+        if end > read_to:
+            more = self.history.iter_messages(
+                session.session_id, first=read_to + 1, last=end
+            )
+            spoken = chain(spoken, more)
+        old_starts = {begins for begins, _ in chunks if begins > last}
+        fresh = list(
+            takewhile(
+                lambda chunk: chunk.first_position not in old_starts,
+                cut_chunks(spoken),
+            )
+        )
+        # From where a new chunk begins as an old one did, everything is as it was.
+        after = fresh[-1].last_position if fresh else last
+        before = min((begins for begins in old_starts if begins > after), default=None)
+        writer.replace_chunks(
+            "conversation", session.session_id, fresh, first=start, before=before
+        )
+
+    # -- Markdown files ---
+
+    def take_notes(
+        self, found: Iterable[FoundNote | Problem], kinds: frozenset[NoteKind]
+    ) -> list[Problem]:
+        """Take in the files of some kinds as they are now, and forget those gone.
+
+        Returns what could not be read; a file that is unreadable stays as it was.
+        """
+        known = {
+            (file.kind, file.path): file
+            for file in self.index.list_files()
+            if file.kind in {_KINDS[kind] for kind in kinds}
+        }
+        problems: list[Problem] = []
+        changed: list[tuple[FoundNote, str]] = []
+        for note in found:
+            if isinstance(note, Problem):
+                problems.append(note)
+                continue
+            file = known.pop((_KINDS[note.kind], str(note.path)), None)
+            if file is not None and file.signature == note.signature:
+                continue
+            try:
+                changed.append((note, read_note(note)))
+            except SourceUnreadable as exc:
+                problems.append(Problem(str(exc), path=str(note.path)))
+        if not changed and not known:
+            return problems
+        with self.index.writing() as writer:
+            for file in known.values():
+                writer.delete_file(file.file_id)
+            for note, text in changed:
+                self._take_note(writer, note, text)
+        return problems
+
+    def _take_note(self, writer: IndexWriter, note: FoundNote, text: str) -> None:
+        modified_at = note.mtime_ns // 1000
+        file = IndexedFile(
+            0,
+            _KINDS[note.kind],
+            str(note.path),
+            note.project,
+            note.signature,
+            content_id(CHUNKER, text),
+            modified_at,
+        )
+        source_id = -writer.replace_file(file, self.clock())
+        writer.delete_source(source_id)
+        if note.day is None:
+            said_at = modified_at
+        else:
+            # The middle of the day, so that it is that day in every time zone.
+            noon = datetime(note.day.year, note.day.month, note.day.day, 12, tzinfo=UTC)
+            said_at = Moment(noon).to_microseconds()
+        units, chunks = cut_note(
+            note,
+            text,
+            first_unit_id=writer.next_note_id(),
+            source_id=source_id,
+            said_at=said_at,
+        )
+        writer.replace_units(units, are_new=True)
+        writer.replace_chunks("file", source_id, chunks)
+
+
+def cut_note(
+    note: FoundNote, text: str, *, first_unit_id: int, source_id: int, said_at: int
+) -> tuple[list[NewUnit], list[NewChunk]]:
+    """The units and chunks of a Markdown file.
+
+    In memory, every fact is found by itself; in guidance, some paragraphs at a time.
+    """
+    day = "" if note.day is None else day_words(note.day)
+    units: list[NewUnit] = []
+    chunks: list[NewChunk] = []
+    for section in split_markdown(text):
+        for group in split_section(section, max_tokens=MAX_CHUNK_TOKENS):
+            first = len(units)
+            for found in _cut_group(note.kind, section, group):
+                units.append(
+                    NewUnit(
+                        first_unit_id + len(units),
+                        _KINDS[note.kind],
+                        source_id,
+                        len(units),
+                        said_at,
+                        found,
+                        f"{section.heading}\n{day}".strip(),
+                        note_meaning(section.heading, found),
+                        section.heading,
+                    )
+                )
+            shown = "\n".join(group)
+            if section.heading:
+                shown = f"{section.heading}\n{shown}"
+            chunks.append(NewChunk(first, len(units) - 1, count_tokens(shown), shown))
+    return units, chunks
+
+
+def note_meaning(heading: str, text: str) -> str:
+    """What the vector of a part of a file is made from: a fact says little alone."""
+    return f"{heading}: {text}" if heading else text
+
+
+def _cut_group(
+    kind: NoteKind, section: Section, group: tuple[str, ...]
+) -> Iterator[str]:
+    if kind is not NoteKind.FILE:
+        yield from group
+        return
+    part = Section(section.heading, group)
+    for blocks in split_section(part, max_tokens=_UNIT_TOKENS):
+        yield "\n".join(blocks)
+
+
+# -- pieces ---------------------------------------------------------------------------
+
+
+def _first_of(changes: Sequence[Change]) -> tuple[list[Change], int]:
+    """As many changes as one batch takes, and about how many messages they hold."""
+    taken: list[Change] = []
+    size = 0
+    for change in changes:
+        if taken and size >= _BATCH_MESSAGES:
+            break
+        taken.append(change)
+        if change.first_message_id is not None and change.last_message_id is not None:
+            size += change.last_message_id - change.first_message_id + 1
+    return taken, size
+
+
+def _merge_runs(changes: Iterable[Change]) -> list[tuple[int, int]]:
+    """The runs of message numbers that changes hold, joined where they touch."""
+    runs: list[tuple[int, int]] = []
+    for first, last in sorted(
+        (change.first_message_id, change.last_message_id)
+        for change in changes
+        if change.first_message_id is not None and change.last_message_id is not None
+    ):
+        if runs and first <= runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], max(runs[-1][1], last))
+        else:
+            runs.append((first, last))
+    return runs
+
+
+def _find_start(chunks: Sequence[tuple[int, int]], position: int) -> int:
+    """Where the chunk begins that a position belongs to, or would belong to."""
+    index = bisect.bisect_right(chunks, position, key=lambda chunk: chunk[0])
+    return chunks[index - 1][0] if index else 0

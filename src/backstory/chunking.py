@@ -1,0 +1,172 @@
+"""Cut a session or a Markdown file into units that are found and chunks that are shown.
+
+A unit is one message, with its date and its short neighbours as words around it: what
+was asked helps to find the answer. A chunk is a run of whole messages of some thousand
+tokens at most; a message longer than that is a chunk of its own.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from backstory.dates import day_words
+from backstory.envelope import quote_content
+from backstory.model import Message, Role, Session, SessionKind
+from backstory.moments import Moment
+from backstory.redaction import is_recall
+from backstory.units import NewChunk, NewUnit, UnitKind, session_unit_id
+
+# Changes when other units or chunks would come of the same sources.
+CHUNKER = "1"
+MAX_CHUNK_TOKENS = 1024
+# How far from a message its neighbours may stand: tool calls lie between them.
+REACH = 8
+# Long neighbours say more about themselves than about the message between them.
+_SHORT_CHARS = 300
+# More than any model reads of one text.
+_MEANING_CHARS = 8_000
+
+_KINDS = {
+    Role.USER: UnitKind.USER,
+    Role.ASSISTANT: UnitKind.ASSISTANT,
+    Role.SUMMARY: UnitKind.SUMMARY,
+}
+_NOTES = {
+    SessionKind.MEMORY: UnitKind.MEMORY,
+    SessionKind.DAILY_LOG: UnitKind.DAILY_LOG,
+}
+SPEAKERS = {Role.USER: "User", Role.ASSISTANT: "Agent", Role.SUMMARY: "Summary"}
+
+
+def count_tokens(text: str) -> int:
+    """About how many tokens a text has: a quarter of its bytes."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", errors="replace"))
+    return (size + 3) // 4
+
+
+# -- units ----------------------------------------------------------------------------
+
+
+def cut_units(
+    session: Session, messages: Sequence[Message], first: int, last: int
+) -> Iterator[NewUnit]:
+    """The units of a run of messages, and of those spoken right before and after it.
+
+    ``messages`` are those of a session in order, some more on both sides of the run.
+    """
+    spoken = [m.position for m in messages if m.role in _KINDS]
+    first = max((place for place in spoken if place < first), default=first)
+    last = min((place for place in spoken if place > last), default=last)
+    neighbours = _neighbours(messages)
+    for message, (before, after) in zip(messages, neighbours, strict=True):
+        if first <= message.position <= last and _is_worth_finding(message):
+            yield _to_unit(session, message, before, after)
+
+
+def _is_worth_finding(message: Message) -> bool:
+    """Not the question to a recall tool: it would answer itself the next time."""
+    if not message.text or message.text.isspace():
+        return False
+    return message.role is not Role.TOOL_CALL or not is_recall(
+        message.tool_name, message.text
+    )
+
+
+def _to_unit(session: Session, message: Message, before: str, after: str) -> NewUnit:
+    sent = message.sent or session.started
+    kind = _NOTES.get(session.kind) or _KINDS.get(message.role, UnitKind.OTHER)
+    if kind is UnitKind.OTHER:
+        around, meaning = message.tool_name or "", None
+    else:
+        around = "\n".join(filter(None, (before, after, _day(sent))))
+        meaning = meaning_of(message)
+    return NewUnit(
+        message.message_id,
+        kind,
+        message.session_id,
+        message.position,
+        None if sent is None else sent.to_microseconds(),
+        message.text,
+        around,
+        meaning,
+    )
+
+
+def meaning_of(message: Message) -> str:
+    """What a message's vector is made from.
+
+    The day and the neighbours help its words, but only blur its meaning.
+    """
+    return message.text[:_MEANING_CHARS]
+
+
+def _day(moment: Moment | None) -> str:
+    return day_words(moment.in_own_zone().date()) if moment is not None else ""
+
+
+def _neighbours(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    """For each message what was said right before and after it, if that is short."""
+    before = list(_nearest_spoken(messages))
+    after = list(_nearest_spoken(messages[::-1]))[::-1]
+    return list(zip(before, after, strict=True))
+
+
+def _nearest_spoken(messages: Iterable[Message]) -> Iterator[str]:
+    """For each message the text of the last one spoken before it, if it is near."""
+    spoken: Message | None = None
+    for message in messages:
+        if spoken is None or abs(message.position - spoken.position) > REACH:
+            yield ""
+        else:
+            yield spoken.text if len(spoken.text) <= _SHORT_CHARS else ""
+        if message.role in _KINDS:
+            spoken = message
+
+
+def session_unit(session: Session) -> NewUnit | None:
+    """The unit of a session's title and preview; None for notes."""
+    if session.kind in _NOTES:
+        return None
+    active = session.last_active
+    text = f"{session.title}\n{session.preview}".strip()
+    if not text:
+        return None
+    return NewUnit(
+        session_unit_id(session.session_id),
+        UnitKind.SESSION,
+        session.session_id,
+        0,
+        None if active is None else active.to_microseconds(),
+        text,
+    )
+
+
+# -- chunks ---------------------------------------------------------------------------
+
+
+def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
+    """Whole messages, as many as fit; what is not spoken belongs to what was before."""
+    first = last = tokens = 0
+    for message in messages:
+        if message.role not in SPEAKERS:
+            continue
+        size = count_tokens(message.text) + 2
+        if tokens and tokens + size > MAX_CHUNK_TOKENS:
+            yield NewChunk(first, last, tokens)
+            tokens = 0
+        if not tokens:
+            first = message.position
+        last = message.position
+        tokens += size
+    if tokens:
+        yield NewChunk(first, last, tokens)
+
+
+def chunk_text(messages: Iterable[Message]) -> str:
+    """A chunk of a conversation as it is shown: who said what.
+
+    No line of a text can pass for another speaker.
+    """
+    return "\n".join(
+        f"{SPEAKERS[message.role]}: {quote_content(message.text, behind_label=True)}"
+        for message in messages
+        if message.role in SPEAKERS
+    )

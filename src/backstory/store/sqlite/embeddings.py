@@ -1,0 +1,128 @@
+"""embeddings.db: vectors by what they are of and which model made them.
+
+They are costly to make and the same every time, so they have a file of their own that
+outlives the index: an index that is made again finds all of them here.
+"""
+
+import threading
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import orjson
+
+from backstory.store.sqlite.connection import (
+    forget_deleted,
+    open_database,
+    set_durability,
+    transaction,
+    translated,
+)
+from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.units import to_dict
+
+if TYPE_CHECKING:
+    from backstory.store.index import Vector
+
+MIGRATIONS = "backstory.store.sqlite.embedding_migrations"
+
+
+class SqliteEmbeddings:
+    """The vectors of all models that were ever used."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connections = Connections(lambda: _open(path))
+        self._lock = threading.Lock()
+
+    @property
+    def _db(self) -> apsw.Connection:
+        return self._connections.current()
+
+    @property
+    def identity(self) -> str:
+        """A text that no other file of this kind has."""
+        with translated(self.path):
+            return str(
+                self._db.execute("SELECT value FROM state WHERE name = 'identity'").get
+            )
+
+    def find(self, fingerprint: str, hashes: Collection[bytes]) -> dict[bytes, int]:
+        """The numbers of the vectors that are there, by the hash they are of."""
+        with translated(self.path):
+            rows = self._db.execute(
+                """
+                SELECT content_hash, embedding_id FROM embeddings
+                 WHERE model_id = (SELECT model_id FROM models WHERE fingerprint = ?)
+                   AND content_hash IN (SELECT unhex(value) FROM json_each(?))
+                """,
+                (fingerprint, _hex_list(hashes)),
+            )
+            return to_dict(rows)
+
+    def add(
+        self, fingerprint: str, vectors: Mapping[bytes, "Vector"]
+    ) -> dict[bytes, int]:
+        """Keep vectors; returns their numbers."""
+        with self._lock, translated(self.path), transaction(self._db):
+            self._db.execute(
+                "INSERT OR IGNORE INTO models (fingerprint) VALUES (?)", (fingerprint,)
+            )
+            model_id = self._db.execute(
+                "SELECT model_id FROM models WHERE fingerprint = ?", (fingerprint,)
+            ).get
+            self._db.executemany(
+                """
+                INSERT OR IGNORE INTO embeddings (model_id, content_hash, vector)
+                VALUES (?, ?, ?)
+                """,
+                [(model_id, key, each.tobytes()) for key, each in vectors.items()],
+            )
+        return self.find(fingerprint, vectors)
+
+    def read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
+        """Vectors by number, as little-endian float32."""
+        with translated(self.path):
+            rows = self._db.execute(
+                """
+                SELECT embedding_id, vector FROM embeddings
+                 WHERE embedding_id IN (SELECT value FROM json_each(?))
+                """,
+                (orjson.dumps(list(embedding_ids)).decode(),),
+            )
+            return to_dict(rows)
+
+    def delete(self, hashes: Collection[bytes]) -> None:
+        """Forget the vectors of these hashes, by whatever model."""
+        with self._lock, translated(self.path):
+            with transaction(self._db):
+                self._db.execute(
+                    """
+                    DELETE FROM embeddings
+                     WHERE content_hash IN (SELECT unhex(value) FROM json_each(?))
+                    """,
+                    (_hex_list(hashes),),
+                )
+            forget_deleted(self._db)
+
+    def list_hashes(self) -> set[bytes]:
+        """Of what there is any vector."""
+        with translated(self.path):
+            rows = self._db.execute("SELECT DISTINCT content_hash FROM embeddings")
+            return {key for (key,) in rows}
+
+    def close(self) -> None:
+        self._connections.close()
+
+
+def _open(path: Path) -> apsw.Connection:
+    db = open_database(path, MIGRATIONS)
+    with translated(path):
+        # What a power cut takes can be made again.
+        set_durability(db, is_durable=False)
+    return db
+
+
+def _hex_list(hashes: Collection[bytes]) -> str:
+    return orjson.dumps([each.hex() for each in hashes]).decode()

@@ -1,0 +1,60 @@
+"""A connection for every thread, and new ones in a forked child."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+import apsw
+
+
+class Connections:
+    """Opens a connection where one is needed, and closes them all.
+
+    An SQLite connection must not cross a fork: a child opens its own, and leaves those
+    of its parent untouched.
+    """
+
+    def __init__(self, opening: Callable[[], apsw.Connection]) -> None:
+        self._opening = opening
+        self._abandoned: list[threading.local] = []
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._local = threading.local()
+        # Weak, so that the connection of a thread ends with it.
+        self._all: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._generation = 0
+
+    def current(self) -> apsw.Connection:
+        """The connection of this thread."""
+        if self._pid != os.getpid():
+            # Kept, because closing one here would take locks of the parent's.
+            self._abandoned.append(self._local)
+            self._reset()
+        if getattr(self._local, "generation", None) != self._generation:
+            opened = self._opening()
+            with self._lock:
+                self._all.add(opened)
+            self._local.connection = opened
+            self._local.generation = self._generation
+        connection: apsw.Connection = self._local.connection
+        return connection
+
+    def interrupt(self) -> None:
+        """Make every statement that is running stop."""
+        with self._lock:
+            for connection in list(self._all):
+                connection.interrupt()
+
+    def close(self) -> None:
+        """Close them; used again, each thread opens a new one."""
+        if self._pid != os.getpid():
+            return
+        with self._lock:
+            for connection in list(self._all):
+                connection.close()
+            self._all.clear()
+            self._generation += 1

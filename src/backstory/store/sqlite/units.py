@@ -1,0 +1,377 @@
+"""The tables ``units``, ``words``, ``notes``, ``chunks``: what is found and shown."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import apsw
+import orjson
+
+from backstory.store.index import (
+    Chunk,
+    IndexCounts,
+    Note,
+    ToEmbed,
+    Unit,
+    UnitFilter,
+    Words,
+)
+from backstory.units import NewChunk, NewUnit, UnitKind
+from backstory.words import index_words
+
+# A word beside a message says less about it than one in it.
+_TEXT_WEIGHT = 1.0
+_AROUND_WEIGHT = 0.6
+_BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
+
+
+# Any: SQLite rows carry no types; the schema does.
+def to_dict(rows: Iterable[Any]) -> dict[Any, Any]:
+    """Rows of two columns as a dictionary."""
+    return dict(rows)
+
+
+def to_json(numbers: Iterable[int]) -> str:
+    return orjson.dumps(list(numbers)).decode()
+
+
+# -- writing --------------------------------------------------------------------------
+
+
+def insert_units(
+    db: apsw.Connection,
+    units: Sequence[NewUnit],
+    places: Sequence[tuple[int, int]],
+    hashes: Sequence[bytes | None],
+) -> None:
+    """File units; their texts lie at ``places`` of the file of folded texts."""
+    db.executemany(
+        """
+        INSERT INTO units (unit_id, kind, source_id, position, said_at, text_at,
+                           text_bytes, meaning_hash)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [
+            (
+                unit.unit_id,
+                unit.kind,
+                unit.source_id,
+                unit.position,
+                unit.said_at,
+                *place,
+                key,
+            )
+            for unit, place, key in zip(units, places, hashes, strict=True)
+        ],
+    )
+    insert_words(db, units)
+    notes = [
+        (unit.unit_id, unit.heading, unit.text)
+        for unit in units
+        if unit.heading is not None
+    ]
+    if notes:
+        db.executemany(
+            "INSERT INTO notes (unit_id, heading, text) VALUES (?, ?, ?)", notes
+        )
+
+
+def insert_words(db: apsw.Connection, units: Iterable[NewUnit]) -> None:
+    db.executemany(
+        "INSERT INTO words (rowid, text, around) VALUES (?, ?, ?)",
+        [
+            (unit.unit_id, index_words(unit.text), index_words(unit.around))
+            for unit in units
+        ],
+    )
+
+
+def delete_words(db: apsw.Connection, unit_ids: Iterable[int]) -> None:
+    db.executemany(
+        "DELETE FROM words WHERE rowid = ?", [(unit_id,) for unit_id in unit_ids]
+    )
+
+
+def delete_units(db: apsw.Connection, unit_ids: Collection[int]) -> None:
+    delete_words(db, unit_ids)
+    db.execute(
+        "DELETE FROM units WHERE unit_id IN (SELECT value FROM json_each(?))",
+        (to_json(unit_ids),),
+    )
+
+
+def find_filed(
+    db: apsw.Connection, unit_ids: Iterable[int]
+) -> dict[int, tuple[Any, ...]]:
+    """How units are filed now: place and length of the text, hash, and vector slot."""
+    rows = db.execute(
+        """
+        SELECT unit_id, text_at, text_bytes, meaning_hash, slot, kind, source_id,
+               position, said_at
+          FROM units WHERE unit_id IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(unit_ids),),
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+def list_unit_ids(db: apsw.Connection, source_id: int) -> list[int]:
+    rows = db.execute("SELECT unit_id FROM units WHERE source_id = ?", (source_id,))
+    return [unit_id for (unit_id,) in rows]
+
+
+def list_chunks(db: apsw.Connection, source_id: int) -> list[tuple[int, int]]:
+    rows = db.execute(
+        """
+        SELECT first_position, last_position FROM chunks
+         WHERE source_id = ? ORDER BY first_position
+        """,
+        (source_id,),
+    )
+    return [(first, last) for first, last in rows]
+
+
+def replace_chunks(
+    db: apsw.Connection,
+    source_type: str,
+    source_id: int,
+    chunks: Sequence[NewChunk],
+    first: int,
+    before: int | None,
+) -> None:
+    db.execute(
+        """
+        DELETE FROM chunks
+         WHERE source_id = ?1 AND first_position >= ?2
+           AND (?3 IS NULL OR first_position < ?3)
+        """,
+        (source_id, first, before),
+    )
+    db.executemany(
+        """
+        INSERT INTO chunks (source_type, source_id, first_position, last_position,
+                            token_count, text)
+        VALUES (?, ?, ?, ?, ?, ?)
+        """,
+        [
+            (
+                source_type,
+                source_id,
+                chunk.first_position,
+                chunk.last_position,
+                chunk.token_count,
+                chunk.text,
+            )
+            for chunk in chunks
+        ],
+    )
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+def where_clause(where: UnitFilter) -> tuple[str, list[Any]]:
+    """The condition on ``units`` that a filter stands for, and its values."""
+    sql = f"units.kind IN ({', '.join(str(int(kind)) for kind in sorted(where.kinds))})"
+    values: list[Any] = []
+    if where.said_from is not None:
+        sql += " AND units.said_at >= ?"
+        values.append(where.said_from)
+    if where.said_before is not None:
+        sql += " AND units.said_at < ?"
+        values.append(where.said_before)
+    if where.sources is not None:
+        sql += " AND units.source_id IN (SELECT value FROM json_each(?))"
+        values.append(to_json(where.sources))
+    if where.without:
+        sql += " AND units.unit_id NOT IN (SELECT value FROM json_each(?))"
+        values.append(to_json(where.without))
+    return sql, values
+
+
+def match_words(
+    db: apsw.Connection, words: Words, where: UnitFilter, limit: int
+) -> list[tuple[int, float]]:
+    condition, values = where_clause(where)
+    rows = db.execute(
+        f"""
+        SELECT words.rowid, {_BM25} AS cost
+          FROM words JOIN units ON units.unit_id = words.rowid
+         WHERE words MATCH ? AND {condition}
+         ORDER BY cost, words.rowid DESC
+         LIMIT ?
+        """,
+        (match_expression(words), *values, limit),
+    )
+    return [(unit_id, -cost) for unit_id, cost in rows]
+
+
+def find_all_words(
+    db: apsw.Connection, words: Iterable[Sequence[str]], where: UnitFilter, limit: int
+) -> list[int]:
+    every = " AND ".join(f"({any_of([spellings])})" for spellings in words)
+    condition, values = where_clause(where)
+    rows = db.execute(
+        f"""
+        SELECT units.unit_id
+          FROM words JOIN units ON units.unit_id = words.rowid
+         WHERE words MATCH ? AND {condition}
+         ORDER BY units.said_at DESC, units.unit_id DESC
+         LIMIT ?
+        """,
+        (f"text : ({every})", *values, limit),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
+def score_words(
+    db: apsw.Connection, words: Words, unit_ids: Collection[int]
+) -> dict[int, float]:
+    # The plus sign: otherwise the whole query is prepared anew for each of the numbers.
+    rows = db.execute(
+        f"""
+        SELECT rowid, {_BM25} FROM words
+         WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
+        """,
+        (any_of(words.needed + words.helpful), to_json(unit_ids)),
+    )
+    return {unit_id: -cost for unit_id, cost in rows}
+
+
+def match_expression(words: Words) -> str:
+    """An expression that finds what has any needed word and rewards every other one.
+
+    ``(a OR b) AND (a OR b OR c)``: units without a or b are not even looked at. The
+    needed words count twice in the order, which is why scores are taken separately.
+    """
+    needed = any_of(words.needed)
+    if not words.helpful:
+        return needed
+    return f"({needed}) AND ({needed} OR {any_of(words.helpful)})"
+
+
+def any_of(words: Iterable[Sequence[str]]) -> str:
+    """Quote every spelling, so that no character a user types is FTS5 syntax."""
+    return " OR ".join(
+        '"' + spelling.replace('"', '""') + '"'
+        for spellings in words
+        for spelling in spellings
+    )
+
+
+def count_word(db: apsw.Connection, word: str) -> int:
+    """In how many units a word occurs that is spelt as the index spells it."""
+    count: int | None = db.execute(
+        "SELECT doc FROM word_counts WHERE term = ?", (word,)
+    ).get
+    return count or 0
+
+
+def find_at(db: apsw.Connection, place: int, condition: str, values: list[Any]) -> Any:
+    """The unit whose text lies there, and when it was said, if it fits the filter."""
+    return db.execute(
+        f"""
+        SELECT unit_id, said_at FROM units
+         WHERE unit_id = (SELECT unit_id FROM units WHERE text_at <= ?
+                           ORDER BY text_at DESC LIMIT 1)
+           AND {condition}
+        """,
+        (place, *values),
+    ).get
+
+
+def newest_places(
+    db: apsw.Connection, condition: str, values: list[Any]
+) -> Iterable[tuple[int, int, int]]:
+    """Number, place and length of the units that fit, the newest first."""
+    return db.execute(
+        f"""
+        SELECT unit_id, text_at, text_bytes FROM units
+         WHERE {condition}
+         ORDER BY said_at DESC, unit_id DESC
+        """,
+        values,
+    )
+
+
+def get_units(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Unit]:
+    rows = db.execute(
+        """
+        SELECT unit_id, kind, source_id, position, said_at FROM units
+         WHERE unit_id IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(unit_ids),),
+    )
+    return {
+        unit_id: Unit(unit_id, UnitKind(kind), source_id, position, said_at)
+        for unit_id, kind, source_id, position, said_at in rows
+    }
+
+
+def get_notes(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Note]:
+    rows = db.execute(
+        """
+        SELECT unit_id, heading, text FROM notes
+         WHERE unit_id IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(unit_ids),),
+    )
+    return {unit_id: Note(heading, text) for unit_id, heading, text in rows}
+
+
+def find_chunk(db: apsw.Connection, source_id: int, position: int) -> Chunk | None:
+    row = db.execute(
+        """
+        SELECT chunk_id, source_id, first_position, last_position, token_count, text
+          FROM chunks
+         WHERE source_id = ? AND first_position <= ?
+         ORDER BY first_position DESC LIMIT 1
+        """,
+        (source_id, position),
+    ).fetchone()
+    return None if row is None else Chunk(*row)
+
+
+def list_to_embed(db: apsw.Connection, limit: int, skip: int) -> list[ToEmbed]:
+    rows = db.execute(
+        """
+        SELECT unit_id, meaning_hash FROM units
+         WHERE meaning_hash IS NOT NULL AND embedding_id IS NULL
+         ORDER BY said_at DESC LIMIT ? OFFSET ?
+        """,
+        (limit, skip),
+    )
+    return [ToEmbed(*row) for row in rows]
+
+
+def list_wanting(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, bytes]:
+    """Of what each of these units wants a vector, if it has none."""
+    rows = db.execute(
+        """
+        SELECT unit_id, meaning_hash FROM units
+         WHERE unit_id IN (SELECT value FROM json_each(?))
+           AND meaning_hash IS NOT NULL AND embedding_id IS NULL
+        """,
+        (to_json(unit_ids),),
+    )
+    return to_dict(rows)
+
+
+def count_units(db: apsw.Connection) -> IndexCounts:
+    return IndexCounts(
+        *db.execute(
+            "SELECT COUNT(*), COUNT(meaning_hash), COUNT(embedding_id) FROM units"
+        ).get
+    )
+
+
+def list_orphans(db: apsw.Connection, hashes: Iterable[bytes]) -> list[bytes]:
+    """The hashes that no unit has any more."""
+    wanted = set(hashes)
+    rows = db.execute(
+        """
+        SELECT DISTINCT meaning_hash FROM units
+         WHERE meaning_hash IN (SELECT unhex(value) FROM json_each(?))
+        """,
+        (orjson.dumps([each.hex() for each in wanted]).decode(),),
+    )
+    return sorted(wanted - {key for (key,) in rows})

@@ -1,0 +1,316 @@
+"""The table ``vector_pages``: which units are near in meaning.
+
+A vector's signs, one bit each, tell well enough which few hundred of a million are
+worth comparing exactly; those are read in full from embeddings.db. Loaded only when a
+search by meaning is made, because numpy takes long to load.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from backstory.store.index import MadeVector, UnitFilter
+from backstory.store.sqlite.embeddings import SqliteEmbeddings
+
+try:
+    import simsimd
+except ImportError:  # there are no wheels of it for some machines
+    simsimd = None  # type: ignore[assignment]
+
+Vector = NDArray[np.float32]
+
+SLOTS = 1024
+# Compared exactly: enough to find 99 of 100 among a million (signs alone mislead).
+_COMPARED = 400
+# Below so many, fewer bits than units make the signs pointless.
+_FEW = 2_000
+_UNKNOWN_TIME = np.iinfo(np.int64).min
+_COLUMNS = ("units", "embeddings", "codes", "kinds", "sources", "said")
+
+
+class VectorPages:
+    """All codes in memory, kept in step with the table."""
+
+    def __init__(self, embeddings: SqliteEmbeddings) -> None:
+        self._embeddings = embeddings
+        self._lock = threading.Lock()
+        self._clear("")
+
+    def _clear(self, reset: str) -> None:
+        self._reset = reset
+        self._version = 0
+        self._page_count = 0
+        self._units: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._embedding_ids: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._codes: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
+        self._kinds: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._sources: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._said: NDArray[np.int64] = np.zeros(0, np.int64)
+
+    # -- keeping in step ---
+
+    def refresh(self, db: apsw.Connection) -> None:
+        """Read the pages that are new or changed."""
+        with self._lock:
+            reset = db.execute(
+                "SELECT value FROM state WHERE name = 'vector_reset'"
+            ).get
+            if (reset or "") != self._reset:
+                self._clear(reset or "")
+            # Any: SQLite rows carry no types; the schema does.
+            rows: list[Any] = db.execute(
+                """
+                SELECT page_id, version, units, embeddings, codes, kinds, sources, said
+                  FROM vector_pages WHERE version > ? ORDER BY page_id
+                """,
+                (self._version,),
+            ).fetchall()
+            if rows:
+                self._make_room(rows[-1][0] + 1, len(rows[0][4]) // SLOTS)
+            for page_id, version, *columns in rows:
+                self._put(page_id, columns)
+                self._version = max(self._version, version)
+
+    def _make_room(self, pages: int, code_bytes: int) -> None:
+        if pages <= self._page_count:
+            return
+        # Some to spare, so that a growing index is not copied with every page.
+        slots = (pages + pages // 8) * SLOTS
+        self._units = _grown(self._units, slots)
+        self._embedding_ids = _grown(self._embedding_ids, slots)
+        codes = np.zeros((slots, code_bytes), np.uint8)
+        if len(self._codes):
+            codes[: len(self._codes)] = self._codes
+        self._codes = codes
+        self._kinds = _grown(self._kinds, slots)
+        self._sources = _grown(self._sources, slots)
+        self._said = _grown(self._said, slots)
+        self._page_count = slots // SLOTS
+
+    def _put(self, page_id: int, columns: Sequence[bytes]) -> None:
+        units, embeddings, codes, kinds, sources, said = columns
+        rows = slice(page_id * SLOTS, (page_id + 1) * SLOTS)
+        self._units[rows] = np.frombuffer(units, np.int64)
+        self._embedding_ids[rows] = np.frombuffer(embeddings, np.int64)
+        self._codes[rows] = np.frombuffer(codes, np.uint8).reshape(SLOTS, -1)
+        self._kinds[rows] = np.frombuffer(kinds, np.uint8)
+        self._sources[rows] = np.frombuffer(sources, np.int64)
+        self._said[rows] = np.frombuffer(said, np.int64)
+
+    # -- searching ---
+
+    def nearest(
+        self, vector: Vector, where: UnitFilter, limit: int
+    ) -> list[tuple[int, float]]:
+        with self._lock:
+            slots = np.flatnonzero(self._fitting(where))
+            compared = max(_COMPARED, 4 * limit)
+            if len(slots) > max(_FEW, compared):
+                distances = self._distances(_to_code(vector[None, :])[0], slots)
+                slots = slots[_smallest(distances, compared)]
+            wanted = dict(
+                zip(
+                    self._units[slots].tolist(),
+                    self._embedding_ids[slots].tolist(),
+                    strict=True,
+                )
+            )
+        near = sorted(
+            self.cosines(vector, wanted).items(), key=lambda item: (-item[1], item[0])
+        )
+        return near[:limit]
+
+    def _fitting(self, where: UnitFilter) -> NDArray[np.bool_]:
+        fits: NDArray[np.bool_] = self._units != 0
+        kinds = np.zeros(256, np.bool_)
+        kinds[[int(kind) for kind in where.kinds]] = True
+        fits &= kinds[self._kinds]
+        if where.said_from is not None:
+            fits &= self._said >= where.said_from
+        if where.said_before is not None:
+            fits &= (self._said < where.said_before) & (self._said != _UNKNOWN_TIME)
+        if where.sources is not None:
+            fits &= np.isin(self._sources, list(where.sources))
+        if where.without:
+            fits &= ~np.isin(self._units, list(where.without))
+        return fits
+
+    def _distances(
+        self, code: NDArray[np.uint8], slots: NDArray[np.intp]
+    ) -> NDArray[np.int16]:
+        everything = len(slots) > len(self._codes) // 2
+        codes = self._codes if everything else self._codes[slots]
+        distances = count_differing_bits(code, codes)
+        return distances[slots] if everything else distances
+
+    def cosines(
+        self, vector: Vector, embedding_ids: Mapping[int, int]
+    ) -> dict[int, float]:
+        """The cosine of each unit, given the number of its embedding."""
+        stored = self._embeddings.read(set(embedding_ids.values()))
+        pairs = [
+            (unit_id, stored[embedding_id])
+            for unit_id, embedding_id in embedding_ids.items()
+            if len(stored.get(embedding_id, b"")) == vector.nbytes
+        ]
+        if not pairs:
+            return {}
+        matrix = np.frombuffer(b"".join(raw for _, raw in pairs), np.float32)
+        products = matrix.reshape(len(pairs), -1) @ vector
+        # Rounding may leave a product of two unit vectors a little above one.
+        found = np.clip(products, -1, 1).tolist()
+        return {
+            unit_id: cosine for (unit_id, _), cosine in zip(pairs, found, strict=True)
+        }
+
+    def to_vector(self, stored: bytes) -> Vector:
+        return np.frombuffer(stored, np.float32)
+
+    # -- verification ---
+
+    def verify(self, db: apsw.Connection) -> list[str]:
+        """What does not hold between the pages and the units."""
+        paged: dict[int, tuple[int, ...]] = {}
+        for page_id, units, embeddings, kinds, sources, said in db.execute(
+            "SELECT page_id, units, embeddings, kinds, sources, said FROM vector_pages"
+        ):
+            columns = (
+                np.frombuffer(units, np.int64).tolist(),
+                np.frombuffer(embeddings, np.int64).tolist(),
+                np.frombuffer(kinds, np.uint8).tolist(),
+                np.frombuffer(sources, np.int64).tolist(),
+                np.frombuffer(said, np.int64).tolist(),
+            )
+            for place, row in enumerate(zip(*columns, strict=True)):
+                if row[0]:
+                    paged[page_id * SLOTS + place] = row
+        filed = {
+            slot: (unit_id, embedding_id, kind, source_id, _to_time(said_at))
+            for slot, unit_id, embedding_id, kind, source_id, said_at in db.execute(
+                """
+                SELECT slot, unit_id, embedding_id, kind, source_id, said_at
+                  FROM units WHERE slot IS NOT NULL
+                """
+            )
+        }
+        if paged == filed:
+            return []
+        wrong = {slot for slot in paged | filed if paged.get(slot) != filed.get(slot)}
+        return [f"{len(wrong)} vectors do not stand where their units say"]
+
+
+def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
+    """Put the codes of vectors into free slots, and write down where they are."""
+    if not made:
+        return
+    next_slot = int(_state(db, "next_slot") or 0)
+    version = (db.execute("SELECT MAX(version) FROM vector_pages").get or 0) + 1
+    facts = {
+        unit_id: (kind, source_id, _to_time(said_at))
+        for unit_id, kind, source_id, said_at in db.execute(
+            f"""
+            SELECT unit_id, kind, source_id, said_at FROM units
+             WHERE unit_id IN ({", ".join(str(each.unit_id) for each in made)})
+            """
+        )
+    }
+    codes = _to_code(np.stack([each.vector for each in made]))
+    pages: dict[int, dict[str, NDArray[Any]]] = {}
+    updates = []
+    for each, code in zip(made, codes, strict=True):
+        page_id, place = divmod(next_slot, SLOTS)
+        if page_id not in pages:
+            pages[page_id] = _read_page(db, page_id, codes.shape[1])
+        page = pages[page_id]
+        kind, source_id, said = facts[each.unit_id]
+        page["units"][place] = each.unit_id
+        page["embeddings"][place] = each.embedding_id
+        page["codes"][place] = code
+        page["kinds"][place] = kind
+        page["sources"][place] = source_id
+        page["said"][place] = said
+        updates.append((each.embedding_id, next_slot, each.unit_id))
+        next_slot += 1
+    for page_id, page in pages.items():
+        db.execute(
+            """
+            INSERT OR REPLACE INTO vector_pages
+                   (page_id, version, units, embeddings, codes, kinds, sources, said)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            (page_id, version, *(page[column].tobytes() for column in _COLUMNS)),
+        )
+    db.executemany(
+        "UPDATE units SET embedding_id = ?, slot = ? WHERE unit_id = ?", updates
+    )
+    db.execute(
+        """
+        INSERT INTO state (name, value) VALUES ('next_slot', ?1)
+            ON CONFLICT (name) DO UPDATE SET value = ?1
+        """,
+        (str(next_slot),),
+    )
+
+
+def _read_page(
+    db: apsw.Connection, page_id: int, code_bytes: int
+) -> dict[str, NDArray[Any]]:
+    row = db.execute(
+        f"SELECT {', '.join(_COLUMNS)} FROM vector_pages WHERE page_id = ?", (page_id,)
+    ).fetchone()
+    shapes: dict[str, tuple[type, tuple[int, ...]]] = {
+        "units": (np.int64, (SLOTS,)),
+        "embeddings": (np.int64, (SLOTS,)),
+        "codes": (np.uint8, (SLOTS, code_bytes)),
+        "kinds": (np.uint8, (SLOTS,)),
+        "sources": (np.int64, (SLOTS,)),
+        "said": (np.int64, (SLOTS,)),
+    }
+    if row is None:
+        return {name: np.zeros(shape, kind) for name, (kind, shape) in shapes.items()}
+    return {
+        name: np.frombuffer(stored, shapes[name][0]).reshape(shapes[name][1]).copy()
+        for name, stored in zip(_COLUMNS, row, strict=True)
+    }
+
+
+def count_differing_bits(
+    code: NDArray[np.uint8], codes: NDArray[np.uint8]
+) -> NDArray[np.int16]:
+    """The Hamming distance of one code to each of many."""
+    if simsimd is not None:
+        return np.asarray(simsimd.hamming(code, codes, "bin8")).astype(np.int16)
+    return np.bitwise_count(codes ^ code).sum(axis=1, dtype=np.int16)
+
+
+def _smallest(distances: NDArray[np.int16], count: int) -> NDArray[np.intp]:
+    """Where the ``count`` smallest are, with all that are as small as the last."""
+    # Distances are small whole numbers: counting them is faster than sorting them.
+    totals = np.cumsum(np.bincount(distances))
+    border = int(np.searchsorted(totals, count))
+    return np.flatnonzero(distances <= border)
+
+
+def _to_code(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
+    return np.packbits(vectors > 0, axis=1)
+
+
+def _to_time(said_at: int | None) -> int:
+    return int(_UNKNOWN_TIME) if said_at is None else said_at
+
+
+def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+    grown = np.zeros(size, array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _state(db: apsw.Connection, name: str) -> str | None:
+    value: str | None = db.execute(
+        "SELECT value FROM state WHERE name = ?", (name,)
+    ).get
+    return value

@@ -1,0 +1,81 @@
+"""What is found: a message, a session's name, a fact or section of a Markdown file.
+
+And what is shown around it: a chunk, a stretch of the source from one position to
+another. The position of a message is its place in its session; of a part of a file, its
+place in the file.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+# Numbers below are those of messages.
+_NOTES_FROM = 1 << 40
+_SESSIONS_FROM = 1 << 50
+
+
+class UnitKind(IntEnum):
+    """What a unit is. The numbers are stored."""
+
+    USER = 1
+    ASSISTANT = 2
+    SUMMARY = 3
+    OTHER = 4
+    SESSION = 5
+    MEMORY = 6
+    DAILY_LOG = 7
+    FILE = 8
+
+
+SPOKEN = frozenset({UnitKind.USER, UnitKind.ASSISTANT, UnitKind.SUMMARY})
+MESSAGES = SPOKEN | {UnitKind.OTHER}
+NOTES = frozenset({UnitKind.MEMORY, UnitKind.DAILY_LOG})
+
+
+def first_note_id() -> int:
+    return _NOTES_FROM
+
+
+def first_session_unit_id() -> int:
+    return _SESSIONS_FROM
+
+
+def session_unit_id(session_id: int) -> int:
+    """The unit that stands for a session's title and preview."""
+    return _SESSIONS_FROM + session_id
+
+
+def is_message(unit_id: int) -> bool:
+    return unit_id < _NOTES_FROM
+
+
+def is_session(unit_id: int) -> bool:
+    return unit_id >= _SESSIONS_FROM
+
+
+@dataclass(frozen=True, slots=True)
+class NewUnit:
+    """A unit to be filed.
+
+    ``around`` are words near it that help to find it. ``meaning`` is what its vector is
+    made from; None when it is to have none. ``heading`` is kept with a unit of a file.
+    """
+
+    unit_id: int
+    kind: UnitKind
+    source_id: int
+    position: int
+    said_at: int | None
+    text: str
+    around: str = ""
+    meaning: str | None = None
+    heading: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """A stretch of a source. The text of a conversation stays in the history."""
+
+    first_position: int
+    last_position: int
+    token_count: int
+    text: str | None = None
