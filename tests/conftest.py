@@ -31,6 +31,12 @@ def _local_time_is_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that tests start leave none behind that still writes."""
+    monkeypatch.setenv("BACKSTORY_EMBEDDER_IN_BACKGROUND", "false")
+
+
+@pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
 

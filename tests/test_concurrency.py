@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -334,7 +335,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     db.execute("PRAGMA user_version = 999")
     db.close()
 
-    with pytest.raises(StoreTooNew, match="schema 999, this version knows 1"):
+    with pytest.raises(StoreTooNew, match="schema 999, this version knows 2"):
         a_memory(tmp_path)
 
 
@@ -344,11 +345,18 @@ def test_only_the_owner_may_read_what_is_kept(tmp_path: Path) -> None:
         memory.index()
 
         modes = {
-            file.name: file.stat().st_mode & 0o777 for file in memory.home.iterdir()
+            re.sub("-[0-9a-f]{8}", "", file.name): file.stat().st_mode & 0o777
+            for file in memory.home.iterdir()
         }
 
+    databases = ("history.db", "index.db", "embeddings.db")
     assert (memory.home.stat().st_mode & 0o777) == 0o700
     assert modes == dict.fromkeys(
-        ("history.db", "history.db-wal", "history.db-shm", "index.lock", "last-read"),
+        (
+            *(f"{name}{end}" for name in databases for end in ("", "-wal", "-shm")),
+            "index.lock",
+            "index.text",
+            "last-read",
+        ),
         0o600,
     )

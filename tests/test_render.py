@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from backstory import render
 from backstory.model import (
     IndexReport,
+    IndexStatus,
     Message,
     Problem,
     Role,
@@ -351,6 +352,7 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         {"codex": 1, "pi": 2},
         LATER.at,
         (Problem("odd", 3, "/home/dev/a"),),
+        IndexStatus(5000, 3000, 2900, 7_000_000, "auto", is_behind=True),
     )
 
     lines = list(render.render_status(status, home=HOME))
@@ -360,6 +362,8 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         "Sessions:  3 (codex 1, pi 2)",
         "Messages:  4,000",
         "Size:      12 KB",
+        "Index:     5,000 findable, 2,900 of 3,000 vectors (auto), 7.0 MB, "
+        "behind the history",
         "Last read: 2026-02-21 09:05",
         "Problems:  1",
         "  ~/a:3: odd",

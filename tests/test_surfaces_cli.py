@@ -37,6 +37,7 @@ class Shell:
             "BACKSTORY_HOME": str(self.kept),
             "TZ": "UTC",
             "PYTHONUTF8": "1",
+            "BACKSTORY_EMBEDDER_IN_BACKGROUND": "false",
         }
 
     def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -417,6 +418,7 @@ def test_status_sums_up(used_shell: Shell) -> None:
 
     found = json.loads(used_shell.out("status", "--json"))
 
+    found["index"]["size_bytes"] = 0
     assert found | {"size_bytes": 0, "last_read_at": ""} == {
         "home": str(used_shell.kept),
         "sessions": 2,
@@ -431,13 +433,22 @@ def test_status_sums_up(used_shell: Shell) -> None:
                 "reason": "not valid JSON (Expecting value)",
             }
         ],
+        "index": {
+            "findable": 7,
+            "to_embed": 3,
+            "embedded": 0,
+            "embedder": "auto",
+            "size_bytes": 0,
+            "is_behind": False,
+            "problem": None,
+        },
     }
 
 
 def test_status_in_words(shell: Shell) -> None:
     lines = shell.out("status").splitlines()
 
-    assert [line for line in lines if not line.startswith("Size")] == [
+    assert [line for line in lines if not line.startswith(("Size", "Index"))] == [
         f"Home:      {shell.kept}",
         "Sessions:  0",
         "Messages:  0",
@@ -460,7 +471,9 @@ def test_settings_show_where_each_value_comes_from(shell: Shell) -> None:
     )
 
     listed = {
-        each["name"]: (each["value"], each["from"]) for each in json.loads(done.stdout)
+        each["name"]: (each["value"], each["from"])
+        for each in json.loads(done.stdout)
+        if each["name"].startswith(("exclude.", "index."))
     }
     assert listed == {
         "exclude.folders": (["/a", "/b"], "BACKSTORY_EXCLUDE_FOLDERS"),

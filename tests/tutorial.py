@@ -45,6 +45,7 @@ def _run(words: list[str], folder: Path) -> str:
             "BACKSTORY_HOME": str(folder / "kept"),
             "TZ": "UTC",
             "PYTHONUTF8": "1",
+            "BACKSTORY_EMBEDDER_IN_BACKGROUND": "false",
         },
         cwd=folder,
         capture_output=True,

@@ -72,3 +72,123 @@ def is_recall(tool_name: str | None, call_text: str = "") -> bool:
     if tool_name and _RECALL_NAME.search(tool_name):
         return True
     return "backstory" in call_text and bool(_RECALL_COMMAND.search(call_text))
+
+
+# -- secrets --------------------------------------------------------------------------
+
+MASKED = "[masked]"
+# As much of a key as says what kind it is. A short value is hidden whole: four letters
+# would be half of a password.
+_SHOWN_CHARS = 4
+_MIN_CHARS_TO_SHOW_SOME = 16
+
+
+# Each shape with a text that it cannot do without: most texts have none of them, and
+# looking for a text is a hundred times faster than looking for a shape. No repetition
+# may begin inside another of its kind, or long texts would take quadratic time.
+_NOT_INSIDE = r"(?<![A-Za-z0-9_-])"
+_KEYS = tuple(
+    (needed, re.compile(_NOT_INSIDE + shape))
+    for needed, shape in (
+        ("sk-", r"sk-(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{20,}"),
+        ("k_live_", r"[rs]k_live_[A-Za-z0-9]{16,}"),
+        ("k_test_", r"[rs]k_test_[A-Za-z0-9]{16,}"),
+        ("gh", r"gh[pousr]_[A-Za-z0-9]{20,}"),
+        ("github_pat_", r"github_pat_[A-Za-z0-9_]{20,}"),
+        ("AKIA", r"AKIA[0-9A-Z]{16}(?![A-Za-z0-9])"),
+        ("ASIA", r"ASIA[0-9A-Z]{16}(?![A-Za-z0-9])"),
+        ("AIza", r"AIza[A-Za-z0-9_-]{30,}"),
+        ("xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        ("xapp-", r"xapp-[A-Za-z0-9-]{20,}"),
+        ("glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
+        ("npm_", r"npm_[A-Za-z0-9]{30,}"),
+        ("hf_", r"hf_[A-Za-z0-9]{20,}"),
+        ("pypi-", r"pypi-[A-Za-z0-9_-]{50,}"),
+        ("eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    )
+)
+_PRIVATE_KEY = re.compile(
+    r"(-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)"
+    r".*?(?:(-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)|\Z)",
+    re.DOTALL,
+)
+# The end of a key whose beginning was cut off.
+_KEY_END = re.compile(
+    r"(?:(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{8,}(?:\s|\\n){1,2}){1,200}"
+    r"(?=-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY)"
+)
+_URL_PASSWORD = re.compile(r"(://[^\s/:@\"'<>]{0,200}:)([^\s/@\"'<>]{1,200})(?=@)")
+_SCHEME = re.compile(
+    r"(\b(?:bearer|basic)\s{1,4})((?=[A-Za-z._~+/-]{0,200}[0-9=])"
+    r"[A-Za-z0-9._~+/-]{16,}={0,2})",
+    re.IGNORECASE,
+)
+_SECRET_NAME = (
+    r"(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key"
+    r"|private[_-]?key|auth[_-]?key|account[_-]?key|credentials?)"
+)
+# In quotes, anything is a value: "password": "…", api_key='…', \"token\": \"…\".
+_QUOTED_VALUE = re.compile(
+    rf"({_SECRET_NAME}\\?[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}}\\?([\"'`]))"
+    r"([^\s\"'`\\]{8,})(?=\\?\2)",
+    re.IGNORECASE,
+)
+# In the environment's way, a value stands right behind the sign: DB_PASSWORD=….
+_VARIABLE = re.compile(
+    rf"(^(?:export\s{{1,4}})?[A-Z0-9_]{{0,80}}{_SECRET_NAME.upper()}=)"
+    r"([^\s\"'`$<>{}()\[\];&|]{8,}+)(?![(\[])",
+    re.MULTILINE,
+)
+# Elsewhere an ordinary word may follow ("password: required"), or code: a value has a
+# digit, is not called or indexed, and is no name such as config.token_2.
+_BARE = r"[^\s\"'`$<>{}()\[\],;&|]"
+_BARE_VALUE = re.compile(
+    rf"({_SECRET_NAME}[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}})"
+    r"(?!(?-i:[a-z][a-z0-9]*(?:[._][a-z0-9]+)+|[a-z_]+\.[A-Za-z0-9_.]+)(?![^\s,;)\]}]))"
+    rf"((?=(?:(?!\d){_BARE}){{0,200}}\d)(?![/~.]){_BARE}{{8,}}+)(?![(\[])",
+    re.IGNORECASE,
+)
+_ASSIGNED = re.compile(r"passw|passph|pwd|secret|token|key|credential", re.IGNORECASE)
+
+
+def mask_secrets(text: str) -> str:
+    """Put ``[masked]`` for keys, passwords and tokens, leaving what kind they are.
+
+    Known shapes of keys are masked anywhere; other values only where a name or a sign
+    says what they are. Commit hashes, UUIDs, paths and ordinary words stay.
+    """
+    if "PRIVATE KEY" in text:
+        text = _PRIVATE_KEY.sub(_mask_block, text)
+        text = _KEY_END.sub(f"{MASKED}\n", text)
+    for needed, shape in _KEYS:
+        if needed in text:
+            text = shape.sub(_mask_key, text)
+    if "://" in text:
+        text = _URL_PASSWORD.sub(_mask_password, text)
+    text = _SCHEME.sub(_mask_value, text)
+    if _ASSIGNED.search(text):
+        text = _QUOTED_VALUE.sub(_mask_value, text)
+        text = _VARIABLE.sub(_mask_value, text)
+        text = _BARE_VALUE.sub(_mask_value, text)
+    return text
+
+
+def _mask_block(found: re.Match[str]) -> str:
+    return "\n".join(filter(None, (found[1], MASKED, found[2])))
+
+
+def _mask_key(found: re.Match[str]) -> str:
+    return found[0][:_SHOWN_CHARS] + MASKED
+
+
+def _mask_password(found: re.Match[str]) -> str:
+    return found[1] + MASKED
+
+
+def _mask_value(found: re.Match[str]) -> str:
+    """The last group is the value, the first what stands before it."""
+    value = found[found.re.groups]
+    if MASKED in value:
+        return found[0]
+    shown = value[:_SHOWN_CHARS] if len(value) >= _MIN_CHARS_TO_SHOW_SOME else ""
+    return found[1] + shown + MASKED

@@ -14,6 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from backstory.model import (
     IndexReport,
+    IndexStatus,
     Message,
     Problem,
     Role,
@@ -123,6 +124,15 @@ def status_object(status: Status) -> dict[str, object]:
         "sessions_by_host": dict(status.sessions_by_host),
         "last_read_at": last_read_at.isoformat() if last_read_at else None,
         "problems": [problem_object(problem) for problem in status.problems],
+        "index": {
+            "findable": status.index.units,
+            "to_embed": status.index.with_meaning,
+            "embedded": status.index.embedded,
+            "embedder": status.index.embedder,
+            "size_bytes": status.index.size_bytes,
+            "is_behind": status.index.is_behind,
+            "problem": status.index.problem or None,
+        },
     }
 
 
@@ -283,12 +293,25 @@ def render_status(status: Status, *, home: Path) -> Iterator[str]:
         ("Sessions", f"{status.sessions:,}" + (f" ({hosts})" if hosts else "")),
         ("Messages", f"{status.messages:,}"),
         ("Size", render_size(status.size_bytes)),
+        ("Index", _index_state(status.index)),
         ("Last read", render_local(last_read_at) if last_read_at else "never"),
         ("Problems", f"{len(status.problems):,}" if status.problems else "none"),
     )
     for name, value in facts:
         yield f"{name + ':':<11}{value}"
     yield from _list_problems(status.problems, home)
+
+
+def _index_state(index: IndexStatus) -> str:
+    if index.problem:
+        return f"{index.problem}; run 'backstory rebuild'"
+    if index.embedder == "none":
+        vectors = "no vectors"
+    else:
+        made = f"{index.embedded:,} of {index.with_meaning:,} vectors"
+        vectors = f"{made} ({index.embedder})"
+    parts = [f"{index.units:,} findable", vectors, render_size(index.size_bytes)]
+    return ", ".join(parts + ["behind the history"] * index.is_behind)
 
 
 def render_settings(

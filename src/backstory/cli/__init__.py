@@ -1,6 +1,13 @@
 """The command line: one file per group of commands."""
 
-from backstory.cli import browsing, demo, reading, state  # noqa: F401  # they register
+from backstory.cli import (  # noqa: F401  # they register
+    browsing,
+    demo,
+    reading,
+    searching,
+    state,
+    upkeep,
+)
 from backstory.cli.app import commands
 
 

@@ -6,11 +6,12 @@ import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import click
 
+from backstory.background import start_worker
 from backstory.cli.parameters import PATH
 from backstory.errors import BackstoryError
 from backstory.hosts.base import Machine
@@ -38,7 +39,13 @@ class Context:
 
     @cached_property
     def memory(self) -> Memory:
-        memory = Memory(find_home(self.machine, self.home), self.settings, self.machine)
+        home = find_home(self.machine, self.home)
+        memory = Memory(
+            home,
+            self.settings,
+            self.machine,
+            start_worker=partial(start_worker, home, self.flags),
+        )
         click.get_current_context().call_on_close(memory.close)
         return memory
 
@@ -87,7 +94,7 @@ class Commands(click.Group):
 @click.version_option(package_name="backstory", message="backstory %(version)s")
 @click.pass_context
 def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> None:
-    """A memory for AI agents: every past conversation, kept in one place."""
+    """A memory for AI agents: every past conversation, kept and found again."""
     ctx.obj = Context(home, flags)
 
 

@@ -1,13 +1,12 @@
 """sessions, show: look at what has been kept."""
 
 from datetime import datetime
-from pathlib import Path
 
 import click
 
 from backstory import render
 from backstory.cli.app import Context, commands, echo_lines, terminal_width
-from backstory.cli.parameters import DAY
+from backstory.cli.parameters import DAY, to_folder
 
 
 @commands.command()
@@ -37,7 +36,7 @@ def sessions(
 ) -> None:
     """List the conversations there are, the most recently active first."""
     found = context.memory.sessions(
-        host=host, project=_folder(project), since=since, limit=limit
+        host=host, project=to_folder(project), since=since, limit=limit
     )
     if as_json:
         click.echo(
@@ -89,13 +88,3 @@ def show(
         return
     transcript = render.render_transcript(found, messages, home=context.user_home)
     echo_lines(transcript)
-
-
-def _folder(project: str | None) -> str | Path | None:
-    """A path if it looks like one or is there, else the name of a folder."""
-    if project is None:
-        return None
-    looks_like_path = any(mark in project for mark in "/\\~") or project in (".", "..")
-    if looks_like_path or Path(project).is_dir():
-        return Path(project).expanduser().resolve()
-    return project

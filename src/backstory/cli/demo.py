@@ -27,9 +27,9 @@ def demo(ctx: click.Context) -> None:
         resources.as_file(samples) as home,
         tempfile.TemporaryDirectory(prefix="backstory-demo-") as folder,
     ):
-        # Nobody's settings but the defaults.
+        # Nobody's settings but the defaults, and nothing that outlives the folder.
         config = Path(folder) / "config.toml"
-        config.touch()
+        config.write_text("[embedder]\nin_background = false\n", encoding="utf-8")
         machine = Machine("linux", home, {CONFIG_VARIABLE: str(config)})
         for words, command in _STEPS:
             click.secho(f"# {words}", dim=True)

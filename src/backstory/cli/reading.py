@@ -27,6 +27,7 @@ from backstory.cli.app import (
     terminal_width,
 )
 from backstory.cli.parameters import PATH
+from backstory.cli.upkeep import counting
 from backstory.model import IndexReport, OnProgress, Problem
 from backstory.text import one_line
 
@@ -41,14 +42,21 @@ _MAX_PATH_SHOWN = 40
     help="Only this file or folder, wherever it lies.",
 )
 @click.option("--watch", is_flag=True, help="Go on, and read live files as they grow.")
+@click.option("--wait", is_flag=True, help="Make all vectors too, before it ends.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @click.pass_obj
 def index(
-    context: Context, host: str | None, path: Path | None, watch: bool, as_json: bool
+    context: Context,
+    host: str | None,
+    path: Path | None,
+    watch: bool,
+    wait: bool,
+    as_json: bool,
 ) -> None:
     """Read the agents' conversations that are new or have grown.
 
-    Exit code 3 says that some places could not be read; the rest was.
+    They can be searched by words at once; vectors, for searching by meaning, are made
+    in the background. Exit code 3 says that some places could not be read.
     """
     if watch:
         _watch(context, host, path, as_json)
@@ -58,6 +66,9 @@ def index(
         report = context.memory.index(
             host=host, path=path, on_progress=on_progress, on_wait=_say_waiting
         )
+    if wait:
+        with counting("vectors") as on_embedded:
+            context.memory.embed(on_embedded=on_embedded)
     if as_json:
         click.echo(render.to_json(render.report_object(report)))
     else:

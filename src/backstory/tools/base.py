@@ -1,0 +1,220 @@
+"""What a tool is: a row that says what it does, and the tool that a memory makes of it.
+
+A tool never raises into the program that calls it. What it was given and cannot use is
+a ``validation_error``, anything that goes wrong a ``search_error``; the text of either
+is meant for the model that called.
+"""
+
+import asyncio
+import copy
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from backstory.envelope import echo_query
+from backstory.errors import UnknownName, nearest_hint
+from backstory.memory import Memory
+from backstory.text import replace_surrogates
+
+logger = logging.getLogger(__name__)
+
+VALIDATION_ERROR = "validation_error"
+SEARCH_ERROR = "search_error"
+
+JsonSchema = Mapping[str, object]
+Arguments = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answers: text for the model, data for a program, or an error.
+
+    On an error, ``text`` says what was wrong and there are no data.
+    """
+
+    text: str
+    data: object | None = None
+    error: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the tool searched and found nothing."""
+        found = self.data
+        if isinstance(found, Mapping):
+            found = found.get("results")
+        return isinstance(found, list) and not found
+
+
+class BadArgument(Exception):
+    """An argument that a tool cannot use, said in words meant for a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """One row: what the tool is called, what it says of itself, and what it runs.
+
+    ``run`` gets the memory, the arguments and the session that asks, if it is known; it
+    raises ``BadArgument``.
+    """
+
+    name: str
+    description: str
+    parameters: JsonSchema
+    run: Callable[[Memory, Arguments, str | None], ToolResult]
+
+    @property
+    def setting(self) -> str:
+        """The setting that turns the tool on or off."""
+        return f"tools.{self.name}.enabled"
+
+
+class Tool:
+    """A tool of one memory, for an agent to call. Safe to call from several threads."""
+
+    def __init__(
+        self, row: ToolRow, memory: Memory, *, session: str | None = None
+    ) -> None:
+        self._row = row
+        self._memory = memory
+        self._session = session
+
+    @property
+    def name(self) -> str:
+        return self._row.name
+
+    @property
+    def description(self) -> str:
+        return self._row.description
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The JSON Schema of the arguments; a copy, yours to change."""
+        return copy.deepcopy(dict(self._row.parameters))
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}>"
+
+    def run(self, /, **arguments: object) -> ToolResult:
+        """Call the tool with arguments written out."""
+        return self.call(arguments)
+
+    def call(self, arguments: Arguments | None = None) -> ToolResult:
+        """Call the tool with arguments as a model gives them. Never raises."""
+        try:
+            given = {} if arguments is None else arguments
+            check_names(given, self._row.parameters)
+            return self._row.run(self._memory, given, self._session)
+        except BadArgument as exc:
+            return ToolResult(str(exc), error=VALIDATION_ERROR)
+        except Exception as exc:
+            logger.exception("the tool %s failed", self.name)
+            words = echo_query(str(exc)) or type(exc).__name__
+            return ToolResult(f"Search failed: {words}", error=SEARCH_ERROR)
+
+    async def acall(self, arguments: Arguments | None = None) -> ToolResult:
+        """The same, in a thread, for programs that must not wait."""
+        return await asyncio.to_thread(self.call, arguments)
+
+
+# -- schemas --------------------------------------------------------------------------
+
+_SHAPES: Mapping[str, Callable[[Tool], dict[str, object]]] = {
+    "openai": lambda tool: {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        },
+    },
+    "anthropic": lambda tool: {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.parameters,
+    },
+    "mcp": lambda tool: {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.parameters,
+    },
+    "plain": lambda tool: {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    },
+}
+SCHEMA_FORMATS = tuple(_SHAPES)
+
+
+def schemas(tools: Sequence[Tool], format: str = "plain") -> list[dict[str, object]]:
+    """The tools as an API wants them: openai, anthropic, mcp or plain."""
+    if format not in _SHAPES:
+        raise UnknownName(
+            f"no format of tool schemas is called '{format}'",
+            hint=nearest_hint(format, _SHAPES),
+        )
+    return [_SHAPES[format](tool) for tool in tools]
+
+
+# -- arguments ------------------------------------------------------------------------
+
+
+def check_names(arguments: object, parameters: JsonSchema) -> None:
+    """Refuse arguments that are no object, or that have a name we do not know."""
+    if not isinstance(arguments, Mapping):
+        raise BadArgument(f"Arguments must be a JSON object: {say_value(arguments)}")
+    properties = parameters["properties"]
+    assert isinstance(properties, Mapping)
+    for name in arguments:
+        if name not in properties:
+            known = ", ".join(properties)
+            raise BadArgument(
+                f"Unknown parameter '{say_value(name)}'. Must be one of: {known}"
+            )
+
+
+def read_query(arguments: Arguments) -> str:
+    query = arguments.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise BadArgument("Parameter 'query' is required and cannot be empty")
+    # Half a character, which JSON can hold, is nothing that a text can.
+    return replace_surrogates(query.strip())
+
+
+def read_choice(
+    arguments: Arguments, name: str, choices: Sequence[str], *, default: str
+) -> str:
+    value = arguments.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str) or value not in choices:
+        known = ", ".join(choices)
+        raise BadArgument(
+            f"Invalid {name} '{say_value(value)}'. Must be one of: {known}"
+        )
+    return value
+
+
+def read_number(arguments: Arguments, name: str, *, default: int, maximum: int) -> int:
+    """A whole number; the default for none, zero and less. Models also write "5"."""
+    value = arguments.get(name)
+    if value is None:
+        return default
+    number = math.nan
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = min(value, maximum)
+    elif isinstance(value, float | str):
+        with suppress(ValueError):
+            number = float(value)
+    if not math.isfinite(number):
+        raise BadArgument(f"Parameter '{name}' must be a number: {say_value(value)}")
+    return min(int(number), maximum) if number >= 1 else default
+
+
+def say_value(value: object) -> str:
+    """A value as it may be said back."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return echo_query(str(value))

@@ -1,0 +1,56 @@
+"""memory_search: stretches of past conversations and workspace files."""
+
+from backstory.memory import Memory
+from backstory.render_hits import recalled_objects, render_recalled
+from backstory.tools.base import (
+    Arguments,
+    ToolResult,
+    ToolRow,
+    read_choice,
+    read_number,
+    read_query,
+)
+
+SOURCE_TYPES = ("conversation", "file", "all")
+DEFAULT_RESULTS = 10
+MAX_RESULTS = 25
+
+
+def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
+    query = read_query(arguments)
+    source_type = read_choice(arguments, "source_type", SOURCE_TYPES, default="all")
+    limit = read_number(
+        arguments, "limit", default=DEFAULT_RESULTS, maximum=MAX_RESULTS
+    )
+    result = memory.recall(query, source_type=source_type, limit=limit, session=session)
+    return ToolResult(render_recalled(result), recalled_objects(result))
+
+
+MEMORY_SEARCH = ToolRow(
+    "memory_search",
+    "Search past conversations and workspace files for relevant context. "
+    "Use this when you need to recall previous discussions, decisions, "
+    "or information from earlier sessions.",
+    {
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "description": "Natural language search query",
+            },
+            "source_type": {
+                "type": "string",
+                "enum": list(SOURCE_TYPES),
+                "default": "all",
+                "description": "Filter by source type",
+            },
+            "limit": {
+                "type": "integer",
+                "default": DEFAULT_RESULTS,
+                "maximum": MAX_RESULTS,
+            },
+        },
+        "required": ["query"],
+    },
+    _run,
+)

@@ -1,0 +1,136 @@
+"""search_history: past conversations, memory and daily logs, ranked or as episodes."""
+
+import re
+from datetime import date
+
+from backstory.memory import Memory
+from backstory.render_hits import (
+    episodes_object,
+    render_episodes,
+    render_ranked,
+    search_object,
+)
+from backstory.tools.base import (
+    Arguments,
+    BadArgument,
+    ToolResult,
+    ToolRow,
+    read_choice,
+    read_number,
+    read_query,
+    say_value,
+)
+
+SCOPES = ("all", "memory", "daily_log", "sessions")
+VIEWS = ("ranked", "episodes")
+SCOPES_WITH_EPISODES = ("all", "sessions")
+DEFAULT_RESULTS = 10
+MAX_RESULTS = 50
+# More days than any history has.
+_MAX_DAYS = 100_000
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# There is nothing before or behind; further away, clocks and calendars give out.
+_FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
+
+
+def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
+    query = read_query(arguments)
+    scope = read_choice(arguments, "scope", SCOPES, default="all")
+    date_from = _read_date(arguments, "date_from")
+    date_to = _read_date(arguments, "date_to")
+    days = read_number(arguments, "days", default=0, maximum=_MAX_DAYS)
+    limit = read_number(
+        arguments, "max_results", default=DEFAULT_RESULTS, maximum=MAX_RESULTS
+    )
+    view = read_choice(arguments, "view", VIEWS, default="ranked")
+    if view == "episodes":
+        if scope not in SCOPES_WITH_EPISODES:
+            known = ", ".join(SCOPES_WITH_EPISODES)
+            raise BadArgument(
+                f"Invalid scope '{scope}' for view 'episodes', which shows "
+                f"conversations. Must be one of: {known}"
+            )
+        found = memory.episodes(
+            query,
+            date_from=date_from,
+            date_to=date_to,
+            days=days,
+            limit=limit,
+            session=session,
+        )
+        return ToolResult(render_episodes(found), episodes_object(found, scope=scope))
+    result = memory.search(
+        query,
+        scope=scope,
+        date_from=date_from,
+        date_to=date_to,
+        days=days,
+        limit=limit,
+        session=session,
+    )
+    text = render_ranked(result, scope=scope)
+    return ToolResult(text, search_object(result, scope=scope))
+
+
+def _read_date(arguments: Arguments, name: str) -> date | None:
+    value = arguments.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        try:
+            day = date.fromisoformat(value)
+        except ValueError:
+            pass  # such as 2026-02-30
+        else:
+            return min(max(day, _FIRST_DAY), _LAST_DAY)
+    raise BadArgument(f"Date must be in YYYY-MM-DD format: {say_value(value)}")
+
+
+SEARCH_HISTORY = ToolRow(
+    "search_history",
+    "Search past conversation history, memory, and daily logs for information the user "
+    "mentioned before",
+    {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "Search keywords or phrase"},
+            "scope": {
+                "type": "string",
+                "enum": list(SCOPES),
+                "default": "all",
+                "description": 'Data sources to search. One of: "all" (default), '
+                '"memory", "daily_log", "sessions".',
+            },
+            "date_from": {
+                "type": "string",
+                "description": "Start date filter in YYYY-MM-DD format",
+            },
+            "date_to": {
+                "type": "string",
+                "description": "End date filter in YYYY-MM-DD format",
+            },
+            "days": {
+                "type": "integer",
+                "default": 0,
+                "description": "Only the last so many days. Default: 0, all of them",
+            },
+            "max_results": {
+                "type": "integer",
+                "default": DEFAULT_RESULTS,
+                "maximum": MAX_RESULTS,
+                "description": "Maximum number of results to return. Default: 10",
+            },
+            "view": {
+                "type": "string",
+                "enum": list(VIEWS),
+                "default": "ranked",
+                "description": 'How to show results. "ranked" (default): excerpts, '
+                'best first. "episodes": messages that contain the query, newest '
+                "first, each with the messages before and after it.",
+            },
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    _run,
+)
