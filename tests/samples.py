@@ -10,7 +10,9 @@ afterwards.
 
 import shutil
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,7 @@ def a_memory(
     home: Path | None = None,
     environ: dict[str, str] | None = None,
     settings: tuple[str, ...] = (),
+    clock: Callable[[], datetime] | None = None,
 ) -> Memory:
     """A memory in ``folder`` whose person has the home folder ``home``."""
     machine = Machine("linux", home or folder / "nobody", environ or {})
@@ -100,7 +103,9 @@ def a_memory(
         environ=machine.environ,
         flags=settings,
     )
-    return Memory(folder / "backstory", chosen, machine)
+    if clock is None:
+        return Memory(folder / "backstory", chosen, machine)
+    return Memory(folder / "backstory", chosen, machine, clock=clock)
 
 
 def read_sample(memory: Memory, root: Path) -> IndexReport:

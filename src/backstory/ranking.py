@@ -355,4 +355,4 @@ def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
     ``words`` is how well the words in it and around it fit, from 0 to 1.
     """
     near = -1.0 if candidate.cosine is None else candidate.cosine
-    return candidate.has_phrase or coverage > 0.15 or near >= 0.2 or words >= 0.5
+    return candidate.has_phrase or coverage > 0.15 or near >= 0.3 or words >= 0.5

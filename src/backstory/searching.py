@@ -192,12 +192,10 @@ class Searcher:
         )
         shown = _Shown(self._history, self._index, units)
         hits = self._choose(query, gathered, ranked, shown, request.limit)
-        if len(query.terms) <= _KEYWORDS and not _all_weak(hits):
-            # Who types a word or two wants to see them.
-            hits = [hit for hit in hits if hit.strength is not Strength.WEAK]
-        if request.weights.profile != "spec" and hits and _all_weak(hits):
-            hits = hits[:_MAX_WEAK]
-            notices.append("nothing matches well; these are the nearest")
+        if request.weights.profile != "spec":
+            hits = _without_noise(query, hits)
+            if hits and _all_weak(hits):
+                notices.append("nothing matches well; these are the nearest")
         return SearchResult(request.text, tuple(hits), tuple(notices))
 
     def _parse(self, text: str) -> Query:
@@ -221,9 +219,11 @@ class Searcher:
                 hit = self._to_hit(query, gathered, each, shown)
                 if hit is not None:
                     hits[each.candidate.unit_id] = hit
+            words = {unit_id: word_set(hit.text) for unit_id, hit in hits.items()}
+            told = _told_by_messages(hits, words)
             kept = drop_duplicates(
-                (each for each in ranked if each.candidate.unit_id in hits),
-                lambda each: word_set(hits[each.candidate.unit_id].text),
+                (e for e in ranked if e.candidate.unit_id in hits.keys() - told),
+                lambda each: words[each.candidate.unit_id],
                 limit,
             )
             if len(kept) == limit:
@@ -238,7 +238,9 @@ class Searcher:
         if hit is None:
             return None  # deleted a moment ago
         coverage = self._coverage(hit.text, gathered.rarity)
-        if not is_relevant(coverage, candidate, _part(each, "words")):
+        words = _part(each, "words")
+        # By the designs, what a list gives is a result.
+        if words is not None and not is_relevant(coverage, candidate, words):
             return None
         return replace(
             hit,
@@ -721,13 +723,42 @@ def _within(where: UnitFilter, days: DayRange) -> UnitFilter:
     )
 
 
-def _part(ranked: Ranked, name: str) -> float:
-    return next((part.value for part in ranked.parts if part.name == name), 0.0)
+def _told_by_messages(
+    hits: Mapping[int, Hit], words: Mapping[int, frozenset[str]]
+) -> set[int]:
+    """Sessions whose title or preview is but a message that was found as well."""
+    messages: dict[int, list[frozenset[str]]] = {}
+    for unit_id, hit in hits.items():
+        if hit.source is HitSource.MESSAGE and hit.session is not None:
+            messages.setdefault(hit.session.session_id, []).append(words[unit_id])
+    return {
+        unit_id
+        for unit_id, hit in hits.items()
+        if hit.source is HitSource.SESSION
+        and hit.session is not None
+        and any(
+            each <= words[unit_id] for each in messages.get(hit.session.session_id, ())
+        )
+    }
+
+
+def _part(ranked: Ranked, name: str) -> float | None:
+    return next((part.value for part in ranked.parts if part.name == name), None)
 
 
 def _say(notices: list[str], words: str) -> None:
     if words not in notices:
         notices.append(words)
+
+
+def _without_noise(query: Query, hits: list[Hit]) -> list[Hit]:
+    """Fewer hits where more would not help."""
+    if _all_weak(hits):
+        return hits[:_MAX_WEAK]
+    if len(query.terms) <= _KEYWORDS:
+        # Who types a word or two wants to see them.
+        return [hit for hit in hits if hit.strength is not Strength.WEAK]
+    return hits
 
 
 def _all_weak(hits: Iterable[Hit]) -> bool:
