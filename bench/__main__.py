@@ -6,7 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.history import MEASURES
+from bench import history, search
+
+MEASURES = {**history.MEASURES, **search.MEASURES}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or list(MEASURES)

@@ -1,7 +1,7 @@
 """How well the shipped search finds the evidence of public question sets.
 
-``python -m bench.quality SET DATA`` with DATA the folder of the sets, which are not part
-of the project: see their licences. ``--all`` asks every set that is there. Each
+``python -m bench.quality SET DATA`` with DATA the folder of the sets, which are not
+part of the project: see their licences. ``--all`` asks every set that is there. Each
 conversation has a memory of its own, and is also asked what only another one answers.
 """
 

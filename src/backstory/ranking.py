@@ -235,7 +235,7 @@ def rank_as_designed(
                 {e.unit_id: e.cosine for e in found if e.cosine is not None},
                 weights.words,
             )
-            fits = _from_zero({each.unit_id: fits[each.unit_id] for each in found})
+            fits = _from_zero({e.unit_id: fits.get(e.unit_id, 0.0) for e in found})
         else:
             # A text has what was asked for or has not: there is nothing in between.
             fits = dict.fromkeys((each.unit_id for each in found), 1.0)
