@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -59,6 +59,12 @@ _DAMAGE_MARK = "index-damaged"
 _CATCH_UP_S = 2.0
 # Another process that is writing will have taken in what we are after.
 _WAIT_S = 0.2
+# A worker whose embedder failed is not started again for so long.
+_EMBEDDER_REST = timedelta(minutes=5)
+_FAILED_AT = "embedder_failed_at"
+_FAILURE = "embedder_failure"
+# Looking through all projects takes long, and their guidance changes seldom.
+_GUIDANCE_S = 60.0
 _NOTES = frozenset({NoteKind.MEMORY, NoteKind.DAILY_LOG})
 _GUIDANCE = frozenset({NoteKind.FILE})
 # Where the key of a provider is, when no setting says so.
@@ -90,6 +96,7 @@ class Lookup:
         self._embeddings: SqliteEmbeddings | None = None
         self._index: SqliteIndex | None = None
         self._searcher: Searcher | None = None
+        self._guidance_due = 0.0
 
     # -- putting it together ---
 
@@ -126,6 +133,7 @@ class Lookup:
                 lambda: self.embedder,
                 clock=self._clock,
                 timeout_s=self._settings.number("search.timeout_seconds"),
+                on_damage=self._mark_damage,
             )
         return self._searcher
 
@@ -191,10 +199,12 @@ class Lookup:
         catalogue = self._catalogue()
         catalogue.catch_up(on_taken=on_taken)
         problems = catalogue.take_notes(find_memory_notes(self.home), _NOTES)
-        guidance = find_guidance(
-            projects, user_home=self._machine.home, exclude=exclude
-        )
-        problems += catalogue.take_notes(guidance, _GUIDANCE)
+        if time.monotonic() >= self._guidance_due:
+            guidance = find_guidance(
+                projects, user_home=self._machine.home, exclude=exclude
+            )
+            problems += catalogue.take_notes(guidance, _GUIDANCE)
+            self._guidance_due = time.monotonic() + _GUIDANCE_S
         self.index.tidy()
         self._wake_worker()
         return problems
@@ -230,7 +240,9 @@ class Lookup:
         if self._settings.text("embedder.name") == "none":
             return
         is_behind = self._catalogue().is_behind()
-        if not is_behind and not self.index.list_to_embed(1):
+        if not is_behind and (
+            self._has_just_failed() or not self.index.list_to_embed(1)
+        ):
             return
         # Only whoever gets the lock may start one, and not while one is running.
         with try_locked(self.home / _WORKER_LOCK) as is_free:
@@ -243,11 +255,26 @@ class Lookup:
         with try_locked(self.home / _WORKER_LOCK) as is_free:
             if not is_free:
                 return
+            if (self.home / _DAMAGE_MARK).exists():
+                self.rebuild()
             try:
                 self.embed()
             except ProviderError as exc:
-                # Searches go by words; the next one wakes a worker again.
                 logger.warning("%s", exc)
+                self._note_failure(str(exc))
+            self.index.tidy()
+
+    def _note_failure(self, reason: str) -> None:
+        """Remember that the embedder failed, so that it is not asked all the time."""
+        with self.index.writing() as writer:
+            writer.set_state(_FAILED_AT, self._clock().isoformat())
+            writer.set_state(_FAILURE, reason)
+
+    def _has_just_failed(self) -> bool:
+        failed_at = self.index.get_state(_FAILED_AT)
+        return bool(failed_at) and (
+            self._clock() - datetime.fromisoformat(failed_at or "") < _EMBEDDER_REST
+        )
 
     def embed(self, *, on_embedded: OnEmbedded | None = None) -> bool:
         """Make the vectors that are missing; returns whether all are there now."""
@@ -255,9 +282,14 @@ class Lookup:
         embedder = self.embedder
         if embedder is None:
             return True
-        return Embedding(self._history, self.index, embedder).run(
+        is_whole = Embedding(self._history, self.index, embedder).run(
             on_embedded=on_embedded
         )
+        if self.index.get_state(_FAILED_AT):
+            with self.index.writing() as writer:
+                writer.set_state(_FAILED_AT, "")
+                writer.set_state(_FAILURE, "")
+        return is_whole
 
     def rebuild(
         self,
@@ -344,10 +376,14 @@ class Lookup:
             yield
         except StoreDamaged as exc:
             logger.warning("%s", exc)
-            with suppress(OSError):
-                (self.home / _DAMAGE_MARK).touch(mode=0o600)
-            if self._start_worker is not None:
-                self._start_worker()
+            self._mark_damage()
+
+    def _mark_damage(self) -> None:
+        """See to it that the index is made again, if need be by somebody else."""
+        with suppress(OSError):
+            (self.home / _DAMAGE_MARK).touch(mode=0o600)
+        if self._start_worker is not None:
+            self._start_worker()
 
     def _search_without_index(self, request: Request) -> SearchResult:
         """Read all messages for the text as it stands: slow, and always possible."""
@@ -407,6 +443,7 @@ class Lookup:
                 size_bytes=self.index.size_bytes(),
                 embedder=name,
                 is_behind=self._catalogue().is_behind(),
+                problem=self.index.get_state(_FAILURE) or "",
             )
         except StoreProblem as exc:
             return IndexStatus(embedder=name, problem=str(exc))

@@ -303,7 +303,7 @@ def render_status(status: Status, *, home: Path) -> Iterator[str]:
 
 
 def _index_state(index: IndexStatus) -> str:
-    if index.problem:
+    if index.problem and not index.units:
         return f"{index.problem}; run 'backstory rebuild'"
     if index.embedder == "none":
         vectors = "no vectors"
@@ -311,7 +311,8 @@ def _index_state(index: IndexStatus) -> str:
         made = f"{index.embedded:,} of {index.with_meaning:,} vectors"
         vectors = f"{made} ({index.embedder})"
     parts = [f"{index.units:,} findable", vectors, render_size(index.size_bytes)]
-    return ", ".join(parts + ["behind the history"] * index.is_behind)
+    parts += ["behind the history"] * index.is_behind
+    return ", ".join(parts) + (f" ({index.problem})" if index.problem else "")
 
 
 def render_settings(

@@ -157,12 +157,14 @@ class Searcher:
         *,
         clock: Callable[[], datetime],
         timeout_s: float = 30.0,
+        on_damage: Callable[[], None] = lambda: None,
     ) -> None:
         self._history = history
         self._index = index
         self._find_embedder = find_embedder
         self._clock = clock
         self._timeout_s = timeout_s
+        self._on_damage = on_damage
         self._embedder_failed: tuple[float, str] | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._pool_pid = 0
@@ -358,6 +360,8 @@ class Searcher:
             if embedder is None or not embedder.can_read(text):
                 return None
             if not self._index.has_vectors_of(embedder.fingerprint):
+                if self._index.list_to_embed(1):
+                    _say(notices, "searched by words alone: vectors are still missing")
                 return None
             return embedder.embed_query(text)
         except ProviderError as exc:
@@ -443,6 +447,7 @@ class Searcher:
                 hint = "run 'backstory rebuild'"
                 _say(notices, f"the search {name} met a damaged index; {hint} ({exc})")
                 failures.append(exc)
+                self._on_damage()
             except StoreProblem as exc:
                 _say(notices, f"the search {name} failed: {exc}")
                 failures.append(exc)

@@ -4,8 +4,9 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -25,13 +26,18 @@ SKIPPED_SOME = 3
 INTERRUPTED = 130
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass
 class Context:
     """What a command works with; nothing is opened before it is needed."""
 
-    home: Path | None
+    home: Path | None = None
     flags: tuple[str, ...] = ()
     machine: Machine = field(default_factory=this_machine)
+    clock: Callable[[], datetime] = _now
 
     @cached_property
     def settings(self) -> Settings:
@@ -44,6 +50,7 @@ class Context:
             home,
             self.settings,
             self.machine,
+            clock=self.clock,
             start_worker=partial(start_worker, home, self.flags),
         )
         click.get_current_context().call_on_close(memory.close)
@@ -95,7 +102,8 @@ class Commands(click.Group):
 @click.pass_context
 def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> None:
     """A memory for AI agents: every past conversation, kept and found again."""
-    ctx.obj = Context(home, flags)
+    # Whoever runs the commands may bring a context: one in which it is another day.
+    ctx.obj = replace(ctx.obj or Context(), home=home, flags=flags)
 
 
 def echo_lines(lines: Iterable[str]) -> None:

@@ -1,6 +1,8 @@
 """demo: the main job, on sample conversations that come with the package."""
 
+import shlex
 import tempfile
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
@@ -10,11 +12,18 @@ from backstory.cli.app import Context, commands
 from backstory.hosts.base import Machine
 from backstory.settings import CONFIG_VARIABLE
 
+# The week after the sample conversations: what a hit scores depends on its age.
+_TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 _STEPS = (
     ("What have the agents on this machine left behind?", ["sources"]),
-    ("Read all of it into one store that keeps it.", ["index"]),
+    ("Read all of it into one store that keeps it.", ["index", "--wait"]),
     ("Which conversations were there?", ["sessions"]),
-    ("What was said in one of them?", ["show", "9b2f6c1e"]),
+    ("Find something by its words.", ["search", "council export", "-n", "2"]),
+    (
+        "Find something by what it means: none of these words was said.",
+        ["search", "why do people receive duplicate emails?", "-n", "2"],
+    ),
+    ("Read more of what was found.", ["show", "3c71e0d8", "--around", "4", "-C", "1"]),
 )
 
 
@@ -33,10 +42,14 @@ def demo(ctx: click.Context) -> None:
         machine = Machine("linux", home, {CONFIG_VARIABLE: str(config)})
         for words, command in _STEPS:
             click.secho(f"# {words}", dim=True)
-            click.secho("$ backstory " + " ".join(command), bold=True)
-            _run(ctx, Context(Path(folder), machine=machine), command)
+            click.secho("$ backstory " + shlex.join(command), bold=True)
+            _run(ctx, _open(Path(folder), machine), command)
             click.echo()
         click.echo("For your own conversations: .venv/bin/backstory index")
+
+
+def _open(home: Path, machine: Machine) -> Context:
+    return Context(home, machine=machine, clock=lambda: _TODAY)
 
 
 def _run(ctx: click.Context, context: Context, command: list[str]) -> None:

@@ -507,7 +507,6 @@ class SqliteIndexWriter:
                 _free_slot(self._db, slot)
         units.delete_units(self._db, filed)
         self._unit_count -= len(filed)
-        set_state(self._db, "has_deleted", "1")
 
     def clear(self) -> None:
         for table in ("notes", "units", "chunks", "index_state", "wipes", "state"):
@@ -522,7 +521,11 @@ class SqliteIndexWriter:
         self._unit_count, self._unit_count_before = 0, -1
 
     def delete_source(self, source_id: int) -> None:
-        self.delete_units(units.list_unit_ids(self._db, source_id))
+        unit_ids = units.list_unit_ids(self._db, source_id)
+        if unit_ids:
+            self.delete_units(unit_ids)
+            # Its words stay in the file until ``tidy``.
+            set_state(self._db, "has_deleted", "1")
         self._db.execute("DELETE FROM chunks WHERE source_id = ?", (source_id,))
         if source_id > 0:
             self._db.execute(
