@@ -1,23 +1,40 @@
-"""The parts of the reference that come from the code: commands, settings, errors.
+"""The parts of the reference that come from the code: commands, settings, tools.
 
 The pages call these functions in cog blocks; ``make fix`` writes them anew and ``make
 check`` fails when a page is stale.
 """
 
+import atexit
+import json
+import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import apsw
 import click
 
-import backstory.cli  # noqa: F401  # registers the commands
+import backstory.cli  # registers the commands
 from backstory import errors
 from backstory.cli.app import commands
+from backstory.embedders import EMBEDDERS
+from backstory.embedders.base import EmbedderRow
 from backstory.hosts import HOSTS
+from backstory.hosts.base import Machine
 from backstory.importers import FORMATS
-from backstory.settings import SETTINGS, Setting
+from backstory.memory import Memory
+from backstory.settings import SETTINGS, Setting, read_settings
+from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import SqliteHistory
+from backstory.store.sqlite.index import SqliteIndex
+from backstory.tools import TOOLS, ToolResult
+
+# The week after the sample conversations: what a hit scores depends on its age.
+_TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 def cli() -> str:
@@ -96,13 +113,161 @@ def hosts() -> str:
     return "\n".join([*lines, ""])
 
 
-def schema() -> str:
+# -- embedders ---
+
+
+def embedders() -> str:
+    lines = [
+        "",
+        "| name | what it is | model | server | key |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{row.name}` | {row.summary} | {_code(row.default_model)} "
+        f"| {_code(row.default_url)} | {_key(row)} |"
+        for row in EMBEDDERS
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _key(row: EmbedderRow) -> str:
+    if not row.default_url:
+        return "none"
+    return "for this server" if row.needs_key else "none"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else "none"
+
+
+# -- tools ---
+
+
+def tool(name: str) -> str:
+    """What a tool says of itself, and the schema of its arguments."""
+    row = next(row for row in TOOLS if row.name == name)
+    schema = json.dumps(row.parameters, indent=2)
+    return (
+        f"\n> {row.description}\n\n"
+        f"The setting `{row.setting}` turns it off.\n\n```json\n{schema}\n```\n"
+    )
+
+
+def tool_text(name: str, **arguments: object) -> str:
+    """What a tool answers about the sample conversations, as text."""
+    given = json.dumps(arguments)
+    text = _call(name, given).text
+    return f"\n```console\n$ backstory call {name} '{given}'\n{text}\n```\n"
+
+
+def tool_data(name: str, **arguments: object) -> str:
+    """The same as data, with its numbers rounded."""
+    found = _rounded(_call(name, json.dumps(arguments)).data)
+    return f"\n```json\n{json.dumps(found, indent=2, ensure_ascii=False)}\n```\n"
+
+
+def tool_errors(name: str, *wrong: Mapping[str, object]) -> str:
+    """What a tool says to arguments that it cannot use."""
+    lines = ["", "| arguments | `validation_error` |", "|---|---|"]
+    for arguments in wrong:
+        given = json.dumps(arguments)
+        lines.append(f"| `{given}` | {_call(name, given).text} |")
+    return "\n".join([*lines, ""])
+
+
+def _call(name: str, arguments: str) -> ToolResult:
+    with _in_utc():
+        bound = {tool.name: tool for tool in _sample_memory().tools()}
+        return bound[name].call(json.loads(arguments))
+
+
+@cache
+def _sample_memory() -> Memory:
+    folder = tempfile.TemporaryDirectory(prefix="backstory-docs-")
+    home = Path(folder.name)
+    settings = read_settings(
+        user_file=home / "none.toml", project_folder=None, environ={}
+    )
+    machine = Machine("linux", Path(backstory.__file__).parent / "samples", {})
+    memory = Memory(home, settings, machine, clock=lambda: _TODAY)
+    # The last that is registered is done first.
+    atexit.register(folder.cleanup)
+    atexit.register(memory.close)
+    memory.index()
+    memory.embed()
+    return memory
+
+
+@contextmanager
+def _in_utc() -> Iterator[None]:
+    """Let days be those of UTC, wherever the pages are made."""
+    before = os.environ.get("TZ")
+    _set_zone("UTC")
+    try:
+        yield
+    finally:
+        _set_zone(before)
+
+
+def _set_zone(name: str | None) -> None:
+    if name is None:
+        os.environ.pop("TZ", None)
+    else:
+        os.environ["TZ"] = name
+    if hasattr(time, "tzset"):
+        time.tzset()
+
+
+def _rounded(value: object) -> object:
+    match value:
+        case float():
+            return round(value, 1)
+        case dict():
+            return {key: _rounded(each) for key, each in value.items()}
+        case list():
+            return [_rounded(each) for each in value]
+        case _:
+            return value
+
+
+# -- tables ---
+
+
+def history_schema() -> str:
+    return _schema(lambda folder: SqliteHistory(folder / "made.db").close())
+
+
+def index_schema() -> str:
+    def make(folder: Path) -> None:
+        embeddings = SqliteEmbeddings(folder / "embeddings.db")
+        SqliteIndex(folder / "made.db", embeddings).close()
+        embeddings.close()
+
+    return _schema(make)
+
+
+def embeddings_schema() -> str:
+    def make(folder: Path) -> None:
+        embeddings = SqliteEmbeddings(folder / "made.db")
+        assert embeddings.identity
+        embeddings.close()
+
+    return _schema(make)
+
+
+def _schema(make: Callable[[Path], None]) -> str:
+    """The tables of the database ``made.db``, without those that SQLite adds."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "history.db"
-        SqliteHistory(path).close()
-        db = apsw.Connection(str(path))
+        make(Path(folder))
+        db = apsw.Connection(str(Path(folder) / "made.db"))
         rows = db.execute(
-            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
+            """
+            SELECT sql FROM sqlite_schema
+             WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'
+               AND name NOT IN
+                   (SELECT name FROM pragma_table_list WHERE type = 'shadow')
+             ORDER BY rowid
+            """
         ).fetchall()
         db.close()
     statements = ";\n\n".join(str(sql) for (sql,) in rows)

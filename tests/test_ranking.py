@@ -255,9 +255,9 @@ def test_of_texts_that_say_the_same_the_best_stays() -> None:
     texts = {1: "a b c d e f", 2: "a b c d e f", 3: "a b c d e g", 4: "x"}
     ranked = [Ranked(a_candidate(n), 1 - n / 10, ()) for n in texts]
 
-    kept = drop_duplicates(
-        ranked, lambda each: frozenset(texts[each.candidate.unit_id].split()), 3
-    )
+    words = {number: frozenset(text.split()) for number, text in texts.items()}
+
+    kept = drop_duplicates(ranked, words, 3)
 
     assert [each.candidate.unit_id for each in kept] == [1, 3, 4]
 

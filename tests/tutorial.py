@@ -1,10 +1,13 @@
 """Run the tutorial: its commands, on the sample conversations, and its Python.
 
-``python -m tests.tutorial`` writes the output into the page; a test compares.
+``python -m tests.tutorial`` writes the output into the page, and into the others that
+show searches; a test compares. On these pages it is always the week after the samples,
+so that "last week" means them.
 """
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,15 +16,36 @@ from pathlib import Path
 
 import backstory
 
-PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
+_DOCS = Path(__file__).parents[1] / "docs"
+TUTORIAL = _DOCS / "tutorial.md"
+# Each begins where everything has been read.
+OTHERS = (
+    _DOCS / "how-to" / "search-well.md",
+    _DOCS / "how-to" / "give-an-agent-the-tools.md",
+    _DOCS / "explanation" / "ranking.md",
+)
+PAGES = (TUTORIAL, *OTHERS)
+_PROGRAM = """
+import sys
+from datetime import UTC, datetime
+
+import backstory.cli
+from backstory.cli.app import Context, commands
+
+today = datetime(2026, 3, 2, 9, tzinfo=UTC)
+commands(prog_name="backstory", obj=Context(clock=lambda: today))
+"""
 _BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 
 
-def run_page(text: str) -> str:
+def run_page(page: Path) -> str:
     """The page with the output that its commands give now."""
     with tempfile.TemporaryDirectory() as folder:
         samples = Path(backstory.__file__).parent / "samples"
         shutil.copytree(samples, Path(folder) / "home")
+        if page in OTHERS:
+            _run(["-c", _PROGRAM, "index", "--wait"], Path(folder))
+        text = page.read_text(encoding="utf-8")
         return _BLOCK.sub(lambda block: _run_block(block, Path(folder)), text)
 
 
@@ -31,9 +55,17 @@ def _run_block(block: re.Match[str], folder: Path) -> str:
         _run(["-c", body], folder)
         return block.group()
     command = body.splitlines()[0]
-    output = _run(["-m", *command.removeprefix("$ ").split()], folder)
+    words = shlex.split(command.removeprefix("$ backstory "))
+    output = _run(["-c", _PROGRAM, *words], folder)
     output = re.sub(r"in \d+\.\d s", "in 0.0 s", output)
     return f"```console\n{command}\n{output}```"
+
+
+def without_scores(text: str) -> str:
+    """The text without scores, whose last digit may be another on other processors."""
+    text = re.sub(r"(?m)^(\d+)  [01]\.\d\d  ", r"\1  0.00  ", text)
+    text = re.sub(r"\b(meaning|fit|cosine) [-.\d]+", r"\1 0", text)
+    return re.sub(r"(score|relevance): [01]\.\d\d", r"\1: 0.00", text)
 
 
 def _run(words: list[str], folder: Path) -> str:
@@ -56,4 +88,5 @@ def _run(words: list[str], folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(run_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(run_page(page), encoding="utf-8")

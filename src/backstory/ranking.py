@@ -7,7 +7,7 @@ counts nothing, and age counts in full.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -305,7 +305,7 @@ def blend_by_range(
 
 def drop_duplicates(
     ranked: Iterable[Ranked],
-    words_of: Callable[[Ranked], frozenset[str]],
+    words_of: Mapping[int, frozenset[str]],
     limit: int,
 ) -> list[Ranked]:
     """The first ``limit``, without those that share most words with a better one."""
@@ -314,7 +314,7 @@ def drop_duplicates(
     for each in ranked:
         if len(kept) == limit:
             break
-        words = words_of(each)
+        words = words_of[each.candidate.unit_id]
         if any(overlap(words, other) > DUPLICATE_SHARE for other in seen):
             continue
         kept.append(each)

@@ -225,7 +225,7 @@ class Searcher:
             told = _told_by_messages(hits, words)
             kept = drop_duplicates(
                 (e for e in ranked if e.candidate.unit_id in hits.keys() - told),
-                lambda each: words[each.candidate.unit_id],
+                words,
                 limit,
             )
             if len(kept) == limit:

@@ -21,9 +21,13 @@ _STEPS = (
     ("Find something by its words.", ["search", "council export", "-n", "2"]),
     (
         "Find something by what it means: none of these words was said.",
-        ["search", "why do people receive duplicate emails?", "-n", "2"],
+        ["search", "why do people receive duplicate emails?", "-n", "1"],
     ),
     ("Read more of what was found.", ["show", "3c71e0d8", "--around", "4", "-C", "1"]),
+    (
+        "What does an agent get that searches?",
+        ["call", "search_history", '{"query": "council export", "max_results": 1}'],
+    ),
 )
 
 

@@ -263,7 +263,7 @@ class SqliteIndex:
         return self.get_state("vectors_of") == self.vectors_name(fingerprint)
 
     def vectors_name(self, fingerprint: str) -> str:
-        """What the vectors of a model are called here: their numbers are the cache's."""
+        """What a model's vectors are called here: their numbers are the cache's."""
         return f"{fingerprint} {self.embeddings.identity}"
 
     def list_to_embed(self, limit: int, *, skip: int = 0) -> list[ToEmbed]:
