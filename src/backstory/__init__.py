@@ -5,7 +5,8 @@ memory.record("trip", "user", "We fly on Tuesday.")
 print(memory.search("when do we fly?").hits)
 """
 
-from importlib.metadata import version
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from backstory.errors import BackstoryError
 from backstory.memory import Memory
@@ -31,7 +32,16 @@ from backstory.model import (
 )
 from backstory.moments import Moment
 
-__version__ = version("backstory")
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        # The packages' metadata take longer to load than the rest of a command.
+        if name == "__version__":
+            return import_module("importlib.metadata").version("backstory")
+        raise AttributeError(f"module 'backstory' has no attribute '{name}'")
+
 
 __all__ = [
     "BackstoryError",
