@@ -357,6 +357,7 @@ def test_only_the_owner_may_read_what_is_kept(tmp_path: Path) -> None:
             "index.lock",
             "index.text",
             "last-read",
+            "rebuild.lock",
         ),
         0o600,
     )

@@ -50,7 +50,7 @@ def test_by_the_design_age_halves_a_score_in_sixty_nine_days(
 
 
 @pytest.mark.parametrize(
-    ("age_days", "expected"), [(0, 1.0), (69.314718, 0.95), (10_000, 0.9), (-3, 1.0)]
+    ("age_days", "expected"), [(0, 1.0), (69.314718, 0.975), (10_000, 0.95), (-3, 1.0)]
 )
 def test_age_never_takes_more_than_the_floor_leaves(
     age_days: float, expected: float
@@ -58,10 +58,10 @@ def test_age_never_takes_more_than_the_floor_leaves(
     assert Weights().age_factor(age_days) == pytest.approx(expected)
 
 
-def test_who_asks_for_the_recent_gets_no_floor() -> None:
-    old = Weights().age_factor(69.314718, has_floor=False)
+def test_age_counts_more_for_who_asks_for_the_recent() -> None:
+    old = Weights().age_factor(69.314718, wants_recent=True)
 
-    assert old == pytest.approx(0.5)
+    assert old == pytest.approx(0.7 + 0.3 * 0.5)
 
 
 # -- the designs' formulas ---
@@ -141,12 +141,45 @@ def test_what_was_found_by_one_scorer_is_scored_by_the_other_too() -> None:
         has_vectors=True,
     )
 
-    # 0.4 for words, 0.6 for meaning; then a fifth of what the session has in all.
+    # 0.4 for words, 0.6 for meaning; then 0.3 of what the session's best has, against
+    # the best of all sessions.
     fits = {1: 0.4, 2: 0.4 * 0.5 + 0.6, 3: 0.6 * 0.5}
-    support = {1: (0.4 - 0.3) / 0.5, 2: 1.0, 3: 0.0}
-    expected = {n: (fits[n] + 0.2 * support[n]) / 1.35 for n in fits}
+    expected = {n: (fits[n] + 0.3 * fits[n] / 0.8) / 1.8 for n in fits}
     assert scores(ranked) == pytest.approx(expected, abs=1e-6)
     assert [each.candidate.unit_id for each in ranked] == [2, 1, 3]
+
+
+def test_what_stands_beside_a_good_match_is_lifted() -> None:
+    ranked = rank(
+        [
+            a_candidate(1, words=4.0, position=5),
+            a_candidate(2, words=1.0, position=6),
+            a_candidate(3, words=1.0, position=7),
+            a_candidate(4, words=1.0, position=9),
+        ],
+        replace(Weights(sources=dict.fromkeys(HitSource, 1.0)), decay_per_day=0.0),
+        has_vectors=False,
+    )
+
+    beside = {
+        each.candidate.unit_id: round(part.value, 6)
+        for each in ranked
+        for part in each.parts
+        if part.name == "beside"
+    }
+    # A tenth of the better neighbour, a twentieth of each next but one.
+    assert beside == {1: 0.0375, 2: 0.1, 3: 0.0875, 4: 0.0125}
+
+
+def test_a_poor_cosine_is_no_fit_though_it_is_the_best() -> None:
+    ranked = rank(
+        [a_candidate(1, cosine=0.2), a_candidate(2, cosine=0.0)],
+        Weights(sources=dict.fromkeys(HitSource, 1.0)),
+        has_vectors=True,
+    )
+
+    meaning = [part.value for part in ranked[0].parts if part.name == "meaning"]
+    assert meaning == [0.5]
 
 
 def test_a_named_day_lifts_what_was_said_on_it() -> None:
@@ -293,6 +326,7 @@ def test_strength_is_judged_from_the_hit_alone(
         (0.0, a_candidate(1, cosine=0.3), 0.0, True),
         (0.0, a_candidate(1), 0.6, True),
         (0.0, a_candidate(1, has_phrase=True), 0.0, True),
+        (0.0, a_candidate(1, is_on_named_day=True), 0.0, True),
     ],
 )
 def test_what_shares_nothing_with_the_query_is_irrelevant(

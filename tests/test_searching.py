@@ -477,7 +477,7 @@ class SlowIndex:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)
 
-    def find_text(self, *_: object) -> list[int]:
+    def find_few(self, *_: object) -> list[int]:
         deadline = time.monotonic() + 5
         while not self.is_interrupted and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, takewhile
+from pathlib import Path
 
 from backstory.chunking import (
     CHUNKER,
@@ -23,6 +24,7 @@ from backstory.chunking import (
 )
 from backstory.dates import day_words
 from backstory.errors import SourceUnreadable
+from backstory.files import is_inside
 from backstory.identity import content_id
 from backstory.model import Message, Problem, Session
 from backstory.moments import Moment
@@ -36,7 +38,7 @@ from backstory.notes import (
 )
 from backstory.store.base import Change, HistoryStore
 from backstory.store.index import IndexedFile, IndexWriter, SearchIndex
-from backstory.units import NewChunk, NewUnit, UnitKind
+from backstory.units import NewChunk, NewUnit, UnitKind, session_unit_id
 
 # About so many messages are taken in at once: fewer would be filed slower, and more
 # would keep other writers waiting.
@@ -45,6 +47,7 @@ _BATCH_CHANGES = 2_000
 _UNIT_TOKENS = 200
 _CHANGES_DONE = "changes_done"
 _CHUNKER = "chunker"
+_HISTORY = "history"
 
 _KINDS = {
     NoteKind.MEMORY: UnitKind.MEMORY,
@@ -71,6 +74,8 @@ class Catalogue:
         if self.index.get_state(_CHUNKER) not in (None, CHUNKER):
             return True
         done = int(self.index.get_state(_CHANGES_DONE) or 0)
+        if done and self.index.get_state(_HISTORY) != self.history.identity:
+            return True
         return done != self.history.last_change_id()
 
     def catch_up(
@@ -99,17 +104,14 @@ class Catalogue:
 
     def _take_batch(self, writer: IndexWriter) -> int:
         """Take in the next changes; returns how many messages they hold, about."""
-        if writer.get_state(_CHUNKER) not in (None, CHUNKER):
+        made_from = {_CHUNKER: CHUNKER, _HISTORY: self.history.identity}
+        made_before = {name: writer.get_state(name) for name in made_from}
+        if made_before not in (made_from, dict.fromkeys(made_from)):
             # Everything is cut anew. Vectors are kept by what they are of, and return.
             writer.clear()
-        writer.set_state(_CHUNKER, CHUNKER)
+        for name, value in made_from.items():
+            writer.set_state(name, value)
         done = int(writer.get_state(_CHANGES_DONE) or 0)
-        last = self.history.last_change_id()
-        if last < done:
-            # Another history than the one this index was made from.
-            writer.clear()
-            writer.set_state(_CHUNKER, CHUNKER)
-            done = 0
         changes, size = _first_of(self.history.list_changes(done, _BATCH_CHANGES))
         by_session: dict[int, list[Change]] = {}
         for change in changes:
@@ -121,6 +123,8 @@ class Catalogue:
             if session is None or not session.message_count:
                 writer.delete_source(session_id)
                 continue
+            if any(change.is_emptying for change in of_session):
+                writer.delete_source(session_id)
             self._take_session(writer, session, of_session)
             writer.note_session(session_id, of_session[-1].change_id, now)
         writer.set_state(_CHANGES_DONE, str(changes[-1].change_id if changes else done))
@@ -136,6 +140,8 @@ class Catalogue:
         unit = session_unit(session)
         if unit is not None:
             writer.replace_units([unit])
+        else:
+            writer.delete_units([session_unit_id(session.session_id)])
 
     def _take_run(
         self, writer: IndexWriter, session: Session, first: int, last: int
@@ -155,7 +161,13 @@ class Catalogue:
                 last=read_to,
             )
         )
-        writer.replace_units(cut_units(session, messages, first, last))
+        cut = list(cut_units(session, messages, first, last))
+        writer.replace_units(cut)
+        # What is empty now, or turned out to be a question to a recall tool.
+        gone = set(writer.list_message_units(session.session_id, first, last))
+        gone -= {unit.unit_id for unit in cut}
+        if gone:
+            writer.delete_units(gone)
         spoken: Iterator[Message] = (m for m in messages if start <= m.position <= end)
         if end > read_to:
             more = self.history.iter_messages(
@@ -179,11 +191,15 @@ class Catalogue:
     # -- Markdown files ---
 
     def take_notes(
-        self, found: Iterable[FoundNote | Problem], kinds: frozenset[NoteKind]
+        self,
+        found: Iterable[FoundNote | Problem],
+        kinds: frozenset[NoteKind],
+        *,
+        timeout_s: float = 30.0,
     ) -> list[Problem]:
         """Take in the files of some kinds as they are now, and forget those gone.
 
-        Returns what could not be read; a file that is unreadable stays as it was.
+        Returns what could not be read; what is unreadable stays as it was.
         """
         known = {
             (file.kind, file.path): file
@@ -203,10 +219,11 @@ class Catalogue:
                 changed.append((note, read_note(note)))
             except SourceUnreadable as exc:
                 problems.append(Problem(str(exc), path=str(note.path)))
-        if not changed and not known:
+        gone = [file for file in known.values() if not _is_hidden(file, problems)]
+        if not changed and not gone:
             return problems
-        with self.index.writing() as writer:
-            for file in known.values():
+        with self.index.writing(timeout_s=timeout_s) as writer:
+            for file in gone:
                 writer.delete_file(file.file_id)
             for note, text in changed:
                 self._take_note(writer, note, text)
@@ -295,6 +312,12 @@ def _cut_group(
 # -- pieces ---------------------------------------------------------------------------
 
 
+def _is_hidden(file: IndexedFile, problems: Iterable[Problem]) -> bool:
+    """Whether a file, or a folder it is in, is there but cannot be read."""
+    path = Path(file.path)
+    return any(is_inside(path, Path(each.path)) for each in problems if each.path)
+
+
 def _first_of(changes: Sequence[Change]) -> tuple[list[Change], int]:
     """As many changes as one batch takes, and about how many messages they hold."""
     taken: list[Change] = []
@@ -324,6 +347,9 @@ def _merge_runs(changes: Iterable[Change]) -> list[tuple[int, int]]:
 
 
 def _find_start(chunks: Sequence[tuple[int, int]], position: int) -> int:
-    """Where the chunk begins that a position belongs to, or would belong to."""
-    index = bisect.bisect_right(chunks, position, key=lambda chunk: chunk[0])
+    """Where the chunk begins that a position belongs to, or may belong to.
+
+    What begins a chunk now may fit into the one before it when it is shorter.
+    """
+    index = bisect.bisect_left(chunks, position, key=lambda chunk: chunk[0])
     return chunks[index - 1][0] if index else 0

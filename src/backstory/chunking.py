@@ -53,8 +53,8 @@ def cut_units(
     ``messages`` are those of a session in order, some more on both sides of the run.
     """
     spoken = [m.position for m in messages if m.role in _KINDS]
-    first = max((place for place in spoken if place < first), default=first)
-    last = min((place for place in spoken if place > last), default=last)
+    first = max((p for p in spoken if first - REACH <= p < first), default=first)
+    last = min((p for p in spoken if last < p <= last + REACH), default=last)
     neighbours = _neighbours(messages)
     for message, (before, after) in zip(messages, neighbours, strict=True):
         if first <= message.position <= last and _is_worth_finding(message):

@@ -84,6 +84,9 @@ class Embedding:
         ]
         with self.index.writing() as writer:
             done = writer.set_vectors(fingerprint, made)
+        if done < len(made):
+            # Some were deleted while their vectors were made; those must go too.
+            self.index.forget_vectors([each.meaning_hash for each in made])
         return len(wanted) - done
 
     def _embed(self, missing: dict[bytes, str]) -> dict[bytes, "Vector"]:

@@ -22,6 +22,7 @@ A message names the thing and the reason; ``hint`` says the next step.
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -70,9 +71,15 @@ def nearest_hint(name: str, names: Iterable[str]) -> str:
 
 
 class StoreProblem(BackstoryError):
-    """Something is wrong with a database of ours as a whole."""
+    """Something is wrong with a database of ours as a whole; ``path`` is its file."""
 
     exit_code = 20
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, path: Path | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
 
 
 class StoreLocked(StoreProblem):

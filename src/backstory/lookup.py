@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -28,12 +29,15 @@ from backstory.excerpts import excerpt
 from backstory.files import locked, try_locked
 from backstory.hosts.base import Machine
 from backstory.model import (
+    Episode,
     EpisodeResult,
     Hit,
     HitSource,
     IndexStatus,
+    Message,
     Problem,
     RecallResult,
+    Role,
     SearchResult,
     Strength,
 )
@@ -45,6 +49,7 @@ from backstory.settings import Settings
 from backstory.store.base import HistoryStore
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
+from backstory.words import fold
 
 logger = logging.getLogger(__name__)
 
@@ -115,12 +120,21 @@ class Lookup:
                 _ = cache.identity
             except StoreDamaged:
                 # What it held is made again; nothing but time is lost.
-                logger.warning("%s is damaged; vectors are made again", path)
-                for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-                    path.with_name(name).unlink(missing_ok=True)
+                logger.info("%s is damaged; vectors are made again", path)
+                cache.close()
+                _remove_database(path)
                 cache = SqliteEmbeddings(path)
             self._embeddings = cache
         return self._embeddings
+
+    def _drop_cache_if(self, damage: StoreDamaged) -> bool:
+        """Delete the cache of vectors if that is what is damaged."""
+        if self._embeddings is None or damage.path != self._embeddings.path:
+            return False
+        self.close()
+        self._embeddings = self._index = self._searcher = None
+        _remove_database(self.home / EMBEDDINGS_NAME)
+        return True
 
     def _catalogue(self) -> Catalogue:
         return Catalogue(self._history, self.index, self._clock)
@@ -181,14 +195,15 @@ class Lookup:
         on_taken: OnTaken | None = None,
     ) -> list[Problem]:
         """Take in all that is new, guidance files too; repair what is damaged."""
-        if (self.home / _DAMAGE_MARK).exists():
-            self.rebuild()
-        try:
-            return self._update(projects, exclude, on_taken)
-        except StoreDamaged as exc:
-            logger.warning("the index is damaged and is made again: %s", exc)
-            self.rebuild()
-            return self._update(projects, exclude, on_taken)
+        is_damaged = (self.home / _DAMAGE_MARK).exists()
+        if not is_damaged:
+            try:
+                return self._update(projects, exclude, on_taken)
+            except StoreDamaged as exc:
+                logger.info("the index is damaged and is made again: %s", exc)
+                self._drop_cache_if(exc)
+        self.rebuild(projects=projects, exclude=exclude)
+        return self._update(projects, exclude, on_taken)
 
     def _update(
         self,
@@ -206,8 +221,17 @@ class Lookup:
             problems += catalogue.take_notes(guidance, _GUIDANCE)
             self._guidance_due = time.monotonic() + _GUIDANCE_S
         self.index.tidy()
+        self._sweep()
         self._wake_worker()
         return problems
+
+    def _sweep(self) -> None:
+        """Remove what a rebuild or a writer left behind when it was killed."""
+        with try_locked(self.home / _REBUILD_LOCK) as is_free:
+            if is_free:
+                _remove_index(self.home / _NEW_NAME)
+                with suppress(StoreLocked):
+                    self.index.sweep()
 
     def _catch_up(self) -> list[str]:
         """Take in what is new before a search, if that is quickly done."""
@@ -221,7 +245,9 @@ class Lookup:
                 notices.append(
                     "the index is still being made; older things may be missing"
                 )
-            catalogue.take_notes(find_memory_notes(self.home), _NOTES)
+            catalogue.take_notes(
+                find_memory_notes(self.home), _NOTES, timeout_s=_WAIT_S
+            )
         except StoreLocked:
             # Whoever is writing takes in the same things.
             logger.debug("another process is writing the index")
@@ -233,22 +259,38 @@ class Lookup:
         return notices
 
     def _wake_worker(self) -> None:
-        if self._start_worker is None or not self._settings.flag(
-            "embedder.in_background"
-        ):
-            return
-        if self._settings.text("embedder.name") == "none":
-            return
-        is_behind = self._catalogue().is_behind()
-        if not is_behind and (
-            self._has_just_failed() or not self.index.list_to_embed(1)
-        ):
+        if not self._may_start_worker() or not self._has_work():
             return
         # Only whoever gets the lock may start one, and not while one is running.
         with try_locked(self.home / _WORKER_LOCK) as is_free:
             if not is_free:
                 return
-        self._start_worker()
+        if self._start_worker is not None:
+            self._start_worker()
+
+    def _may_start_worker(self) -> bool:
+        return self._start_worker is not None and self._settings.flag(
+            "embedder.in_background"
+        )
+
+    def _has_work(self) -> bool:
+        """Whether there is something to do that can wait."""
+        if self._catalogue().is_behind():
+            return True
+        try:
+            embedder = self.embedder
+        except (ProviderError, ConfigError):
+            return False
+        if embedder is None or self._has_just_failed():
+            return False
+        return self._needs_vectors(embedder)
+
+    def _needs_vectors(self, embedder: Embedder) -> bool:
+        """Whether units wait for a vector, or have one of another model."""
+        if self.index.list_to_embed(1):
+            return True
+        has_foreign = bool(self.index.get_state("vectors_of"))
+        return has_foreign and not self.index.has_vectors_of(embedder.fingerprint)
 
     def work(self) -> None:
         """Do what is left to do, in a process of its own: one at a time for a home."""
@@ -259,9 +301,13 @@ class Lookup:
                 self.rebuild()
             try:
                 self.embed()
-            except ProviderError as exc:
+            except (ProviderError, ConfigError) as exc:
                 logger.warning("%s", exc)
                 self._note_failure(str(exc))
+            except StoreDamaged as exc:
+                self._drop_cache_if(exc)
+                self._mark_damage()
+                return
             self.index.tidy()
 
     def _note_failure(self, reason: str) -> None:
@@ -302,6 +348,19 @@ class Lookup:
 
         No vector is made that the cache has. Stopped at any point, nothing has changed.
         """
+        try:
+            return self._rebuild(projects, exclude, on_taken)
+        except StoreDamaged as exc:
+            if not self._drop_cache_if(exc):
+                raise
+            return self._rebuild(projects, exclude, on_taken)
+
+    def _rebuild(
+        self,
+        projects: list[str] | None,
+        exclude: Callable[[Path], bool],
+        on_taken: OnTaken | None,
+    ) -> list[Problem]:
         with locked(self.home / _REBUILD_LOCK):
             new_path = self.home / _NEW_NAME
             _remove_index(new_path)
@@ -313,7 +372,7 @@ class Lookup:
                 problems += catalogue.take_notes(
                     self._guidance_again(projects, exclude), _GUIDANCE
                 )
-                with suppress(ProviderError):
+                with suppress(ProviderError, ConfigError):
                     if self.embedder is not None:
                         Embedding(self._history, new, self.embedder).run(
                             is_cached_only=True
@@ -360,14 +419,26 @@ class Lookup:
             return RecallResult(
                 request.text, tuple(found), (*notices, *more), is_empty_index=is_empty
             )
-        return RecallResult(request.text, (), (_DAMAGED,))
+        return RecallResult(request.text, (), (_DAMAGED_ALL,))
 
     def episodes(self, request: Request) -> EpisodeResult:
         with self._noticing_damage():
             notices = self._catch_up()
             episodes, more = self._search().find_episodes(request)
             return EpisodeResult(request.text, tuple(episodes), (*notices, *more))
-        return EpisodeResult(request.text, (), (_DAMAGED,))
+        spoken = self._find_without_index(
+            request, lambda message: message.role in (Role.USER, Role.ASSISTANT)
+        )
+        sessions = self._history.get_sessions({m.session_id for m in spoken})
+        episodes = [
+            Episode(
+                sessions[message.session_id],
+                message,
+                *self._history.find_beside(message.session_id, message.position),
+            )
+            for message in spoken
+        ]
+        return EpisodeResult(request.text, tuple(episodes), (_DAMAGED,))
 
     @contextmanager
     def _noticing_damage(self) -> Iterator[None]:
@@ -375,23 +446,20 @@ class Lookup:
         try:
             yield
         except StoreDamaged as exc:
-            logger.warning("%s", exc)
+            logger.info("%s", exc)
             self._mark_damage()
 
     def _mark_damage(self) -> None:
         """See to it that the index is made again, if need be by somebody else."""
         with suppress(OSError):
             (self.home / _DAMAGE_MARK).touch(mode=0o600)
-        if self._start_worker is not None:
+        if self._start_worker is not None and self._may_start_worker():
             self._start_worker()
 
     def _search_without_index(self, request: Request) -> SearchResult:
         """Read all messages for the text as it stands: slow, and always possible."""
         query = parse_query(request.text, today=self._clock().astimezone().date())
-        until = time.monotonic() + self._settings.number("search.timeout_seconds")
-        messages = self._history.find_text(
-            query.folded, limit=request.limit, where=request.keeps, until=until
-        )
+        messages = self._find_without_index(request, lambda message: True)
         sessions = self._history.get_sessions({m.session_id for m in messages})
         hits = tuple(
             Hit(
@@ -410,6 +478,16 @@ class Lookup:
             for message in messages
         )
         return SearchResult(request.text, hits, (_DAMAGED,))
+
+    def _find_without_index(
+        self, request: Request, where: Callable[[Message], bool]
+    ) -> list[Message]:
+        return self._history.find_text(
+            fold(request.text.strip()),
+            limit=request.limit,
+            where=lambda message: request.keeps(message) and where(message),
+            until=time.monotonic() + self._settings.number("search.timeout_seconds"),
+        )
 
     def weights(self) -> Weights:
         """The settings as the ranking takes them."""
@@ -436,6 +514,13 @@ class Lookup:
         name = self._settings.text("embedder.name")
         try:
             counts = self.index.counts()
+            with suppress(ProviderError, ConfigError):
+                embedder = self.embedder
+                if embedder is not None and not self.index.has_vectors_of(
+                    embedder.fingerprint
+                ):
+                    # They are of another model, and no search uses them.
+                    counts = replace(counts, embedded=0)
             return IndexStatus(
                 units=counts.units,
                 with_meaning=counts.with_meaning,
@@ -453,9 +538,18 @@ _DAMAGED = (
     "the index is damaged, so only the exact text was looked for; "
     "run 'backstory rebuild'"
 )
+_DAMAGED_ALL = (
+    "the index is damaged, so nothing could be searched; run 'backstory rebuild'"
+)
 
 
 def _remove_index(path: Path) -> None:
     """Delete an index that was not finished, with all its files."""
-    for file in (path, *path.parent.glob(f"{path.stem}-*")):
+    _remove_database(path)
+    for file in path.parent.glob(f"{path.stem}-*.text"):
         file.unlink(missing_ok=True)
+
+
+def _remove_database(path: Path) -> None:
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)

@@ -9,14 +9,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
-from backstory.dates import DayRange, asks_for_recent, find_days
+from backstory.dates import DayRange, FoundDays, asks_for_recent, find_days
 from backstory.words import (
     NAMED,
     SPACELESS,
     STOP_WORDS,
     character_pairs,
     fold,
+    is_spaceless,
     letters_and_digits,
     name_word,
     plain,
@@ -70,16 +72,20 @@ class Query:
 
     ``folded`` is for exact search. ``terms`` are distinct, in order, without function
     words unless there is nothing else; ``phrases`` are what stood in quotes, folded.
+    ``subject`` are the terms that an answer may be expected to have: none of a date,
+    and no pair of characters that is half a function word.
     """
 
     text: str
     folded: str
     terms: tuple[Term, ...]
+    subject: tuple[Term, ...]
     phrases: tuple[str, ...]
     days: tuple[DayRange, ...]
     wants_recent: bool
 
 
+@lru_cache(maxsize=64)
 def parse_query(text: str, *, today: date) -> Query:
     """Take apart what was typed; never raises, and has no terms if it had no words."""
     text = text.strip()
@@ -89,10 +95,24 @@ def parse_query(text: str, *, today: date) -> Query:
         text=text,
         folded=fold(text),
         terms=_choose_terms(_iter_terms(read)),
+        subject=_parse_subject(read, found),
         phrases=_parse_phrases(read),
         days=tuple(dict.fromkeys(one.days for one in found)),
         wants_recent=asks_for_recent(read),
     )
+
+
+def _parse_subject(text: str, dates: Iterable[FoundDays]) -> tuple[Term, ...]:
+    for date_ in dates:
+        blank = " " * (date_.end - date_.start)
+        text = text[: date_.start] + blank + text[date_.end :]
+    terms = _choose_terms(_iter_terms(text))
+    telling = [
+        term
+        for term in terms
+        if not is_spaceless(term.text[0]) or STOP_WORDS.isdisjoint(term.text)
+    ]
+    return tuple(telling) or terms
 
 
 def _parse_phrases(text: str) -> tuple[str, ...]:

@@ -16,11 +16,17 @@ from backstory.model import HitSource, ScorePart, Strength
 # Two texts that share so many of their words say the same.
 DUPLICATE_SHARE = 0.8
 # What the rest of a session adds to what was said in it.
-_SESSION_SHARE = 0.2
-_SESSION_BEST = 3
+_SESSION_SHARE = 0.3
+# What the messages right beside one add to it: the next but one is often by the same.
+_BESIDE_SHARE = 0.1
+_NEXT_BUT_ONE_SHARE = 0.05
+# A cosine below this is no fit, even where it is the best there is.
+_GOOD_COSINE = 0.4
+# What is left of the oldest when the query asks for the recent.
+_RECENT_FLOOR = 0.7
 # A named day beats a somewhat better wording on another day.
 _DAY_BONUS = 0.3
-_PHRASE_BONUS = 0.15
+_PHRASE_BONUS = 0.3
 # A unit without a vector is taken to mean about what its words say.
 _UNEMBEDDED_SHARE = 0.6
 
@@ -35,7 +41,7 @@ class Weights:
     message_words: float = 0.4
     sources: Mapping[HitSource, float] | None = None
     decay_per_day: float = 0.01
-    decay_floor: float = 0.9
+    decay_floor: float = 0.95
     profile: str = "tuned"
 
     def words_share(self, source: HitSource) -> float:
@@ -46,12 +52,16 @@ class Weights:
     def of(self, source: HitSource) -> float:
         return (self.sources or SOURCE_WEIGHTS)[source]
 
-    def age_factor(self, age_days: float | None, *, has_floor: bool = True) -> float:
+    def age_factor(
+        self, age_days: float | None, *, wants_recent: bool = False
+    ) -> float:
         """What age leaves of a score: all of it today, never less than the floor."""
         if age_days is None:
             return 1.0
         decay = math.exp(-self.decay_per_day * max(0.0, age_days))
-        floor = self.decay_floor if has_floor and self.profile != "spec" else 0.0
+        floor = min(self.decay_floor, _RECENT_FLOOR if wants_recent else 1.0)
+        if self.profile == "spec":
+            floor = 0.0
         return floor + (1 - floor) * decay
 
 
@@ -82,6 +92,7 @@ class Candidate:
     is_on_named_day: bool = False
     age_days: float | None = None
     role_weight: float = 1.0
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,7 @@ def _rank_tuned(
     wants_recent: bool,
 ) -> list[Ranked]:
     words = _from_zero({each.unit_id: each.words for each in candidates})
-    meaning = normalise(
+    meaning = _normalise_cosines(
         {each.unit_id: each.cosine for each in candidates if each.cosine is not None}
     )
     fits: dict[int, float] = {}
@@ -137,10 +148,13 @@ def _rank_tuned(
         else:
             fits[each.unit_id] = by_words
     support = _session_support(candidates, fits)
+    beside = _beside_support(candidates, fits)
     # Everything that can be added, so that no score passes one.
     whole = (
         1
         + _SESSION_SHARE
+        + _BESIDE_SHARE
+        + 2 * _NEXT_BUT_ONE_SHARE
         + _PHRASE_BONUS
         + _DAY_BONUS * any(each.is_on_named_day for each in candidates)
     )
@@ -149,6 +163,7 @@ def _rank_tuned(
         added = (
             fits[each.unit_id]
             + _SESSION_SHARE * support.get(each.group, 0.0)
+            + beside[each.unit_id]
             + _PHRASE_BONUS * each.has_phrase
             + _DAY_BONUS * each.is_on_named_day
         )
@@ -157,7 +172,7 @@ def _rank_tuned(
             ScorePart("source", weights.of(each.source)),
             ScorePart("role", each.role_weight),
             ScorePart(
-                "age", weights.age_factor(each.age_days, has_floor=not wants_recent)
+                "age", weights.age_factor(each.age_days, wants_recent=wants_recent)
             ),
         )
         ranked.append(
@@ -168,6 +183,7 @@ def _rank_tuned(
                     ScorePart("words", words[each.unit_id]),
                     ScorePart("meaning", meaning.get(each.unit_id, 0.0)),
                     ScorePart("session", support.get(each.group, 0.0)),
+                    ScorePart("beside", beside[each.unit_id]),
                     ScorePart("phrase", float(each.has_phrase)),
                     ScorePart("day", float(each.is_on_named_day)),
                     *factors,
@@ -180,17 +196,46 @@ def _rank_tuned(
 def _session_support(
     candidates: Iterable[Candidate], fits: Mapping[int, float]
 ) -> dict[int, float]:
-    """How well each session fits as a whole: the mean of its best units."""
+    """How well each session fits as a whole: as its best unit does."""
     by_group: dict[int, list[float]] = {}
     for each in candidates:
         if each.source is HitSource.MESSAGE:
             by_group.setdefault(each.group, []).append(fits[each.unit_id])
-    return normalise(
-        {
-            group: sum(sorted(found)[-_SESSION_BEST:]) / _SESSION_BEST
-            for group, found in by_group.items()
-        }
-    )
+    return _from_zero({group: max(found) for group, found in by_group.items()})
+
+
+def _beside_support(
+    candidates: Iterable[Candidate], fits: Mapping[int, float]
+) -> dict[int, float]:
+    """What the fits of the messages before and after each add to it."""
+    at = {
+        (each.group, each.position): fits[each.unit_id]
+        for each in candidates
+        if each.source is HitSource.MESSAGE
+    }
+    added = {}
+    for each in candidates:
+        around = [
+            at.get((each.group, each.position + step), 0.0) for step in (-2, -1, 1, 2)
+        ]
+        added[each.unit_id] = (
+            _BESIDE_SHARE * max(around[1:3])
+            + _NEXT_BUT_ONE_SHARE * (around[0] + around[3])
+            if each.source is HitSource.MESSAGE
+            else 0.0
+        )
+    return added
+
+
+def _normalise_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
+    """From 0, the least, to 1, the best, if the best is good."""
+    if not cosines:
+        return {}
+    least = min(cosines.values())
+    best = max(*cosines.values(), _GOOD_COSINE)
+    if best == least:
+        return dict.fromkeys(cosines, 1.0)
+    return {key: (cosine - least) / (best - least) for key, cosine in cosines.items()}
 
 
 def normalise(scores: Mapping[Key, float]) -> dict[Key, float]:
@@ -335,7 +380,13 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> float:
 # -- how strong -----------------------------------------------------------------------
 
 
-def judge(coverage: float, cosine: float | None, *, has_phrase: bool) -> Strength:
+def judge(
+    coverage: float,
+    cosine: float | None,
+    *,
+    has_phrase: bool,
+    is_lenient: bool = False,
+) -> Strength:
     """How well a hit answers by itself.
 
     ``coverage`` is the share of the query's words it has, the rare ones counting more.
@@ -346,7 +397,10 @@ def judge(coverage: float, cosine: float | None, *, has_phrase: bool) -> Strengt
     has_words = coverage >= 0.8 and (cosine is None or near >= 0.2)
     if has_phrase or has_words or near >= 0.6:
         return Strength.STRONG
-    return Strength.WEAK if coverage < 0.5 and near < 0.43 else Strength.FAIR
+    # On a named day less is needed; and of two-character words half are none.
+    enough, near_enough = (0.25, 0.3) if is_lenient else (0.5, 0.42)
+    is_weak = coverage < enough and near < near_enough
+    return Strength.WEAK if is_weak else Strength.FAIR
 
 
 def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
@@ -355,4 +409,10 @@ def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
     ``words`` is how well the words in it and around it fit, from 0 to 1.
     """
     near = -1.0 if candidate.cosine is None else candidate.cosine
-    return candidate.has_phrase or coverage > 0.15 or near >= 0.3 or words >= 0.5
+    return (
+        candidate.has_phrase
+        or candidate.is_on_named_day
+        or coverage > 0.15
+        or near >= 0.3
+        or words >= 0.5
+    )

@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING
 from backstory.chunking import MAX_CHUNK_TOKENS, chunk_text
 from backstory.dates import DayRange
 from backstory.embedders.base import Embedder
-from backstory.errors import ProviderError, StoreDamaged, StoreProblem
+from backstory.errors import (
+    ConfigError,
+    ProviderError,
+    StoreDamaged,
+    StoreProblem,
+)
 from backstory.excerpts import excerpt
+from backstory.identity import content_id
 from backstory.model import (
     Episode,
     Hit,
@@ -52,7 +58,7 @@ from backstory.store.index import (
     Words,
 )
 from backstory.units import MESSAGES, UnitKind, is_message
-from backstory.words import index_words, word_set
+from backstory.words import index_words, is_spaceless, word_set
 
 if TYPE_CHECKING:
     from backstory.embedders.base import Vector
@@ -88,6 +94,9 @@ _SOURCES = {
 }
 # What was said weighs more than what a tool put out, and than what sums it up.
 _ROLE_WEIGHTS = {UnitKind.SUMMARY: 0.9, UnitKind.OTHER: 0.6}
+# A long answer has a bit of everything; what was asked says what it was about.
+_LONG_ANSWER_BYTES = 500
+_LONG_ANSWER_WEIGHT = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +199,7 @@ class Searcher:
             candidates,
             request.weights,
             has_vectors=bool(gathered.cosines),
-            wants_recent=query.wants_recent,
+            wants_recent=query.wants_recent and not query.days,
         )
         shown = _Shown(self._history, self._index, units)
         hits = self._choose(query, gathered, ranked, shown, request.limit)
@@ -222,9 +231,9 @@ class Searcher:
                 if hit is not None:
                     hits[each.candidate.unit_id] = hit
             words = {unit_id: word_set(hit.text) for unit_id, hit in hits.items()}
-            told = _told_by_messages(hits, words)
+            distinct = hits.keys() - _told_by_messages(hits, words)
             kept = drop_duplicates(
-                (e for e in ranked if e.candidate.unit_id in hits.keys() - told),
+                (each for each in ranked if each.candidate.unit_id in distinct),
                 words,
                 limit,
             )
@@ -247,7 +256,12 @@ class Searcher:
         return replace(
             hit,
             score=round(min(1.0, max(0.0, each.score)), 6),
-            strength=judge(coverage, candidate.cosine, has_phrase=candidate.has_phrase),
+            strength=judge(
+                coverage,
+                candidate.cosine,
+                has_phrase=candidate.has_phrase,
+                is_lenient=candidate.is_on_named_day or _is_spaceless(query),
+            ),
             excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
             parts=(
                 *each.parts,
@@ -277,6 +291,7 @@ class Searcher:
         gathered = _Gathered()
         self._plan(query, gathered, notices)
         plan = gathered.plan
+        frequent: list[str] = []
 
         def by_words() -> None:
             if plan is not None:
@@ -286,13 +301,27 @@ class Searcher:
             self._by_meaning(query, where, gathered, notices)
 
         def by_text() -> None:
-            gathered.texts = self._by_text(query, where)
+            for part in dict.fromkeys((query.folded, *query.phrases)):
+                few = self._index.find_few(part, where, _TEXT_POOL)
+                if few is None:
+                    frequent.append(part)
+                else:
+                    gathered.texts += few
 
         self._side_by_side(
             {"by words": by_words, "by meaning": by_meaning, "by text": by_text},
             notices,
         )
+        if not gathered.words:
+            # Parts of words, which nothing else finds.
+            for part in frequent:
+                gathered.texts += self._index.find_text(part, where, _DAY_POOL)
         found = gathered.unit_ids
+
+        def check_text() -> None:
+            # What very many have says little, and is looked for in what was found.
+            for part in frequent:
+                gathered.texts += self._index.having_text(part, found)
 
         def score_words() -> None:
             # Anew for all: the order in which they were found is not their score.
@@ -306,7 +335,12 @@ class Searcher:
                 gathered.cosines |= self._index.cosines(gathered.vector, rest)
 
         self._side_by_side(
-            {"by words": score_words, "by meaning": score_meaning}, notices
+            {
+                "by words": score_words,
+                "by meaning": score_meaning,
+                "by text": check_text,
+            },
+            notices,
         )
         return gathered
 
@@ -314,14 +348,19 @@ class Searcher:
         """Find out which words of the query are rare, and look for those."""
         try:
             total = int(self._index.get_state("units") or 0)
-            counts = self._index.count_documents([t.spellings for t in query.terms])
+            terms = tuple(dict.fromkeys((*query.terms, *query.subject)))
+            found = self._index.count_documents([t.spellings for t in terms])
         except StoreProblem as exc:
+            if isinstance(exc, StoreDamaged):
+                self._on_damage()
             _say(notices, f"the search by words failed: {exc}")
             return
-        gathered.plan = plan_words(query.terms, counts, total)
+        counts = dict(zip(terms, found, strict=True))
+        asked = [counts[term] for term in query.terms]
+        gathered.plan = plan_words(query.terms, asked, total)
         gathered.rarity = {
-            term: math.log(1 + (total - count + 0.5) / (count + 0.5))
-            for term, count in zip(query.terms, counts, strict=True)
+            term: math.log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5))
+            for term in query.subject
         }
 
     def _by_words(
@@ -360,20 +399,14 @@ class Searcher:
             if embedder is None or not embedder.can_read(text):
                 return None
             if not self._index.has_vectors_of(embedder.fingerprint):
-                if self._index.list_to_embed(1):
+                if self._index.list_to_embed(1) or self._index.get_state("vectors_of"):
                     _say(notices, "searched by words alone: vectors are still missing")
                 return None
             return embedder.embed_query(text)
-        except ProviderError as exc:
+        except (ProviderError, ConfigError) as exc:
             self._embedder_failed = (time.monotonic(), str(exc))
             _say(notices, f"searched by words alone: {exc}")
             return None
-
-    def _by_text(self, query: Query, where: UnitFilter) -> list[int]:
-        found = self._index.find_text(query.folded, where, _TEXT_POOL)
-        for phrase in query.phrases:
-            found += self._index.find_text(phrase, where, _TEXT_POOL)
-        return found
 
     def _gather_lists(
         self, query: Query, where: UnitFilter, notices: list[str]
@@ -479,7 +512,8 @@ class Searcher:
                 None
                 if unit.said_at is None
                 else max(0.0, (now - unit.said_at) / 86_400e6),
-                _ROLE_WEIGHTS.get(unit.kind, 1.0),
+                _role_weight(unit),
+                unit.position,
             )
             for unit in units.values()
         ]
@@ -498,19 +532,19 @@ class Searcher:
             gathered = self._gather(query, where, notices)
         units = self._index.get_units(gathered.unit_ids)
         shown = _Shown(self._history, self._index, units)
-        found: dict[str, Recalled] = {}
+        found: dict[int, Recalled] = {}
         for each in self._rank_for_recall(query, gathered, units, request.weights):
             if len(found) == request.limit:
                 break
             unit = units[each.candidate.unit_id]
             chunk = self._index.find_chunk(unit.source_id, unit.position)
-            if chunk is None or (chunk_id := _chunk_id(chunk)) in found:
+            if chunk is None or chunk.chunk_id in found:
                 continue
             shown.load([unit.unit_id])
             hit = self._to_hit(query, gathered, each, shown)
             if hit is not None:
-                found[chunk_id] = Recalled(
-                    chunk_id,
+                found[chunk.chunk_id] = Recalled(
+                    _chunk_id(chunk, hit),
                     "conversation" if chunk.source_id > 0 else "file",
                     _name(hit),
                     hit.score,
@@ -762,18 +796,35 @@ def _without_noise(query: Query, hits: list[Hit]) -> list[Hit]:
         return hits[:_MAX_WEAK]
     if len(query.terms) <= _KEYWORDS:
         # Who types a word or two wants to see them.
-        return [hit for hit in hits if hit.strength is not Strength.WEAK]
+        return [
+            hit for hit in hits if hit.strength is not Strength.WEAK or _has_words(hit)
+        ]
     return hits
+
+
+def _role_weight(unit: Unit) -> float:
+    if unit.kind is UnitKind.ASSISTANT and unit.text_bytes > _LONG_ANSWER_BYTES:
+        return _LONG_ANSWER_WEIGHT
+    return _ROLE_WEIGHTS.get(unit.kind, 1.0)
+
+
+def _has_words(hit: Hit) -> bool:
+    return any(part.name == "coverage" and part.value > 0 for part in hit.parts)
+
+
+def _is_spaceless(query: Query) -> bool:
+    return bool(query.subject) and is_spaceless(query.subject[0].text[0])
 
 
 def _all_weak(hits: Iterable[Hit]) -> bool:
     return all(hit.strength is Strength.WEAK for hit in hits)
 
 
-def _chunk_id(chunk: Chunk) -> str:
+def _chunk_id(chunk: Chunk, hit: Hit) -> str:
     """A name that stays the same when the index is made again."""
-    kind = "s" if chunk.source_id > 0 else "f"
-    return f"{kind}{abs(chunk.source_id)}.{chunk.first_position}"
+    if chunk.source_id > 0:
+        return f"{chunk.source_id}.{chunk.first_position}"
+    return f"{content_id(hit.path or '')}.{chunk.first_position}"
 
 
 def _name(hit: Hit) -> str:

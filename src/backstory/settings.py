@@ -106,7 +106,7 @@ SETTINGS = (
     ),
     Setting(
         "ranking.decay_floor",
-        0.9,
+        0.95,
         "What age leaves of a score at the least; 0 lets old things fade away.",
         minimum=0,
         maximum=1,

@@ -22,6 +22,7 @@ import orjson
 from backstory.embedders.base import EmbedderOptions, EmbedderRow, Vector, Vectors
 from backstory.embedders.forking import forget_in_child
 from backstory.errors import ConfigError, ProviderRefused, ProviderUnavailable
+from backstory.redaction import mask_secrets
 from backstory.text import neutralise, one_line, replace_surrogates
 
 # Any: a server's JSON can hold anything anywhere; it is checked on reading.
@@ -320,8 +321,11 @@ class HttpEmbedder(ABC):
 
 
 def _sendable(text: str) -> str:
-    """A text that servers take: not too long, valid UTF-8, and not empty."""
-    return replace_surrogates(text.strip()[:_MAX_CHARS]) or " "
+    """A text that servers take: not too long, valid UTF-8, and not empty.
+
+    Secrets in it are masked: what is sent leaves this process, and often the machine.
+    """
+    return replace_surrogates(mask_secrets(text.strip()[:_MAX_CHARS])) or " "
 
 
 def _split(texts: Sequence[str], max_batch: int) -> Iterator[list[str]]:

@@ -120,13 +120,18 @@ class SessionFilter:
 class Change:
     """Messages of a session that were written: the numbers of the first and last.
 
-    Without numbers, only what is known about the session changed, or it was emptied.
+    Without numbers, only what is known about the session changed. The number 0 says
+    that everything in it was deleted.
     """
 
     change_id: int
     session_id: int
     first_message_id: int | None = None
     last_message_id: int | None = None
+
+    @property
+    def is_emptying(self) -> bool:
+        return self.last_message_id == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +240,11 @@ class HistoryStore(Protocol):
 
     def count_messages(self) -> int:
         """How many messages there are."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """A text that no other history has."""
         ...
 
     def last_change_id(self) -> int:

@@ -61,6 +61,7 @@ class Unit:
     source_id: int
     position: int
     said_at: int | None
+    text_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,10 @@ class IndexWriter(Protocol):
 
     def delete_units(self, unit_ids: Collection[int]) -> None: ...
 
+    def list_message_units(self, source_id: int, first: int, last: int) -> list[int]:
+        """The units of messages from one position of a session to another."""
+        ...
+
     def clear(self) -> None:
         """Delete everything, so that all is taken in anew."""
         ...
@@ -253,11 +258,19 @@ class SearchIndex(Protocol):
         ...
 
     def score_words(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
-        """The same score for given units; those without a needed word are left out."""
+        """The same score for given units; those without any word are left out."""
         ...
 
     def find_text(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
         """Units whose folded text contains ``folded``, the newest first."""
+        ...
+
+    def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
+        """The same; None when very many units have the text, which takes longer."""
+        ...
+
+    def having_text(self, folded: str, unit_ids: Collection[int]) -> list[int]:
+        """Which of these units have the text."""
         ...
 
     def get_units(self, unit_ids: Collection[int]) -> dict[int, Unit]: ...
@@ -282,6 +295,10 @@ class SearchIndex(Protocol):
 
     def cosines(self, vector: "Vector", unit_ids: Collection[int]) -> dict[int, float]:
         """How near given units are; those without a vector are left out."""
+        ...
+
+    def forget_vectors(self, hashes: Collection[bytes]) -> None:
+        """Forget the vectors of texts of which no unit is left."""
         ...
 
     def to_vector(self, stored: bytes) -> "Vector":

@@ -27,6 +27,29 @@ def insert_session_change(db: apsw.Connection, session_id: int) -> None:
     db.execute("INSERT INTO changes (session_id) VALUES (?)", (session_id,))
 
 
+def insert_emptying(db: apsw.Connection, session_id: int) -> None:
+    insert_changes(db, session_id, [(0, 0)])
+
+
+def insert_whole_session(
+    db: apsw.Connection, session_id: int, *, is_timeless_only: bool = False
+) -> None:
+    """Let all messages of a session count as written again, or those without a time."""
+    condition = "AND sent_at IS NULL" if is_timeless_only else ""
+    db.execute(
+        f"""
+        INSERT INTO changes (session_id, first_message_id, last_message_id)
+        SELECT session_id, MIN(message_id), MAX(message_id)
+          FROM messages WHERE session_id = ? {condition} GROUP BY session_id
+        """,
+        (session_id,),
+    )
+
+
+def identity(db: apsw.Connection) -> str:
+    return str(db.execute("SELECT value FROM identity").get)
+
+
 def last_change_id(db: apsw.Connection) -> int:
     last: int | None = db.execute("SELECT MAX(change_id) FROM changes").get
     return last or 0

@@ -45,7 +45,10 @@ def translated(path: Path) -> Iterator[None]:
             for foreign, problem, words in _MEANINGS
             if isinstance(exc, foreign)
         )
-        raise problem(f"{path}: {words} ({exc})") from exc
+        if isinstance(exc, apsw.SQLError) and "no such" in str(exc):
+            # Every table is made when the file is.
+            problem, words = StoreDamaged, "part of it is missing"
+        raise problem(f"{path}: {words} ({exc})", path=path) from exc
 
 
 def open_database(path: Path, migrations: str) -> apsw.Connection:
@@ -61,16 +64,21 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
         raise StoreUnwritable(f"{path}: {exc.strerror}") from exc
     with translated(path):
         db = apsw.Connection(str(path))
-        db.set_busy_timeout(BUSY_TIMEOUT_MS)
-        for pragma in (
-            "PRAGMA journal_mode = WAL",
-            "PRAGMA synchronous = FULL",
-            "PRAGMA foreign_keys = ON",
-            "PRAGMA secure_delete = ON",
-            "PRAGMA temp_store = MEMORY",
-        ):
-            _execute_patiently(db, pragma)
-        migrate(db, path, migrations)
+        try:
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)
+            for pragma in (
+                "PRAGMA journal_mode = WAL",
+                "PRAGMA synchronous = FULL",
+                "PRAGMA foreign_keys = ON",
+                "PRAGMA secure_delete = ON",
+                "PRAGMA temp_store = MEMORY",
+            ):
+                _execute_patiently(db, pragma)
+            migrate(db, path, migrations)
+        except BaseException:
+            # Its locks must not outlive it in the traceback.
+            db.close(True)
+            raise
     return db
 
 

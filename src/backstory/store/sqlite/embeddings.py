@@ -33,7 +33,7 @@ class SqliteEmbeddings:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connections = Connections(lambda: _open(path))
+        self._connections = Connections(path, lambda: _open(path))
         self._lock = threading.Lock()
 
     @property

@@ -163,6 +163,11 @@ class SqliteHistory:
         with self._lock, translated(self.path):
             return sessions.count_messages(self._db)
 
+    @property
+    def identity(self) -> str:
+        with self._lock, translated(self.path):
+            return changes.identity(self._db)
+
     def last_change_id(self) -> int:
         with self._lock, translated(self.path):
             return changes.last_change_id(self._db)
@@ -233,12 +238,17 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
             progress = progress and replace(progress, signature="")
             continue
         session_id = session_id_of(facts.native_id)
-        if sessions.update_facts(db, session_id, facts):
+        before = sessions.find_filing_facts(db, session_id)
+        sessions.update_facts(db, session_id, facts)
+        after = sessions.find_filing_facts(db, session_id)
+        if after.of_messages != before.of_messages:
+            changes.insert_whole_session(db, session_id)
+        if after != before:
             changes.insert_session_change(db, session_id)
 
     for native_id in batch.emptied:
         sessions.empty_session(db, session_id_of(native_id))
-        changes.insert_session_change(db, session_id_of(native_id))
+        changes.insert_emptying(db, session_id_of(native_id))
 
     by_session: dict[str, list[KeptMessage]] = {}
     for kept in batch.messages:
@@ -248,6 +258,7 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
     last_message_id: int | None = None
     for native_id, kept_messages in by_session.items():
         session_id = session_id_of(native_id)
+        before = sessions.find_filing_facts(db, session_id)
         done = messages.write_messages(
             db,
             session_id,
@@ -259,6 +270,9 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
         sessions.widen_activity(
             db, session_id, [k.message.sent for k in kept_messages if k.message.sent]
         )
+        if sessions.find_filing_facts(db, session_id) != before:
+            # What was said at no known time counts as said when the session began.
+            changes.insert_whole_session(db, session_id, is_timeless_only=True)
         if done.written:
             sessions.refresh_excerpts(db, session_id, done.inserted, batch.read_from)
             changes.insert_changes(db, session_id, done.written)

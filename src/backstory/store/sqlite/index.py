@@ -52,6 +52,7 @@ from backstory.units import (
     UnitKind,
     first_note_id,
     first_session_unit_id,
+    is_session,
 )
 from backstory.words import fold
 
@@ -62,11 +63,20 @@ if TYPE_CHECKING:
 MIGRATIONS = "backstory.store.sqlite.index_migrations"
 # How many vectors stand in one row of ``vector_pages``.
 SLOTS = 1024
+VECTOR_COLUMNS = ("units", "embeddings", "codes", "kinds", "sources", "said")
 # So many texts with the wanted part are looked up one by one; of more, the newest are
 # found faster by going through the texts from the newest on.
 _MAX_LOOKED_UP = 400
 # Words wait in memory until there are so many bytes of them: 1.5 x faster to file.
 _WORDS_BUFFER = 16 * 1024 * 1024
+# Counts of rarer words are quickly made, and may be wrong a moment later.
+_FREQUENT = 2_000
+# What has been deleted since the words were last tidied. To tidy is to write all of
+# them anew: for some messages that were changed, a large index waits until it happens
+# by itself.
+_SOME = "some"
+_WHOLE_SOURCES = "whole sources"
+_LARGE = 50_000
 _VECTORS = "backstory.store.sqlite.vectors"
 _FILE_KINDS = {
     "memory": UnitKind.MEMORY,
@@ -82,7 +92,7 @@ class SqliteIndex:
     def __init__(self, path: Path, embeddings: SqliteEmbeddings) -> None:
         self.path = path
         self.embeddings = embeddings
-        self._connections = Connections(lambda: _open(path))
+        self._connections = Connections(path, lambda: _open(path))
         self._text: FoldedText | None = None
         self._tokenize: Callable[[str], list[str]] | None = None
         self._counted: tuple[int, dict[str, int]] = (0, {})
@@ -94,8 +104,18 @@ class SqliteIndex:
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
-        with translated(self.path):
-            yield self._db
+        try:
+            with translated(self.path):
+                yield self._db
+        except StoreDamaged as exc:
+            if exc.path == self.path:
+                exc.hint = "run 'backstory rebuild'; nothing is lost"
+            raise
+        except (TypeError, ValueError, IndexError) as exc:
+            # SQLite does not notice every damage; then rows hold what they cannot.
+            raise StoreDamaged(
+                f"{self.path}: a row makes no sense ({exc})", path=self.path
+            ) from exc
 
     # -- writing ---
 
@@ -151,11 +171,13 @@ class SqliteIndex:
         if self._counted[0] != size or len(self._counted[1]) > 10_000:
             self._counted = (size, {})
         counted = self._counted[1]
-        if spelling not in counted:
-            tokens = self.tokenize(spelling)
-            counts = [units.count_word(db, token) for token in tokens]
-            counted[spelling] = min(counts, default=0)
-        return counted[spelling]
+        if spelling in counted:
+            return counted[spelling]
+        counts = [units.count_word(db, token) for token in self.tokenize(spelling)]
+        count = min(counts, default=0)
+        if count >= _FREQUENT:
+            counted[spelling] = count
+        return count
 
     def tokenize(self, text: str) -> list[str]:
         """The words of a text as the index spells them."""
@@ -203,39 +225,57 @@ class SqliteIndex:
     # -- any part of a text ---
 
     def find_text(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
-        needle = to_stored(folded)
-        if not needle or not where.kinds or limit <= 0:
-            return []
+        few = self.find_few(folded, where, limit)
+        if few is not None:
+            return few
         with self._reading() as db, _snapshot(db):
-            end = int(get_state(db, "text_bytes") or 0)
-            if not end:
-                return []
-            view = self._text_file(db).view(end)
-            condition, values = units.where_clause(where)
-            places = find_records(view, needle, _MAX_LOOKED_UP + 1)
-            if len(places) <= _MAX_LOOKED_UP:
-                found = [
-                    unit
-                    for place in places
-                    if (unit := units.find_at(db, place, condition, values))
-                ]
-                found.sort(key=lambda unit: (unit[1] is not None, unit[1], unit[0]))
-                return [unit_id for unit_id, _ in reversed(found[-limit:])]
+            view = self._texts(db)
+            needle = to_stored(folded)
             newest: list[int] = []
-            for unit_id, place, length in units.newest_places(db, condition, values):
+            for unit_id, place, length in units.newest_places(
+                db, *units.where_clause(where)
+            ):
                 if contains(view, needle, place, length):
                     newest.append(unit_id)
                     if len(newest) == limit:
                         break
             return newest
 
+    def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
+        needle = to_stored(folded)
+        if not needle or not where.kinds or limit <= 0:
+            return []
+        with self._reading() as db, _snapshot(db):
+            places = find_records(self._texts(db), needle, _MAX_LOOKED_UP + 1)
+            if len(places) > _MAX_LOOKED_UP:
+                return None
+            found = units.find_all_at(db, places, *units.where_clause(where))
+            found.sort(key=lambda unit: (unit[1] is not None, unit[1], unit[0]))
+            return [unit_id for unit_id, _ in reversed(found[-limit:])]
+
+    def having_text(self, folded: str, unit_ids: Collection[int]) -> list[int]:
+        needle = to_stored(folded)
+        with self._reading() as db, _snapshot(db):
+            view = self._texts(db)
+            return [
+                unit_id
+                for unit_id, place, length in units.list_places(db, unit_ids)
+                if contains(view, needle, place, length)
+            ]
+
+    def _texts(self, db: apsw.Connection) -> memoryview:
+        """All texts, as this moment's transaction knows them."""
+        end = int(get_state(db, "text_bytes") or 0)
+        return self._text_file(db).view(end) if end else memoryview(b"")
+
     def _text_file(self, db: apsw.Connection) -> FoldedText:
         name = get_state(db, "text_file")
         if name is None:
             raise StoreDamaged(f"{self.path}: it does not name its file of texts")
-        if self._text is None or self._text.path.name != name:
-            self._text = FoldedText(self.path.with_name(name))
-        return self._text
+        texts = self._text
+        if texts is None or texts.path.name != name:
+            texts = self._text = FoldedText(self.path.with_name(name))
+        return texts
 
     # -- what was found ---
 
@@ -301,16 +341,22 @@ class SqliteIndex:
     def tidy(self) -> None:
         with translated(self.path):
             db = self._db
-            if get_state(db, "has_deleted") != "1":
+            deleted = get_state(db, "deleted")
+            is_large = int(get_state(db, "units") or 0) > _LARGE
+            if not deleted or (deleted == _SOME and is_large):
                 return
             with transaction(db):
                 db.execute("INSERT INTO words (words) VALUES ('optimize')")
-                set_state(db, "has_deleted", "0")
+                set_state(db, "deleted", "")
             forget_deleted(db)
+            self.forget_unused()
 
     def verify(self) -> list[str]:
-        with self._reading() as db, _snapshot(db):
-            return self._verify(db)
+        try:
+            with self._reading() as db, _snapshot(db):
+                return self._verify(db)
+        except StoreDamaged as exc:
+            return [str(exc)]
 
     def _verify(self, db: apsw.Connection) -> list[str]:
         found = [
@@ -369,24 +415,34 @@ class SqliteIndex:
             old_name = get_state(source, "text_file")
             name = f"{self.path.stem}-{secrets.token_hex(4)}.text"
             if old_name is not None:
-                other.path.with_name(old_name).rename(self.path.with_name(name))
+                texts = other.path.with_name(old_name)
+                if texts.exists():  # it is made with the first text
+                    texts.rename(self.path.with_name(name))
                 set_state(source, "text_file", name)
             with self._db.backup("main", source, "main") as backup:
                 while not backup.done:
                     backup.step()
+            forget_deleted(self._db)
             self._drop_other_texts(name)
-        if "_vectors" in self.__dict__:
-            del self._vectors
 
     def _drop_other_texts(self, name: str) -> None:
         for file in self.path.parent.glob(f"{self.path.stem}-*.text"):
             if file.name != name:
                 file.unlink(missing_ok=True)
 
+    def sweep(self) -> None:
+        """Remove files of texts that no index names: a writer was killed."""
+        # As a writer, so that no other is about to name one of them.
+        with self.writing(timeout_s=1.0) as writer:
+            self._drop_other_texts(writer.text_name)
+
     def forget_unused(self) -> None:
-        """Forget the vectors of texts that are no longer in the index."""
+        """Forget the vectors of all texts that are no longer in the index."""
+        self.forget_vectors(self.embeddings.list_hashes())
+
+    def forget_vectors(self, hashes: Collection[bytes]) -> None:
         with self._reading() as db:
-            unused = units.list_orphans(db, self.embeddings.list_hashes())
+            unused = units.list_orphans(db, hashes)
         if unused:
             self.embeddings.delete(unused)
 
@@ -433,6 +489,11 @@ class SqliteIndexWriter:
         name = f"{self._index.path.stem}-{secrets.token_hex(4)}.text"
         set_state(self._db, "text_file", name)
         return name
+
+    @property
+    def text_name(self) -> str:
+        """The file of texts that this transaction writes to."""
+        return self._text_name
 
     def get_state(self, name: str) -> str | None:
         return get_state(self._db, name)
@@ -507,6 +568,9 @@ class SqliteIndexWriter:
                 _free_slot(self._db, slot)
         units.delete_units(self._db, filed)
         self._unit_count -= len(filed)
+        # Titles and previews change all the time, and are what messages say.
+        if not get_state(self._db, "deleted") and not all(map(is_session, filed)):
+            set_state(self._db, "deleted", _SOME)
 
     def clear(self) -> None:
         for table in ("notes", "units", "chunks", "index_state", "wipes", "state"):
@@ -520,12 +584,14 @@ class SqliteIndexWriter:
         self._text_start = self._text_end = 0
         self._unit_count, self._unit_count_before = 0, -1
 
+    def list_message_units(self, source_id: int, first: int, last: int) -> list[int]:
+        return units.list_message_units(self._db, source_id, first, last)
+
     def delete_source(self, source_id: int) -> None:
         unit_ids = units.list_unit_ids(self._db, source_id)
         if unit_ids:
             self.delete_units(unit_ids)
-            # Its words stay in the file until ``tidy``.
-            set_state(self._db, "has_deleted", "1")
+            set_state(self._db, "deleted", _WHOLE_SOURCES)
         self._db.execute("DELETE FROM chunks WHERE source_id = ?", (source_id,))
         if source_id > 0:
             self._db.execute(
@@ -620,6 +686,7 @@ class SqliteIndexWriter:
 
     def drop_vectors(self) -> None:
         self._db.execute("DELETE FROM vector_pages")
+        self._db.execute("DELETE FROM free_slots")
         self._db.execute(
             "UPDATE units SET embedding_id = NULL, slot = NULL WHERE slot IS NOT NULL"
         )
@@ -648,9 +715,8 @@ class SqliteIndexWriter:
             FoldedText(self._index.path.with_name(self._text_name)).wipe(wipes)
             with transaction(self._db):
                 self._db.execute("DELETE FROM wipes")
-        orphans = units.list_orphans(self._db, self._orphans) if self._orphans else []
-        if orphans:
-            self._index.embeddings.delete(orphans)
+        if self._orphans:
+            self._index.forget_vectors(self._orphans)
 
 
 # -- pieces ---------------------------------------------------------------------------
@@ -696,10 +762,12 @@ def set_state(db: apsw.Connection, name: str, value: str) -> None:
 def _free_slot(db: apsw.Connection, slot: int) -> None:
     """Let a slot stand for no unit, and hold no code."""
     page_id, place = divmod(slot, SLOTS)
-    for column, width in (("units", 8), ("embeddings", 8)):
+    for column in VECTOR_COLUMNS:
         with db.blob_open("main", "vector_pages", column, page_id, True) as blob:
+            width = blob.length() // SLOTS
             blob.seek(place * width)
             blob.write(bytes(width))
+    db.execute("INSERT OR IGNORE INTO free_slots (slot) VALUES (?)", (slot,))
     db.execute(
         """
         UPDATE vector_pages

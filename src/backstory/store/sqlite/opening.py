@@ -1,9 +1,10 @@
-"""A connection for every thread, and new ones in a forked child."""
+"""A connection for every thread; new ones in a forked child, and to a new file."""
 
 import os
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 
 import apsw
 
@@ -12,10 +13,11 @@ class Connections:
     """Opens a connection where one is needed, and closes them all.
 
     An SQLite connection must not cross a fork: a child opens its own, and leaves those
-    of its parent untouched.
+    of its parent untouched. Nor does it notice when somebody deletes its file.
     """
 
-    def __init__(self, opening: Callable[[], apsw.Connection]) -> None:
+    def __init__(self, path: Path, opening: Callable[[], apsw.Connection]) -> None:
+        self._path = path
         self._opening = opening
         self._abandoned: list[threading.local] = []
         self._reset()
@@ -29,19 +31,27 @@ class Connections:
         self._generation = 0
 
     def current(self) -> apsw.Connection:
-        """The connection of this thread."""
+        """The connection of this thread, to the file that is there now."""
         if self._pid != os.getpid():
             # Kept, because closing one here would take locks of the parent's.
             self._abandoned.append(self._local)
             self._reset()
-        if getattr(self._local, "generation", None) != self._generation:
+        wanted = (self._generation, self._file_id())
+        if getattr(self._local, "opened", None) != wanted:
             opened = self._opening()
             with self._lock:
                 self._all.add(opened)
             self._local.connection = opened
-            self._local.generation = self._generation
+            self._local.opened = (self._generation, self._file_id())
         connection: apsw.Connection = self._local.connection
         return connection
+
+    def _file_id(self) -> tuple[int, int]:
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return (0, 0)
+        return (stat.st_dev, stat.st_ino)
 
     def interrupt(self) -> None:
         """Make every statement that is running stop."""

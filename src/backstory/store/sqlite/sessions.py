@@ -1,6 +1,7 @@
 """The table ``sessions``: what is known about each conversation."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -43,15 +44,24 @@ def insert_session(
     return db.last_insert_rowid()
 
 
-def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> bool:
-    """Add what a source says; where a session began stays as it was first said.
+@dataclass(frozen=True, slots=True)
+class FilingFacts:
+    """What an index knows a session by, and what it knows its messages by."""
 
-    Returns whether the session is now called otherwise, or is of another kind.
-    """
-    title, kind = db.execute(
-        "SELECT title, kind FROM sessions WHERE session_id = ?", (session_id,)
+    title: str | None
+    of_messages: tuple[str, int | None]
+
+
+def find_filing_facts(db: apsw.Connection, session_id: int) -> FilingFacts:
+    title, kind, started_at = db.execute(
+        "SELECT title, kind, started_at FROM sessions WHERE session_id = ?",
+        (session_id,),
     ).get
-    is_renamed = facts.title not in (None, title) or facts.kind not in (None, kind)
+    return FilingFacts(title, (kind, started_at))
+
+
+def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> None:
+    """Add what a source says; where a session began stays as it was first said."""
     db.execute(
         """
         UPDATE sessions
@@ -74,7 +84,6 @@ def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> b
     widen_activity(
         db, session_id, [m for m in (facts.started, facts.last_active) if m is not None]
     )
-    return is_renamed
 
 
 def widen_activity(

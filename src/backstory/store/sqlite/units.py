@@ -15,12 +15,14 @@ from backstory.store.index import (
     UnitFilter,
     Words,
 )
-from backstory.units import NewChunk, NewUnit, UnitKind
+from backstory.units import NewChunk, NewUnit, UnitKind, first_note_id
 from backstory.words import index_words
 
 # A word beside a message says less about it than one in it.
 _TEXT_WEIGHT = 1.0
 _AROUND_WEIGHT = 0.6
+# Of so many units at most, a set is made before their words are looked at.
+_FEW_UNITS = 20_000
 _BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
 
 
@@ -119,6 +121,20 @@ def list_unit_ids(db: apsw.Connection, source_id: int) -> list[int]:
     return [unit_id for (unit_id,) in rows]
 
 
+def list_message_units(
+    db: apsw.Connection, source_id: int, first: int, last: int
+) -> list[int]:
+    """The units of messages from one position of a session to another."""
+    rows = db.execute(
+        """
+        SELECT unit_id FROM units
+         WHERE source_id = ? AND position BETWEEN ? AND ? AND unit_id < ?
+        """,
+        (source_id, first, last, first_note_id()),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
 def list_chunks(db: apsw.Connection, source_id: int) -> list[tuple[int, int]]:
     rows = db.execute(
         """
@@ -192,17 +208,52 @@ def match_words(
     db: apsw.Connection, words: Words, where: UnitFilter, limit: int
 ) -> list[tuple[int, float]]:
     condition, values = where_clause(where)
+    expression = match_expression(words)
+    if where.said_from is None and where.said_before is None and where.sources is None:
+        # To read the unit of every match takes longer than to score it. Most of the
+        # best fit; where too few do, all are read after all.
+        tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
+        # Any: SQLite rows carry no types; the schema does.
+        best: list[Any] = db.execute(
+            f"""
+            SELECT rowid, {_BM25} AS cost FROM words
+             WHERE words MATCH ? ORDER BY cost, rowid DESC LIMIT ?
+            """,
+            (expression, tried),
+        ).fetchall()
+        rows = db.execute(
+            f"""
+            SELECT unit_id FROM units
+             WHERE unit_id IN (SELECT value FROM json_each(?)) AND {condition}
+            """,
+            (to_json(unit_id for unit_id, _ in best), *values),
+        )
+        fitting = {unit_id for (unit_id,) in rows}
+        found = [(unit_id, -cost) for unit_id, cost in best if unit_id in fitting]
+        if len(found) >= limit or len(best) < tried:
+            return found[:limit]
+    days = _days_clause(db, where)
     rows = db.execute(
         f"""
         SELECT words.rowid, {_BM25} AS cost
           FROM words JOIN units ON units.unit_id = words.rowid
-         WHERE words MATCH ? AND {condition}
+         WHERE words MATCH ? {days} AND {condition}
          ORDER BY cost, words.rowid DESC
          LIMIT ?
         """,
-        (match_expression(words), *values, limit),
+        (expression, *values, limit),
     )
     return [(unit_id, -cost) for unit_id, cost in rows]
+
+
+def _days_clause(db: apsw.Connection, where: UnitFilter) -> str:
+    """A condition that spares reading the units of other days, if the days are few."""
+    if where.said_from is None or where.said_before is None:
+        return ""
+    first, before = int(where.said_from), int(where.said_before)
+    days = f"SELECT unit_id FROM units WHERE said_at >= {first} AND said_at < {before}"
+    count = db.execute(f"SELECT COUNT(*) FROM ({days} LIMIT {_FEW_UNITS + 1})").get
+    return f"AND +words.rowid IN ({days})" if count <= _FEW_UNITS else ""
 
 
 def find_all_words(
@@ -266,17 +317,36 @@ def count_word(db: apsw.Connection, word: str) -> int:
     return count or 0
 
 
-def find_at(db: apsw.Connection, place: int, condition: str, values: list[Any]) -> Any:
-    """The unit whose text lies there, and when it was said, if it fits the filter."""
+def find_all_at(
+    db: apsw.Connection, places: Iterable[int], condition: str, values: list[Any]
+) -> list[Any]:
+    """The units whose texts lie there, and when they were said, if they fit."""
     return db.execute(
         f"""
-        SELECT unit_id, said_at FROM units
-         WHERE unit_id = (SELECT unit_id FROM units WHERE text_at <= ?
-                           ORDER BY text_at DESC LIMIT 1)
-           AND {condition}
+        SELECT DISTINCT units.unit_id, units.said_at
+          FROM json_each(?) AS places
+          JOIN units ON units.unit_id = (SELECT unit_id FROM units
+                                          WHERE text_at <= places.value
+                                          ORDER BY text_at DESC LIMIT 1)
+         WHERE places.value < units.text_at + units.text_bytes AND {condition}
         """,
-        (place, *values),
-    ).get
+        (to_json(places), *values),
+    ).fetchall()
+
+
+def list_places(
+    db: apsw.Connection, unit_ids: Collection[int]
+) -> Iterable[tuple[int, int, int]]:
+    """Number, place and length of given units."""
+    # Any: SQLite rows carry no types; the schema does.
+    rows: Any = db.execute(
+        """
+        SELECT unit_id, text_at, text_bytes FROM units
+         WHERE unit_id IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(unit_ids),),
+    )
+    return rows  # type: ignore[no-any-return]
 
 
 def newest_places(
@@ -296,14 +366,14 @@ def newest_places(
 def get_units(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Unit]:
     rows = db.execute(
         """
-        SELECT unit_id, kind, source_id, position, said_at FROM units
+        SELECT unit_id, kind, source_id, position, said_at, text_bytes FROM units
          WHERE unit_id IN (SELECT value FROM json_each(?))
         """,
         (to_json(unit_ids),),
     )
     return {
-        unit_id: Unit(unit_id, UnitKind(kind), source_id, position, said_at)
-        for unit_id, kind, source_id, position, said_at in rows
+        unit_id: Unit(unit_id, UnitKind(kind), source_id, position, said_at, size)
+        for unit_id, kind, source_id, position, said_at, size in rows
     }
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from backstory.store.index import MadeVector, UnitFilter
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
+from backstory.store.sqlite.index import SLOTS, VECTOR_COLUMNS
 
 try:
     import simsimd
@@ -23,13 +24,12 @@ except ImportError:  # there are no wheels of it for some machines
 
 Vector = NDArray[np.float32]
 
-SLOTS = 1024
 # Compared exactly: enough to find 99 of 100 among a million (signs alone mislead).
-_COMPARED = 400
+_COMPARED = 300
 # Below so many, fewer bits than units make the signs pointless.
 _FEW = 2_000
+_GUESSED_FROM = 20_000
 _UNKNOWN_TIME = np.iinfo(np.int64).min
-_COLUMNS = ("units", "embeddings", "codes", "kinds", "sources", "said")
 
 
 class VectorPages:
@@ -50,6 +50,11 @@ class VectorPages:
         self._kinds: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._sources: NDArray[np.int64] = np.zeros(0, np.int64)
         self._said: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._forget_slots()
+
+    def _forget_slots(self) -> None:
+        self._slots_of: UnitFilter | None = None
+        self._fitting_slots: NDArray[np.intp] = np.zeros(0, np.intp)
 
     # -- keeping in step ---
 
@@ -70,6 +75,7 @@ class VectorPages:
                 (self._version,),
             ).fetchall()
             if rows:
+                self._forget_slots()
                 self._make_room(rows[-1][0] + 1, len(rows[0][4]) // SLOTS)
             for page_id, version, *columns in rows:
                 self._put(page_id, columns)
@@ -107,11 +113,12 @@ class VectorPages:
         self, vector: Vector, where: UnitFilter, limit: int
     ) -> list[tuple[int, float]]:
         with self._lock:
-            slots = np.flatnonzero(self._fitting(where))
-            compared = max(_COMPARED, 4 * limit)
-            if len(slots) > max(_FEW, compared):
+            slots = self._slots(where)
+            compared = max(_COMPARED, 2 * limit)
+            if len(slots) > max(_FEW, 4 * compared):
                 distances = self._distances(_to_code(vector[None, :])[0], slots)
-                slots = slots[_smallest(distances, compared)]
+                likely = slots[_smallest(distances, 4 * compared)]
+                slots = likely[self._likeliest(vector, likely, compared)]
             wanted = dict(
                 zip(
                     self._units[slots].tolist(),
@@ -123,6 +130,21 @@ class VectorPages:
             self.cosines(vector, wanted).items(), key=lambda item: (-item[1], item[0])
         )
         return near[:limit]
+
+    def _likeliest(
+        self, vector: Vector, slots: NDArray[np.intp], count: int
+    ) -> NDArray[np.intp]:
+        """Where the nearest probably are: the whole vector against signs alone."""
+        signs = np.unpackbits(self._codes[slots], axis=1, count=len(vector))
+        likely = np.einsum("ij,j->i", signs.astype(np.float32), vector)
+        return np.argpartition(-likely, count)[:count]
+
+    def _slots(self, where: UnitFilter) -> NDArray[np.intp]:
+        """The slots of the units that fit; remembered, most searches ask the same."""
+        if where != self._slots_of:
+            self._fitting_slots = np.flatnonzero(self._fitting(where))
+            self._slots_of = where
+        return self._fitting_slots
 
     def _fitting(self, where: UnitFilter) -> NDArray[np.bool_]:
         fits: NDArray[np.bool_] = self._units != 0
@@ -160,7 +182,7 @@ class VectorPages:
         if not pairs:
             return {}
         matrix = np.frombuffer(b"".join(raw for _, raw in pairs), np.float32)
-        products = matrix.reshape(len(pairs), -1) @ vector
+        products = np.einsum("ij,j->i", matrix.reshape(len(pairs), -1), vector)
         # Rounding may leave a product of two unit vectors a little above one.
         found = np.clip(products, -1, 1).tolist()
         return {
@@ -221,8 +243,11 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
     codes = _to_code(np.stack([each.vector for each in made]))
     pages: dict[int, dict[str, NDArray[Any]]] = {}
     updates = []
+    free = _take_free_slots(db, len(made))
     for each, code in zip(made, codes, strict=True):
-        page_id, place = divmod(next_slot, SLOTS)
+        slot = free.pop() if free else next_slot
+        next_slot += slot == next_slot
+        page_id, place = divmod(slot, SLOTS)
         if page_id not in pages:
             pages[page_id] = _read_page(db, page_id, codes.shape[1])
         page = pages[page_id]
@@ -233,8 +258,7 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
         page["kinds"][place] = kind
         page["sources"][place] = source_id
         page["said"][place] = said
-        updates.append((each.embedding_id, next_slot, each.unit_id))
-        next_slot += 1
+        updates.append((each.embedding_id, slot, each.unit_id))
     for page_id, page in pages.items():
         db.execute(
             """
@@ -242,7 +266,7 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
                    (page_id, version, units, embeddings, codes, kinds, sources, said)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             """,
-            (page_id, version, *(page[column].tobytes() for column in _COLUMNS)),
+            (page_id, version, *(page[column].tobytes() for column in VECTOR_COLUMNS)),
         )
     db.executemany(
         "UPDATE units SET embedding_id = ?, slot = ? WHERE unit_id = ?", updates
@@ -256,11 +280,22 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
     )
 
 
+def _take_free_slots(db: apsw.Connection, count: int) -> list[int]:
+    """Slots whose units are gone, the last of them to be taken first."""
+    rows = db.execute(
+        "SELECT slot FROM free_slots ORDER BY slot DESC LIMIT ?", (count,)
+    )
+    slots = [slot for (slot,) in rows]
+    db.executemany("DELETE FROM free_slots WHERE slot = ?", [(slot,) for slot in slots])
+    return slots
+
+
 def _read_page(
     db: apsw.Connection, page_id: int, code_bytes: int
 ) -> dict[str, NDArray[Any]]:
     row = db.execute(
-        f"SELECT {', '.join(_COLUMNS)} FROM vector_pages WHERE page_id = ?", (page_id,)
+        f"SELECT {', '.join(VECTOR_COLUMNS)} FROM vector_pages WHERE page_id = ?",
+        (page_id,),
     ).fetchone()
     shapes: dict[str, tuple[type, tuple[int, ...]]] = {
         "units": (np.int64, (SLOTS,)),
@@ -274,7 +309,7 @@ def _read_page(
         return {name: np.zeros(shape, kind) for name, (kind, shape) in shapes.items()}
     return {
         name: np.frombuffer(stored, shapes[name][0]).reshape(shapes[name][1]).copy()
-        for name, stored in zip(_COLUMNS, row, strict=True)
+        for name, stored in zip(VECTOR_COLUMNS, row, strict=True)
     }
 
 
@@ -290,9 +325,17 @@ def count_differing_bits(
 def _smallest(distances: NDArray[np.int16], count: int) -> NDArray[np.intp]:
     """Where the ``count`` smallest are, with all that are as small as the last."""
     # Distances are small whole numbers: counting them is faster than sorting them.
-    totals = np.cumsum(np.bincount(distances))
+    # And of most, one look at a border guessed from a few of them is enough.
+    step = max(1, len(distances) // _GUESSED_FROM)
+    some = distances[::step]
+    place = min(len(some) - 1, 2 * count // step + 20)
+    guess = np.partition(some, place)[place]
+    near = np.flatnonzero(distances <= guess)
+    if len(near) < count:
+        near = np.arange(len(distances))
+    totals = np.cumsum(np.bincount(distances[near]))
     border = int(np.searchsorted(totals, count))
-    return np.flatnonzero(distances <= border)
+    return near[distances[near] <= border]
 
 
 def _to_code(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:

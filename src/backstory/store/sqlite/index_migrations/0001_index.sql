@@ -76,6 +76,7 @@ CREATE TABLE vector_pages (
     sources    BLOB NOT NULL,
     said       BLOB NOT NULL
 ) STRICT;
+CREATE TABLE free_slots (slot INTEGER PRIMARY KEY) STRICT;
 CREATE INDEX vector_pages_by_version ON vector_pages (version);
 
 -- Places in the file of folded texts that hold what was deleted and must be wiped.

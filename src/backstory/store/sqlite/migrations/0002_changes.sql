@@ -7,6 +7,10 @@ CREATE TABLE changes (
     last_message_id  INTEGER
 ) STRICT;
 
+-- Which history this is, so that an index notices when another takes its place.
+CREATE TABLE identity (value TEXT NOT NULL) STRICT;
+INSERT INTO identity (value) VALUES (lower(hex(randomblob(16))));
+
 -- What a session is: a conversation, or notes that a program keeps in Markdown.
 ALTER TABLE sessions ADD COLUMN kind TEXT NOT NULL DEFAULT 'conversation';
 

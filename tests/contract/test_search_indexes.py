@@ -1,0 +1,651 @@
+"""What every search index must do, whatever database is behind it."""
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backstory.errors import StoreLocked
+from backstory.store.index import (
+    Chunk,
+    IndexCounts,
+    IndexedFile,
+    Note,
+    Unit,
+    UnitFilter,
+    Words,
+)
+from backstory.store.sqlite.index import SqliteIndex
+from backstory.units import MESSAGES, NewChunk, UnitKind, first_note_id
+from backstory.words import fold
+from tests.index_builders import (
+    ALL_KINDS,
+    ANYTHING,
+    NOW,
+    a_unit,
+    an_index,
+    close_index,
+    file_units,
+)
+
+INDEXES = {"sqlite": an_index}
+
+
+@pytest.fixture(params=INDEXES.values(), ids=list(INDEXES))
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteIndex]:
+    opened: SqliteIndex = request.param(tmp_path)
+    yield opened
+    close_index(opened)
+
+
+def text_ids(index: SqliteIndex, text: str, where: UnitFilter = ANYTHING) -> list[int]:
+    return index.find_text(fold(text), where, 100)
+
+
+def word_ids(index: SqliteIndex, *words: str, where: UnitFilter = ANYTHING) -> set[int]:
+    matched = index.match_words(Words(tuple((word,) for word in words)), where, 100)
+    return {unit_id for unit_id, _ in matched}
+
+
+def fail_half_way(index: SqliteIndex) -> None:
+    """Begin to replace and delete things, and have to give up."""
+    with suppress(RuntimeError), index.writing() as writer:
+        writer.replace_units([a_unit(2, "lost"), a_unit(50, "lost")])
+        writer.delete_units([1])
+        raise RuntimeError
+
+
+# -- filing ---------------------------------------------------------------------------
+
+
+def test_a_unit_comes_back_as_it_was_filed(index: SqliteIndex) -> None:
+    file_units(index, a_unit(7, "hello", source_id=3, said_at=99))
+
+    assert index.get_units([7, 8]) == {7: Unit(7, UnitKind.USER, 3, 7, 99, 5)}
+    assert index.counts() == IndexCounts(units=1)
+    assert index.verify() == []
+
+
+def test_a_unit_filed_again_takes_the_place_of_the_old_one(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "red apples"), a_unit(2, "green pears"))
+
+    file_units(index, a_unit(1, "blue plums"))
+
+    assert (text_ids(index, "red apples"), word_ids(index, "apples")) == ([], set())
+    assert (text_ids(index, "blue plums"), word_ids(index, "plums")) == ([1], {1})
+    assert index.counts().units == 2
+    assert index.verify() == []
+
+
+def test_a_unit_filed_twice_in_one_transaction_is_the_second(
+    index: SqliteIndex,
+) -> None:
+    with index.writing() as writer:
+        writer.replace_units([a_unit(1, "red apples")])
+        writer.replace_units([a_unit(1, "blue plums")])
+
+    assert (text_ids(index, "apples"), text_ids(index, "plums")) == ([], [1])
+    assert index.verify() == []
+
+
+def test_only_the_words_around_a_unit_change(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "yes", around="shall we fly", meaning="yes"))
+
+    file_units(index, a_unit(1, "yes", around="shall we walk", meaning="yes"))
+
+    assert (word_ids(index, "fly"), word_ids(index, "walk")) == (set(), {1})
+    assert index.verify() == []
+
+
+def test_a_unit_that_moves_in_time_is_found_at_its_new_time(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "hello", said_at=5, meaning="hello"))
+
+    file_units(index, a_unit(1, "hello", said_at=50, meaning="hello"))
+
+    late = UnitFilter(ALL_KINDS, said_from=40)
+    assert (text_ids(index, "hello", late), word_ids(index, "hello", where=late)) == (
+        [1],
+        {1},
+    )
+    assert index.verify() == []
+
+
+def test_a_deleted_source_is_found_by_nothing(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "red apples"), a_unit(2, "red plums", source_id=2))
+    with index.writing() as writer:
+        writer.replace_chunks("conversation", 1, [NewChunk(0, 5, 10)])
+
+    with index.writing() as writer:
+        writer.delete_source(1)
+
+    assert (text_ids(index, "red"), word_ids(index, "red")) == ([2], {2})
+    assert index.find_chunk(1, 3) is None
+    assert index.counts().units == 1
+    assert index.verify() == []
+
+
+def test_deleting_what_is_not_there_changes_nothing(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1))
+
+    with index.writing() as writer:
+        writer.delete_units([5])
+        writer.delete_source(9)
+        writer.delete_file(9)
+
+    assert index.counts().units == 1
+    assert index.verify() == []
+
+
+def test_a_cleared_index_is_empty_and_can_be_filled_again(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "old", meaning="old"), a_unit(2, "older"))
+
+    with index.writing() as writer:
+        writer.clear()
+        writer.replace_units([a_unit(3, "new")])
+
+    assert (text_ids(index, "old"), text_ids(index, "new")) == ([], [3])
+    assert (word_ids(index, "old"), word_ids(index, "new")) == (set(), {3})
+    assert index.counts() == IndexCounts(units=1)
+    assert index.verify() == []
+    assert len(list(index.path.parent.glob("*.text"))) == 1
+
+
+def test_what_fails_half_way_leaves_everything_as_it_was(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "kept"))
+
+    fail_half_way(index)
+
+    assert (text_ids(index, "kept"), text_ids(index, "lost")) == ([1], [])
+    assert index.verify() == []
+    file_units(index, a_unit(2, "afterwards"))
+    assert text_ids(index, "afterwards") == [2]
+    assert index.verify() == []
+
+
+def test_writing_says_so_when_another_goes_on_writing(index: SqliteIndex) -> None:
+    other = apsw.Connection(str(index.path))
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(StoreLocked), index.writing(timeout_s=0.05):
+        pass
+
+    other.execute("ROLLBACK")
+    other.close()
+    file_units(index, a_unit(1))
+    assert index.verify() == []
+
+
+def test_state_is_kept_with_what_it_tells_of(index: SqliteIndex) -> None:
+    with index.writing() as writer:
+        writer.set_state("done", "5")
+        before = writer.get_state("done")
+
+    assert (before, index.get_state("done"), index.get_state("x")) == ("5", "5", None)
+
+
+def test_another_who_has_it_open_sees_what_is_new(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "first"))
+    other = an_index(index.path.parent)
+    text_ids(other, "first")
+
+    file_units(index, a_unit(2, "second"))
+    seen_then = text_ids(other, "second")
+    with index.writing() as writer:
+        writer.clear()
+        writer.replace_units([a_unit(3, "third")])
+
+    assert seen_then == [2]
+    assert (text_ids(other, "second"), text_ids(other, "third")) == ([], [3])
+    assert other.verify() == []
+    close_index(other)
+
+
+# -- words ----------------------------------------------------------------------------
+
+
+def test_words_are_found_and_the_better_fit_comes_first(index: SqliteIndex) -> None:
+    file_units(
+        index,
+        a_unit(1, "the pool timeout is thirty seconds, a long timeout"),
+        a_unit(2, "timeout"),
+        a_unit(3, "something else"),
+        a_unit(4, "nothing here", around="the timeout"),
+    )
+    words = Words((("timeout",),))
+
+    matched = index.match_words(words, ANYTHING, 10)
+
+    assert [unit_id for unit_id, _ in matched] == [2, 1, 4]
+    assert [score for _, score in matched] == sorted(
+        (score for _, score in matched), reverse=True
+    )
+    assert index.score_words(words, [1, 2, 3, 4]) == pytest.approx(dict(matched))
+
+
+def test_any_spelling_of_a_word_will_do_and_words_side_by_side(
+    index: SqliteIndex,
+) -> None:
+    file_units(
+        index,
+        a_unit(1, "parse json now"),
+        a_unit(2, "parsejson"),
+        a_unit(3, "json parse"),
+    )
+
+    matched = index.match_words(Words((("parse json", "parsejson"),)), ANYTHING, 10)
+
+    assert {unit_id for unit_id, _ in matched} == {1, 2}
+
+
+def test_helpful_words_lift_but_do_not_find(index: SqliteIndex) -> None:
+    file_units(
+        index, a_unit(1, "apple pie"), a_unit(2, "apple tart"), a_unit(3, "cream tart")
+    )
+
+    matched = index.match_words(Words((("apple",),), (("tart",),)), ANYTHING, 10)
+
+    assert [unit_id for unit_id, _ in matched] == [2, 1]
+
+
+def test_words_that_are_nowhere_find_nothing(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "apple"))
+
+    assert index.match_words(Words(()), ANYTHING, 10) == []
+    assert index.match_words(Words((("pear",),)), ANYTHING, 10) == []
+    assert index.match_words(Words((("apple",),)), UnitFilter(frozenset()), 10) == []
+    assert index.score_words(Words((("apple",),)), []) == {}
+
+
+def test_all_words_are_looked_for_in_the_text_itself_the_newest_first(
+    index: SqliteIndex,
+) -> None:
+    file_units(
+        index,
+        a_unit(1, "blue whale", said_at=30),
+        a_unit(2, "a whale that is blue", said_at=40),
+        a_unit(3, "blue", around="whale", said_at=50),
+        a_unit(4, "blue sky", said_at=60),
+    )
+
+    found = index.find_all_words([("blue",), ("whale", "whales")], ANYTHING, 10)
+
+    assert found == [2, 1]
+    assert index.find_all_words([], ANYTHING, 10) == []
+
+
+def test_documents_are_counted_by_word(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "red apple"), a_unit(2, "red"), a_unit(3, "blue"))
+
+    assert index.count_documents([("red",), ("apple", "apples"), ("x",)]) == [2, 2, 0]
+
+
+def test_a_word_that_was_nowhere_is_counted_once_it_is_there(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, *(a_unit(number) for number in range(1, 40)))
+    index.count_documents([("zanzibar",)])
+
+    file_units(index, a_unit(40, "zanzibar"))
+
+    assert index.count_documents([("zanzibar",)]) == [1]
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(words=st.lists(st.text(max_size=12), min_size=1, max_size=3))
+def test_any_spelling_is_safe(index: SqliteIndex, words: list[str]) -> None:
+    spellings = tuple((word.replace("\0", " "),) for word in words)
+
+    index.match_words(Words(spellings[:1], spellings[1:]), ANYTHING, 5)
+    index.find_all_words(spellings, ANYTHING, 5)
+    index.score_words(Words(spellings), [1])
+    index.find_text("".join(words), ANYTHING, 5)
+    index.count_documents(spellings)
+
+
+# -- any part of a text ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "needle", "is_there"),
+    [
+        ("Hello World", "lo wo", True),
+        ("Hello World", "HELLO", True),
+        ("STRASSE", "straße", True),
+        ("ΑΘΗΝΑΣ", "αθηνασ", True),
+        ("Ångström", "ångstr\u006f\u0308m", True),
+        ("İstanbul", "stanbul", True),
+        ("100 %", "0 %", True),
+        ("100 x", "0 %", False),
+        ("a_b", "a_b", True),
+        ("axb", "a_b", False),
+        ("a\0b", "a\0b", True),
+        ("a\0zb", "zb", True),
+        ("🦜 parrot 👨‍👩‍👧", "👩‍👧", True),
+        ("日本語の本", "語の", True),
+        ("line\nbreak", "line\nbreak", True),
+        ("a\\b", "a\\b", True),
+        ("half \ud83d pair", "half", True),
+        ("x" * 100_000 + "needle", "needle", True),
+        ("short", "x" * 100_000, False),
+    ],
+)
+def test_a_text_is_found_by_any_part_of_it_and_nothing_is_a_wildcard(
+    index: SqliteIndex, text: str, needle: str, is_there: bool
+) -> None:
+    file_units(index, a_unit(1, "before"), a_unit(2, text), a_unit(3, "behind"))
+
+    assert text_ids(index, needle) == [2] * is_there
+
+
+def test_no_part_reaches_from_one_text_into_the_next(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "one"), a_unit(2, "two"))
+
+    assert text_ids(index, "onetwo") == []
+    assert text_ids(index, "one\0two") == []
+    assert text_ids(index, "\0") == []
+    assert text_ids(index, "") == []
+
+
+def test_the_newest_come_first_and_those_without_a_time_last(
+    index: SqliteIndex,
+) -> None:
+    times = {1: 5, 2: None, 3: 9, 4: -3, 5: None, 6: 9}
+    file_units(index, *(a_unit(each, said_at=at) for each, at in times.items()))
+
+    assert index.find_text("hello", ANYTHING, 10) == [6, 3, 1, 4, 5, 2]
+    assert index.find_text("hello", ANYTHING, 3) == [6, 3, 1]
+    assert index.find_text("hello", ANYTHING, 0) == []
+
+
+def test_what_was_deleted_is_not_found_through_its_neighbour(
+    index: SqliteIndex,
+) -> None:
+    file_units(
+        index, a_unit(1, "alpha"), a_unit(2, "beta"), a_unit(3, "gamma"), a_unit(4, "x")
+    )
+
+    with index.writing() as writer:
+        writer.delete_units([2, 3])
+
+    assert [text_ids(index, text) for text in ("alpha", "beta", "gamma", "x")] == [
+        [1],
+        [],
+        [],
+        [4],
+    ]
+
+
+def test_a_deleted_text_that_is_still_to_be_wiped_is_not_found(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, a_unit(1, "alpha"), a_unit(2, "beta"))
+    (text_file,) = index.path.parent.glob("*.text")
+    as_it_was = text_file.read_bytes()
+    with index.writing() as writer:
+        writer.delete_units([2])
+
+    # As a process leaves it that is killed between the commit and the wiping.
+    text_file.write_bytes(as_it_was)
+
+    assert text_ids(index, "beta") == []
+
+
+def test_many_matches_are_found_like_few(index: SqliteIndex) -> None:
+    chance = random.Random(1)
+    units = [
+        a_unit(
+            number,
+            chance.choice(["needle in hay", "hay"]),
+            said_at=chance.choice([None, *range(20)]),
+            kind=chance.choice([UnitKind.USER, UnitKind.OTHER]),
+            source_id=chance.choice([1, 2]),
+        )
+        for number in range(1, 1_500)
+    ]
+    file_units(index, *units)
+    wheres = [
+        ANYTHING,
+        UnitFilter(frozenset({UnitKind.USER}), said_from=3, said_before=9),
+        UnitFilter(MESSAGES, sources=frozenset({2}), without=frozenset({5, 77})),
+    ]
+
+    def expected(where: UnitFilter) -> list[int]:
+        fitting = [
+            unit
+            for unit in units
+            if "needle" in unit.text
+            and unit.kind in where.kinds
+            and (where.sources is None or unit.source_id in where.sources)
+            and unit.unit_id not in where.without
+            and (where.said_from is None or (unit.said_at or -1) >= where.said_from)
+            and (
+                where.said_before is None
+                or (unit.said_at is not None and unit.said_at < where.said_before)
+            )
+        ]
+        fitting.sort(
+            key=lambda u: (u.said_at is not None, u.said_at, u.unit_id), reverse=True
+        )
+        return [unit.unit_id for unit in fitting]
+
+    for where in wheres:
+        assert index.find_text("needle", where, 10_000) == expected(where)
+        assert index.find_text("needle", where, 7) == expected(where)[:7]
+
+
+_letters = st.text("abAß%_\0é\u0301日\n ", max_size=5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(texts=st.lists(_letters, max_size=12), needle=_letters)
+def test_texts_are_found_as_a_plain_search_would(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], needle: str
+) -> None:
+    opened = an_index(tmp_path_factory.mktemp("texts"))
+    file_units(opened, *(a_unit(n, text) for n, text in enumerate(texts, start=1)))
+
+    found = text_ids(opened, needle)
+
+    assert sorted(found) == [
+        n
+        for n, text in enumerate(texts, start=1)
+        if needle and fold(needle) in fold(text)
+    ]
+    close_index(opened)
+
+
+# -- filters --------------------------------------------------------------------------
+
+_FILTERED = (
+    a_unit(1, kind=UnitKind.USER, source_id=1, said_at=10),
+    a_unit(2, kind=UnitKind.ASSISTANT, source_id=1, said_at=20),
+    a_unit(3, kind=UnitKind.OTHER, source_id=2, said_at=30),
+    a_unit(4, kind=UnitKind.SESSION, source_id=2, said_at=None),
+    a_unit(5, kind=UnitKind.MEMORY, source_id=-1, said_at=20, heading=""),
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (ANYTHING, {1, 2, 3, 4, 5}),
+        (UnitFilter(frozenset()), set()),
+        (UnitFilter(MESSAGES), {1, 2, 3}),
+        (UnitFilter(frozenset({UnitKind.MEMORY})), {5}),
+        (UnitFilter(ALL_KINDS, said_from=20), {2, 3, 5}),
+        (UnitFilter(ALL_KINDS, said_before=20), {1}),
+        (UnitFilter(ALL_KINDS, said_from=10, said_before=11), {1}),
+        (UnitFilter(ALL_KINDS, said_from=30, said_before=10), set()),
+        (UnitFilter(ALL_KINDS, sources=frozenset({2})), {3, 4}),
+        (UnitFilter(ALL_KINDS, sources=frozenset()), set()),
+        (UnitFilter(ALL_KINDS, sources=frozenset({-1, 7})), {5}),
+        (UnitFilter(ALL_KINDS, without=frozenset({1, 5, 99})), {2, 3, 4}),
+    ],
+)
+def test_filters_hold_for_every_way_of_finding(
+    index: SqliteIndex, where: UnitFilter, expected: set[int]
+) -> None:
+    file_units(index, *_FILTERED)
+
+    assert word_ids(index, "hello", where=where) == expected
+    assert set(index.find_text("hello", where, 10)) == expected
+    assert set(index.find_all_words([("hello",)], where, 10)) == expected
+
+
+# -- chunks, notes, files -------------------------------------------------------------
+
+
+def test_a_position_belongs_to_the_chunk_that_begins_before_it(
+    index: SqliteIndex,
+) -> None:
+    with index.writing() as writer:
+        writer.replace_chunks(
+            "conversation", 1, [NewChunk(0, 3, 9), NewChunk(5, 8, 7, "text")]
+        )
+        starts = writer.list_chunks(1)
+
+    found = [index.find_chunk(1, position) for position in (0, 4, 5, 100)]
+
+    assert starts == [(0, 3), (5, 8)]
+    assert [chunk and chunk.first_position for chunk in found] == [0, 0, 5, 5]
+    assert found[2] == Chunk(2, 1, 5, 8, 7, "text")
+    assert index.find_chunk(2, 0) is None
+
+
+def test_chunks_are_replaced_between_two_positions(index: SqliteIndex) -> None:
+    with index.writing() as writer:
+        writer.replace_chunks(
+            "conversation",
+            1,
+            [NewChunk(start, start + 9, 1) for start in range(0, 50, 10)],
+        )
+        writer.replace_chunks(
+            "conversation", 1, [NewChunk(12, 29, 2)], first=10, before=30
+        )
+        replaced = writer.list_chunks(1)
+
+    assert replaced == [(0, 9), (12, 29), (30, 39), (40, 49)]
+
+
+def a_file(path: str = "/a.md", **more: object) -> IndexedFile:
+    facts: dict[str, object] = {
+        "file_id": 0,
+        "kind": UnitKind.MEMORY,
+        "path": path,
+        "project": None,
+        "signature": "1",
+        "hash": "h",
+        "modified_at": 5,
+    }
+    return IndexedFile(**(facts | more))  # type: ignore[arg-type]
+
+
+def test_a_file_keeps_its_number_and_goes_with_all_that_is_in_it(
+    index: SqliteIndex,
+) -> None:
+    with index.writing() as writer:
+        first = writer.replace_file(a_file(), NOW)
+        again = writer.replace_file(a_file(signature="2", project="/p"), NOW)
+        other = writer.replace_file(a_file("/b.md", kind=UnitKind.FILE), NOW)
+        note_id = writer.next_note_id()
+        writer.replace_units(
+            [a_unit(note_id, "Kept", source_id=-first, heading="A > B")]
+        )
+
+    assert (first == again, note_id) == (True, first_note_id())
+    assert index.list_files() == [
+        a_file(file_id=first, signature="2", project="/p"),
+        a_file("/b.md", file_id=other, kind=UnitKind.FILE),
+    ]
+    assert index.get_files([-other]) == {
+        -other: a_file("/b.md", file_id=other, kind=UnitKind.FILE)
+    }
+    assert index.get_notes([note_id, 1]) == {note_id: Note("A > B", "Kept")}
+
+    with index.writing() as writer:
+        writer.delete_file(first)
+
+    assert [file.path for file in index.list_files()] == ["/b.md"]
+    assert index.get_notes([note_id]) == {}
+    assert text_ids(index, "kept") == []
+    assert index.verify() == []
+
+
+# -- any sequence ---------------------------------------------------------------------
+
+_units = st.builds(
+    lambda unit_id, text, around, at, has_meaning: a_unit(
+        unit_id,
+        text,
+        around=around,
+        said_at=at,
+        source_id=unit_id % 3 + 1,
+        meaning=text if has_meaning else None,
+    ),
+    st.integers(1, 12),
+    st.sampled_from(["", "one", "two words", "Ü\0x", "z" * 300]),
+    st.sampled_from(["", "near", "near by"]),
+    st.sampled_from([None, 5, 6]),
+    st.booleans(),
+)
+_steps = st.one_of(
+    st.tuples(
+        st.just("file"), st.lists(_units, max_size=6, unique_by=lambda u: u.unit_id)
+    ),
+    st.tuples(st.just("delete"), st.lists(st.integers(1, 12), max_size=4)),
+    st.tuples(st.just("delete_source"), st.integers(1, 3)),
+    st.tuples(st.sampled_from(["clear", "tidy", "reopen", "fail"]), st.none()),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=st.lists(_steps, max_size=12))
+def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]]
+) -> None:
+    opened = an_index(tmp_path_factory.mktemp("steps"))
+    there: dict[int, tuple[str, str]] = {}
+    for step in steps:
+        match step:
+            case ("file", list(units)):
+                file_units(opened, *units)
+                there |= {unit.unit_id: (unit.text, unit.around) for unit in units}
+            case ("delete", list(unit_ids)):
+                with opened.writing() as writer:
+                    writer.delete_units(unit_ids)
+                there = {k: text for k, text in there.items() if k not in unit_ids}
+            case ("delete_source", int(source_id)):
+                with opened.writing() as writer:
+                    writer.delete_source(source_id)
+                there = {k: text for k, text in there.items() if k % 3 + 1 != source_id}
+            case ("clear", _):
+                with opened.writing() as writer:
+                    writer.clear()
+                there = {}
+            case ("tidy", _):
+                opened.tidy()
+            case ("reopen", _):
+                opened.close()
+            case _:
+                fail_half_way(opened)
+
+        assert opened.verify() == []
+
+    assert opened.counts().units == len(there)
+    assert set(text_ids(opened, "o")) == {
+        k for k, (text, _) in there.items() if "o" in text
+    }
+    assert word_ids(opened, "near") == {k for k, (_, near) in there.items() if near}
+    assert word_ids(opened, "two") == {
+        k for k, (text, _) in there.items() if "two" in text
+    }
+    close_index(opened)

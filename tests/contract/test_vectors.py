@@ -1,0 +1,438 @@
+"""What every index must do with vectors: find the nearest, and never mix two models."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backstory.store.index import MadeVector, UnitFilter
+from backstory.store.sqlite import vectors as vectors_module
+from backstory.store.sqlite.embeddings import SqliteEmbeddings
+from backstory.store.sqlite.index import SqliteIndex
+from backstory.store.sqlite.vectors import count_differing_bits
+from backstory.units import UnitKind
+from tests.index_builders import (
+    ALL_KINDS,
+    ANYTHING,
+    Vector,
+    a_unit,
+    an_index,
+    close_index,
+    file_units,
+    set_vectors,
+    some_vectors,
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    opened = an_index(tmp_path)
+    yield opened
+    close_index(opened)
+
+
+def file_vectors(index: SqliteIndex, vectors: Vector, *, first: int = 1) -> None:
+    """File a unit for each vector, numbered from ``first`` on."""
+    numbers = range(first, first + len(vectors))
+    file_units(
+        index,
+        *(
+            a_unit(
+                n,
+                f"text {n}",
+                said_at=n,
+                source_id=n % 5 + 1,
+                kind=UnitKind.USER if n % 2 else UnitKind.ASSISTANT,
+                meaning=f"text {n}",
+            )
+            for n in numbers
+        ),
+    )
+    set_vectors(index, dict(zip(numbers, vectors, strict=True)))
+
+
+def normalised(vectors: Vector) -> Vector:
+    scaled: Vector = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled
+
+
+def brute_force(vectors: Vector, query: Vector, limit: int) -> list[int]:
+    cosines = vectors @ query
+    order = sorted(range(len(vectors)), key=lambda n: (-cosines[n], n))
+    return [n + 1 for n in order[:limit]]
+
+
+def nearest_ids(
+    index: SqliteIndex, query: Vector, limit: int = 10, where: UnitFilter = ANYTHING
+) -> list[int]:
+    return [unit_id for unit_id, _ in index.nearest(query, where, limit)]
+
+
+@pytest.mark.parametrize("dimensions", [1, 3, 8, 30, 384, 3072])
+def test_few_vectors_are_compared_exactly(index: SqliteIndex, dimensions: int) -> None:
+    vectors = some_vectors(150, dimensions, seed=dimensions)
+    file_vectors(index, vectors)
+    query = some_vectors(1, dimensions, seed=99)[0]
+
+    near = index.nearest(query, ANYTHING, 10)
+
+    assert [unit_id for unit_id, _ in near] == brute_force(vectors, query, 10)
+    assert [cosine for _, cosine in near] == pytest.approx(
+        sorted((vectors @ query).tolist(), reverse=True)[:10], abs=1e-5
+    )
+    assert index.verify() == []
+
+
+@pytest.mark.parametrize("dimensions", [64, 250])
+@pytest.mark.parametrize("has_simsimd", [True, False], ids=["simsimd", "numpy"])
+def test_nearly_all_of_the_nearest_of_thousands_are_found(
+    index: SqliteIndex,
+    monkeypatch: pytest.MonkeyPatch,
+    dimensions: int,
+    has_simsimd: bool,
+) -> None:
+    if not has_simsimd:
+        monkeypatch.setattr(vectors_module, "simsimd", None)
+    # Texts come in subjects; what is spread evenly is near to nothing.
+    subjects = np.repeat(some_vectors(100, dimensions), 30, axis=0)
+    vectors = normalised(subjects + some_vectors(3_000, dimensions, seed=1))
+    file_vectors(index, vectors)
+    queries = normalised(subjects[::150] + some_vectors(20, dimensions, seed=7))
+
+    hits = sum(
+        len({*nearest_ids(index, query)} & {*brute_force(vectors, query, 10)})
+        for query in queries
+    )
+
+    assert hits / 200 >= 0.95
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    count=st.integers(1, 40), size=st.integers(1, 400), seed=st.integers(0, 2**32 - 1)
+)
+def test_differing_bits_are_counted_alike_with_and_without_simsimd(
+    count: int, size: int, seed: int
+) -> None:
+    chance = np.random.default_rng(seed)
+    codes = chance.integers(0, 256, (count, size), np.uint8)
+    code = chance.integers(0, 256, size, np.uint8)
+
+    counted = count_differing_bits(code, codes)
+
+    assert counted.tolist() == np.bitwise_count(codes ^ code).sum(axis=1).tolist()
+
+
+def test_vectors_come_in_batches_over_the_borders_of_pages(index: SqliteIndex) -> None:
+    vectors = some_vectors(2_100, 16)
+    for start in range(0, 2_100, 700):
+        file_vectors(index, vectors[start : start + 700], first=start + 1)
+
+    near = [nearest_ids(index, vectors[n], 1) for n in (0, 1_023, 1_024, 2_047, 2_099)]
+
+    assert near == [[1], [1_024], [1_025], [2_048], [2_100]]
+    assert index.counts().embedded == 2_100
+    assert index.verify() == []
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        UnitFilter(frozenset()),
+        UnitFilter(frozenset({UnitKind.USER})),
+        UnitFilter(ALL_KINDS, said_from=500, said_before=700),
+        UnitFilter(ALL_KINDS, said_before=3),
+        UnitFilter(ALL_KINDS, sources=frozenset({2, 77})),
+        UnitFilter(ALL_KINDS, sources=frozenset()),
+        UnitFilter(ALL_KINDS, without=frozenset(range(1, 1_000))),
+        UnitFilter(
+            frozenset({UnitKind.ASSISTANT}),
+            said_from=10,
+            sources=frozenset({1}),
+            without=frozenset({20}),
+        ),
+    ],
+)
+def test_filters_hold_for_meaning_as_for_text(
+    index: SqliteIndex, where: UnitFilter
+) -> None:
+    file_vectors(index, some_vectors(1_100, 8))
+
+    found = index.nearest(some_vectors(1, 8, seed=3)[0], where, 5_000)
+
+    expected = index.find_text("text", where, 5_000)
+    assert sorted(unit_id for unit_id, _ in found) == sorted(expected)
+
+
+def test_units_without_a_time_are_in_no_span(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, said_at=None, meaning="hello"))
+    set_vectors(index, {1: some_vectors(1, 8)[0]})
+    query = some_vectors(1, 8)[0]
+
+    assert nearest_ids(index, query) == [1]
+    assert (
+        nearest_ids(index, query, where=UnitFilter(ALL_KINDS, said_from=-(2**62))) == []
+    )
+    assert nearest_ids(index, query, where=UnitFilter(ALL_KINDS, said_before=5)) == []
+
+
+def test_cosines_are_those_of_nearest_and_leave_out_what_has_no_vector(
+    index: SqliteIndex,
+) -> None:
+    file_vectors(index, some_vectors(20, 30))
+    file_units(index, a_unit(21, meaning="not yet"))
+    query = some_vectors(1, 30, seed=5)[0]
+
+    near = dict(index.nearest(query, ANYTHING, 50))
+
+    assert index.cosines(query, [*range(1, 30)]) == pytest.approx(near, abs=1e-6)
+    assert len(near) == 20
+
+
+def test_a_unit_that_changes_loses_its_vector_until_it_gets_a_new_one(
+    index: SqliteIndex,
+) -> None:
+    vectors = some_vectors(3, 8)
+    file_vectors(index, vectors)
+
+    file_units(index, a_unit(2, "other", meaning="other"))
+
+    assert 2 not in nearest_ids(index, vectors[1])
+    assert [each.unit_id for each in index.list_to_embed(9)] == [2]
+    assert index.verify() == []
+
+
+def test_a_unit_that_only_has_other_words_around_it_keeps_its_vector(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, a_unit(1, "yes", around="fly", meaning="yes"))
+    set_vectors(index, {1: some_vectors(1, 8)[0]})
+
+    file_units(index, a_unit(1, "yes", around="walk", meaning="yes"))
+
+    assert nearest_ids(index, some_vectors(1, 8)[0]) == [1]
+    assert index.verify() == []
+
+
+def test_a_deleted_unit_is_near_to_nothing_for_all_who_have_the_index_open(
+    index: SqliteIndex,
+) -> None:
+    vectors = some_vectors(1_500, 8)
+    file_vectors(index, vectors)
+    other = an_index(index.path.parent)
+    assert nearest_ids(other, vectors[1_200], 1) == [1_201]
+
+    with index.writing() as writer:
+        writer.delete_units([1_201, 5])
+
+    assert nearest_ids(other, vectors[1_200], 1) != [1_201]
+    assert nearest_ids(index, vectors[4], 1) != [5]
+    assert len(other.nearest(vectors[0], ANYTHING, 5_000)) == 1_498
+    assert other.verify() == []
+    close_index(other)
+
+
+def vector_bytes(index: SqliteIndex) -> int:
+    db = apsw.Connection(str(index.path))
+    size: int = db.execute(
+        "SELECT COALESCE(SUM(LENGTH(codes)), 0) FROM vector_pages"
+    ).get
+    db.close()
+    return size
+
+
+def test_the_slots_of_deleted_units_are_used_again(index: SqliteIndex) -> None:
+    for turn in range(4):
+        file_vectors(index, some_vectors(600, 8, seed=turn))
+        with index.writing() as writer:
+            writer.delete_units(range(1, 601))
+
+    assert vector_bytes(index) <= 1024 * 1
+
+
+def test_nothing_of_a_deleted_vector_stays_in_the_pages(index: SqliteIndex) -> None:
+    file_vectors(index, some_vectors(1, 64))
+
+    with index.writing() as writer:
+        writer.delete_units([1])
+
+    db = apsw.Connection(str(index.path))
+    # Any: SQLite rows carry no types; the schema does.
+    columns: list[Any] = db.execute(
+        "SELECT units, embeddings, codes, kinds, sources, said FROM vector_pages"
+    ).fetchall()
+    db.close()
+    assert [bytes(column).strip(b"\0") for row in columns for column in row] == [
+        b""
+    ] * 6
+
+
+def test_the_cache_forgets_what_no_unit_means_any_more(index: SqliteIndex) -> None:
+    file_units(
+        index,
+        a_unit(1, "same", meaning="same"),
+        a_unit(2, "same", meaning="same"),
+        a_unit(3, "other", meaning="other"),
+    )
+    one, other = some_vectors(2, 8)
+    set_vectors(index, {1: one, 2: one, 3: other})
+
+    with index.writing() as writer:
+        writer.delete_units([1, 3])
+
+    assert len(index.embeddings.list_hashes()) == 1
+    assert nearest_ids(index, one) == [2]
+
+
+# -- another model --------------------------------------------------------------------
+
+
+def test_vectors_of_another_model_go_before_any_new_one_comes(
+    index: SqliteIndex,
+) -> None:
+    file_vectors(index, some_vectors(1_100, 16))
+    other = an_index(index.path.parent)
+    nearest_ids(other, some_vectors(1, 16)[0])
+
+    with index.writing() as writer:
+        writer.set_vectors("another", [])
+
+    assert index.counts().embedded == 0
+    assert (index.has_vectors_of("model"), index.has_vectors_of("another")) == (
+        False,
+        True,
+    )
+    new = some_vectors(1, 8, seed=4)[0]
+    set_vectors(index, {7: new}, fingerprint="another")
+    assert [nearest_ids(opened, new) for opened in (index, other)] == [[7], [7]]
+    assert index.verify() == []
+    close_index(other)
+
+
+def test_going_back_to_a_model_takes_its_vectors_from_the_cache(
+    index: SqliteIndex,
+) -> None:
+    vectors = some_vectors(5, 16)
+    file_vectors(index, vectors)
+    with index.writing() as writer:
+        writer.set_vectors("another", [])
+
+    hashes = [each.meaning_hash for each in index.list_to_embed(10)]
+
+    assert len(index.embeddings.find("model", hashes)) == 5
+    assert index.embeddings.find("another", hashes) == {}
+
+
+def test_another_cache_makes_all_vectors_foreign(tmp_path: Path) -> None:
+    first = an_index(tmp_path)
+    file_vectors(first, some_vectors(5, 16))
+    close_index(first)
+
+    second = SqliteIndex(tmp_path / "index.db", SqliteEmbeddings(tmp_path / "new.db"))
+
+    assert not second.has_vectors_of("model")
+    # The numbers in the index are those of the old cache, which may mean others here.
+    new = some_vectors(1, 16, seed=3)[0]
+    set_vectors_of_all(second, new)
+    assert second.has_vectors_of("model")
+    assert [cosine for _, cosine in second.nearest(new, ANYTHING, 9)] == pytest.approx(
+        [1] * 5, abs=1e-6
+    )
+    assert second.verify() == []
+    close_index(second)
+
+
+def set_vectors_of_all(index: SqliteIndex, vector: Vector) -> None:
+    with index.writing() as writer:
+        writer.set_vectors("model", [])
+    set_vectors(index, {each.unit_id: vector for each in index.list_to_embed(99)})
+
+
+def test_a_vector_of_what_a_unit_no_longer_says_is_not_taken(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, a_unit(1, "old", meaning="old"))
+    (waiting,) = index.list_to_embed(5)
+    file_units(index, a_unit(1, "new", meaning="new"))
+
+    with index.writing() as writer:
+        taken = writer.set_vectors(
+            "model",
+            [MadeVector(1, waiting.meaning_hash, 1, some_vectors(1, 8)[0])],
+        )
+
+    assert taken == 0
+    assert index.counts().embedded == 0
+
+
+def test_the_newest_are_first_in_line_for_a_vector(index: SqliteIndex) -> None:
+    file_units(
+        index,
+        a_unit(1, "a", said_at=5, meaning="a"),
+        a_unit(2, "b", said_at=None, meaning="b"),
+        a_unit(3, "c", said_at=9, meaning="c"),
+        a_unit(4, "d", said_at=99),
+    )
+
+    assert [each.unit_id for each in index.list_to_embed(9)] == [3, 1, 2]
+    assert [each.unit_id for each in index.list_to_embed(9, skip=1)] == [1, 2]
+
+
+# -- any sequence ---------------------------------------------------------------------
+
+_steps = st.one_of(
+    st.tuples(st.just("file"), st.lists(st.integers(1, 30), max_size=8, unique=True)),
+    st.tuples(st.just("delete"), st.lists(st.integers(1, 30), max_size=8)),
+    st.tuples(st.just("embed"), st.sampled_from(["one", "two"])),
+    st.tuples(st.sampled_from(["clear", "look"]), st.none()),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=st.lists(_steps, max_size=10))
+def test_after_any_sequence_the_nearest_are_those_that_are_there(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]]
+) -> None:
+    opened = an_index(tmp_path_factory.mktemp("vectors"))
+    vectors = {"one": some_vectors(31, 16), "two": some_vectors(31, 24, seed=1)}
+    there: set[int] = set()
+    embedded: set[int] = set()
+    model = "one"
+    for step in steps:
+        match step:
+            case ("file", list(numbers)):
+                file_units(
+                    opened, *(a_unit(n, f"{n}", meaning=f"{n}") for n in numbers)
+                )
+                there |= {*numbers}
+            case ("delete", list(numbers)):
+                with opened.writing() as writer:
+                    writer.delete_units(numbers)
+                there -= {*numbers}
+                embedded -= {*numbers}
+            case ("embed", str(name)):
+                if name != model:
+                    embedded = set()
+                model = name
+                with opened.writing() as writer:
+                    writer.set_vectors(name, [])
+                waiting = [each.unit_id for each in opened.list_to_embed(99)]
+                set_vectors(
+                    opened, {n: vectors[name][n] for n in waiting}, fingerprint=name
+                )
+                embedded |= there
+            case ("clear", _):
+                with opened.writing() as writer:
+                    writer.clear()
+                there, embedded = set(), set()
+            case _:
+                nearest_ids(opened, vectors[model][0])
+
+        assert opened.verify() == []
+        assert set(nearest_ids(opened, vectors[model][0], 99)) == embedded
+    close_index(opened)

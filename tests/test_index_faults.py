@@ -1,0 +1,746 @@
+"""A damaged, killed or cramped index answers with what works, and is made whole."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import apsw
+import pytest
+
+from backstory.errors import StoreFull
+from backstory.memory import Memory
+from tests.index_builders import (
+    WordEmbedder,
+    an_indexed_memory,
+    contents,
+    empty_session,
+    found,
+    say,
+    say_all,
+    traces,
+    write_memory,
+)
+
+QUERIES = ("alpha beta", "n1x17", "fact two", "gamma delta alpha")
+_WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
+
+
+def fill(memory: Memory, *, sessions: int = 3, messages: int = 200) -> None:
+    chance = random.Random(0)
+    for session in range(sessions):
+        say_all(
+            memory,
+            (
+                " ".join(chance.choices(_WORDS, k=25)) + f" n{session}x{number}"
+                for number in range(messages)
+            ),
+            session=f"s{session}",
+        )
+    write_memory(memory, "# Facts\n\n- fact one\n- fact two of alpha\n")
+
+
+def results(memory: Memory) -> list[list[tuple[str, float]]]:
+    return [
+        [(hit.text, hit.score) for hit in memory.search(query).hits]
+        for query in QUERIES
+    ]
+
+
+def derived_files(home: Path) -> list[Path]:
+    return [
+        file
+        for file in home.iterdir()
+        if file.suffix == ".text" or file.name.startswith(("index.db", "new-index"))
+    ]
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run ``work`` in a forked child; return the child's process id."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return pid
+
+
+def kill_after(seconds: float, work: Callable[[], None]) -> bool:
+    """Run ``work`` in a child and kill it; returns whether that was before its end."""
+    pid = in_child(work)
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) or status == 0
+    return os.WIFSIGNALED(status)
+
+
+# -- damage ---------------------------------------------------------------------------
+
+
+def _overwrite(file: Path, chance: random.Random, size: int) -> None:
+    """Put noise over a few places of a file, none in its first page."""
+    data = bytearray(file.read_bytes())
+    for _ in range(6):
+        start = chance.randrange(4096, len(data) - size)
+        data[start : start + size] = chance.randbytes(size)
+    file.write_bytes(data)
+
+
+def _noise_in_pages(home: Path, chance: random.Random) -> None:
+    _overwrite(home / "index.db", chance, 4096)
+
+
+def _cut_off(home: Path, chance: random.Random) -> None:
+    file = home / "index.db"
+    os.truncate(file, chance.randrange(8192, file.stat().st_size))
+
+
+def _not_a_database(home: Path, chance: random.Random) -> None:
+    (home / "index.db").write_bytes(b"this is no database " * 1_000)
+
+
+def _empty_file(home: Path, chance: random.Random) -> None:
+    (home / "index.db").write_bytes(b"")
+
+
+def _no_index(home: Path, chance: random.Random) -> None:
+    (home / "index.db").unlink()
+
+
+def _no_texts(home: Path, chance: random.Random) -> None:
+    next(home.glob("index-*.text")).unlink()
+
+
+def _texts_cut_off(home: Path, chance: random.Random) -> None:
+    file = next(home.glob("index-*.text"))
+    os.truncate(file, chance.randrange(file.stat().st_size))
+
+
+def _words_lost(home: Path, chance: random.Random) -> None:
+    _change(home / "index.db", "DELETE FROM words_data WHERE id > 10")
+
+
+def _table_lost(home: Path, chance: random.Random) -> None:
+    _change(home / "index.db", "DROP TABLE chunks")
+
+
+def _vectors_lost(home: Path, chance: random.Random) -> None:
+    _change(home / "index.db", "DROP TABLE vector_pages")
+
+
+def _no_name_of_texts(home: Path, chance: random.Random) -> None:
+    _change(home / "index.db", "DELETE FROM state WHERE name = 'text_file'")
+
+
+def _no_cache(home: Path, chance: random.Random) -> None:
+    (home / "embeddings.db").unlink()
+
+
+def _cache_is_no_database(home: Path, chance: random.Random) -> None:
+    (home / "embeddings.db").write_bytes(b"this is no database " * 1_000)
+
+
+def _cache_cut_off(home: Path, chance: random.Random) -> None:
+    file = home / "embeddings.db"
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def _noise_in_cache(home: Path, chance: random.Random) -> None:
+    _overwrite(home / "embeddings.db", chance, 4096)
+
+
+def _change(file: Path, statement: str) -> None:
+    db = apsw.Connection(str(file))
+    db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    db.execute(statement)
+    db.close()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a memory that is indexed and embedded; copied, never changed."""
+    folder = tmp_path_factory.mktemp("filled")
+    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
+        fill(memory)
+        memory.index()
+        memory.embed()
+    return folder
+
+
+_DAMAGES = [
+    _cut_off,
+    _not_a_database,
+    _empty_file,
+    _no_index,
+    _no_texts,
+    _texts_cut_off,
+    _words_lost,
+    _table_lost,
+    _vectors_lost,
+    _no_name_of_texts,
+    _no_cache,
+    _cache_is_no_database,
+    _cache_cut_off,
+]
+
+
+def a_copy(filled: Path, folder: Path) -> list[list[tuple[str, float]]]:
+    """Copy the memory to ``folder``; returns what it finds there while it is whole."""
+    shutil.copytree(filled, folder, dirs_exist_ok=True)
+    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
+        memory.index()
+        memory.embed()
+        return results(memory)
+
+
+def search_in_every_way(folder: Path) -> list[str]:
+    """Search; returns the notices that were given."""
+    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
+        given = [memory.search(query).notices for query in QUERIES]
+        given += [memory.recall("alpha beta").notices]
+        given += [memory.episodes("alpha beta").notices]
+        memory.status()
+        assert memory.search("n1x17").hits
+    return [notice for notices in given for notice in notices]
+
+
+@pytest.mark.parametrize(
+    "damage", _DAMAGES, ids=lambda damage: damage.__name__.strip("_")
+)
+def test_searching_a_damaged_index_raises_nothing_and_finds_what_it_can(
+    filled: Path, tmp_path: Path, damage: Callable[[Path, random.Random], None]
+) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    damage(tmp_path / "backstory", random.Random(1))
+
+    search_in_every_way(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [_noise_in_pages, _noise_in_cache])
+@pytest.mark.parametrize("seed", range(3))
+def test_searching_in_noise_raises_nothing(
+    filled: Path,
+    tmp_path: Path,
+    damage: Callable[[Path, random.Random], None],
+    seed: int,
+) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    damage(tmp_path / "backstory", random.Random(seed))
+
+    search_in_every_way(tmp_path)
+
+
+def test_scores_that_are_no_numbers_count_as_damage(
+    filled: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    index_file = tmp_path / "backstory" / "index.db"
+    _change(index_file, "UPDATE words_docsize SET sz = x'0000'")
+    _change(index_file, "UPDATE words_data SET block = x'030000' WHERE id = 1")
+
+    search_in_every_way(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    _DAMAGES,
+    ids=lambda damage: damage.__name__.strip("_"),
+)
+def test_a_damaged_index_is_whole_again_after_indexing(
+    filled: Path, tmp_path: Path, damage: Callable[[Path, random.Random], None]
+) -> None:
+    expected = a_copy(filled, tmp_path)
+    damage(tmp_path / "backstory", random.Random(1))
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        results(memory)
+        memory.index()
+        memory.embed()
+
+        assert results(memory) == expected
+        assert memory.search("n1x17").notices == ()
+        assert memory._lookup.index.verify() == []
+
+
+@pytest.mark.parametrize(
+    "damage", _DAMAGES, ids=lambda damage: damage.__name__.strip("_")
+)
+def test_a_damaged_index_is_whole_again_after_a_rebuild(
+    filled: Path, tmp_path: Path, damage: Callable[[Path, random.Random], None]
+) -> None:
+    expected = a_copy(filled, tmp_path)
+    damage(tmp_path / "backstory", random.Random(1))
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        memory.rebuild()
+        memory.embed()
+
+        assert results(memory) == expected
+        assert memory._lookup.index.verify() == []
+
+
+def test_a_cache_full_of_noise_is_made_anew(filled: Path, tmp_path: Path) -> None:
+    expected = a_copy(filled, tmp_path)
+    _noise_in_cache(tmp_path / "backstory", random.Random(1))
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        results(memory)
+        memory.index()
+        memory.rebuild()
+        memory.embed()
+
+        assert results(memory) == expected
+
+
+def test_damage_is_said_with_what_to_do(filled: Path, tmp_path: Path) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    _not_a_database(tmp_path / "backstory", random.Random(1))
+
+    with an_indexed_memory(tmp_path) as memory:
+        result = memory.search("n1x177")
+
+    assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
+    assert result.notices == (
+        "the index is damaged, so only the exact text was looked for; "
+        "run 'backstory rebuild'",
+    )
+
+
+def test_the_worker_repairs_what_a_search_found_damaged(
+    filled: Path, tmp_path: Path
+) -> None:
+    expected = a_copy(filled, tmp_path)
+    _not_a_database(tmp_path / "backstory", random.Random(1))
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        results(memory)
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as worker:
+        worker.work()
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        assert results(memory) == expected
+
+
+def test_an_index_that_is_deleted_while_it_is_open_is_made_anew(
+    filled: Path, tmp_path: Path
+) -> None:
+    expected = a_copy(filled, tmp_path)
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        memory.search("alpha")
+
+        for file in derived_files(memory.home):
+            file.unlink()
+        memory.rebuild()
+
+        assert results(memory) == expected
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        assert memory._lookup.index.counts().units > 0
+
+
+def test_texts_of_an_index_that_is_gone_do_not_stay(
+    filled: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    _no_index(tmp_path / "backstory", random.Random(1))
+
+    with an_indexed_memory(tmp_path) as memory:
+        memory.index()
+
+    assert len(list((tmp_path / "backstory").glob("*.text"))) == 1
+
+
+# -- rebuilding -----------------------------------------------------------------------
+
+
+def test_a_rebuild_from_nothing_is_the_same_and_embeds_nothing(
+    filled: Path, tmp_path: Path
+) -> None:
+    expected = a_copy(filled, tmp_path)
+    with an_indexed_memory(tmp_path) as memory:
+        held = contents(memory)
+    for file in derived_files(tmp_path / "backstory"):
+        file.unlink()
+    embedder = WordEmbedder()
+
+    with an_indexed_memory(tmp_path, embedder=embedder) as memory:
+        memory.rebuild()
+        made = list(embedder.embedded)
+
+        assert made == []
+        assert contents(memory) == held
+        assert results(memory) == expected
+        assert memory._lookup.index.verify() == []
+
+
+def test_an_empty_memory_can_be_rebuilt(tmp_path: Path) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        memory.rebuild()
+
+        assert found(memory, "anything") == []
+
+
+def test_others_go_on_finding_while_an_index_is_rebuilt(
+    filled: Path, tmp_path: Path
+) -> None:
+    expected = a_copy(filled, tmp_path)
+    pid = in_child(partial(_rebuild_often, tmp_path, 6))
+    seen = []
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            seen.append((results(memory), memory.search("alpha").notices))
+
+        assert len(seen) > 3
+        assert [each for each in seen if each != (expected, ())] == []
+        assert memory._lookup.index.verify() == []
+
+
+def _rebuild_often(folder: Path, times: int) -> None:
+    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
+        for _ in range(times):
+            memory.rebuild()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_killed_rebuild_leaves_the_old_index_serving(
+    filled: Path, tmp_path: Path, seed: int
+) -> None:
+    expected = a_copy(filled, tmp_path)
+    chance = random.Random(seed)
+    started = time.monotonic()
+    _rebuild_often(tmp_path, 1)
+    took = time.monotonic() - started
+
+    for _ in range(6):
+        kill_after(chance.uniform(0, took * 1.3), partial(_rebuild_often, tmp_path, 3))
+        with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+            assert results(memory) == expected
+            assert memory._lookup.index.verify() == []
+
+    _rebuild_often(tmp_path, 1)
+    home = tmp_path / "backstory"
+    assert sorted(home.glob("new-index*")) == []
+    assert len(list(home.glob("*.text"))) == 1
+
+
+def test_leftovers_of_a_killed_rebuild_go_with_the_next_indexing(
+    tmp_path: Path,
+) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        say(memory, "hello")
+        memory.index()
+        # As a killed rebuild leaves them.
+        (memory.home / "new-index.db").write_bytes(b"qzwxv")
+        (memory.home / "new-index-0123.text").write_bytes(b"qzwxv")
+        (memory.home / "index-0123.text").write_bytes(b"qzwxv")
+
+        memory.index()
+
+        assert traces(memory.home, "qzwxv") == []
+
+
+# -- being killed ---------------------------------------------------------------------
+
+
+def _catch_up(folder: Path) -> None:
+    with an_indexed_memory(folder) as memory:
+        memory.index()
+
+
+def _embed(folder: Path) -> None:
+    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
+        memory.embed()
+
+
+@pytest.mark.parametrize("work", [_catch_up, _embed])
+@pytest.mark.parametrize("seed", range(2))
+def test_killing_at_any_moment_leaves_a_sound_index_that_goes_on(
+    tmp_path: Path, work: Callable[[Path], None], seed: int
+) -> None:
+    chance = random.Random(seed)
+    with an_indexed_memory(tmp_path) as memory:
+        fill(memory, sessions=5, messages=300)
+    deaths = 0
+    while kill_after(chance.uniform(0, 0.02 * (1 + deaths)), partial(work, tmp_path)):
+        deaths += 1
+        with an_indexed_memory(tmp_path) as memory:
+            say(memory, f"changed {deaths}", session="s1", name="m5", role="assistant")
+            assert memory._lookup.index.verify() == []
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        memory.index()
+        assert memory.embed()
+        held, found_then = contents(memory), results(memory)
+        memory.rebuild()
+
+        assert deaths > 0
+        assert contents(memory) == held
+        assert results(memory) == found_then
+        assert memory._lookup.index.verify() == []
+
+
+# -- the disk -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for three megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def make_room(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=200m", str(disk)], check=True)
+
+
+def leave_room(disk: Path, room_kb: int) -> Path:
+    """Fill the disk with something else, but for so much."""
+    filler = disk / "filler"
+    room = shutil.disk_usage(disk).free - room_kb * 1024
+    filler.write_bytes(bytes(max(0, room)))
+    return filler
+
+
+def check_it_is_whole(memory: Memory) -> None:
+    memory.index()
+    assert memory.embed()
+    held = contents(memory)
+    assert memory._lookup.index.verify() == []
+    memory.rebuild()
+    assert contents(memory) == held
+
+
+@pytest.mark.parametrize("room_kb", [40, 300])
+def test_a_full_disk_stops_the_indexing_which_goes_on_when_there_is_room(
+    small_disk: Path, room_kb: int
+) -> None:
+    with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
+        fill(memory, sessions=2, messages=300)
+        memory.search("alpha")
+        say_all(memory, (f"more {n} " * 30 for n in range(900)), session="s9")
+        leave_room(small_disk, room_kb)
+
+        with pytest.raises(StoreFull):
+            memory.index()
+        notices = memory.search("n1x17").notices
+        make_room(small_disk)
+
+        assert any("could not be taken in" in notice for notice in notices)
+        check_it_is_whole(memory)
+
+
+@pytest.mark.parametrize("room_kb", [10, 100])
+def test_a_full_disk_stops_the_embedding_which_goes_on_when_there_is_room(
+    small_disk: Path, room_kb: int
+) -> None:
+    with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
+        fill(memory, sessions=2, messages=400)
+        memory.index()
+        leave_room(small_disk, room_kb)
+
+        with pytest.raises(StoreFull):
+            memory.embed()
+        hits = memory.search("n1x17").hits
+        make_room(small_disk)
+
+        assert hits
+        check_it_is_whole(memory)
+
+
+def test_a_full_disk_leaves_the_old_index_when_a_rebuild_has_no_room(
+    small_disk: Path,
+) -> None:
+    with an_indexed_memory(small_disk) as memory:
+        fill(memory, sessions=2, messages=300)
+        memory.index()
+        expected = results(memory)
+        leave_room(small_disk, 200)
+
+        with pytest.raises(StoreFull):
+            memory.rebuild()
+
+        assert results(memory) == expected
+        make_room(small_disk)
+        check_it_is_whole(memory)
+
+
+def test_a_rebuild_that_fails_leaves_nothing_behind(small_disk: Path) -> None:
+    with an_indexed_memory(small_disk) as memory:
+        fill(memory, sessions=2, messages=300)
+        memory.index()
+        leave_room(small_disk, 200)
+
+        with pytest.raises(StoreFull):
+            memory.rebuild()
+
+        assert sorted(memory.home.glob("new-index*")) == []
+
+
+# -- several at once ------------------------------------------------------------------
+
+
+def test_processes_that_write_search_and_embed_at_once_agree(tmp_path: Path) -> None:
+    def work(process: int) -> None:
+        with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+            for number in range(25):
+                say(memory, f"alpha p{process}n{number}", session=f"s{number % 3}")
+                assert f"alpha p{process}n{number}" in found(
+                    memory, f"p{process}n{number}"
+                )
+                memory.search("alpha")
+            memory.index()
+            memory.embed()
+
+    children = [in_child(partial(work, process)) for process in range(3)]
+    ends = [os.waitpid(child, 0)[1] for child in children]
+
+    assert ends == [0, 0, 0]
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        check_it_is_whole(memory)
+        assert memory._lookup.index.counts().units == 75 + 3
+
+
+def test_threads_that_write_and_search_at_once_agree(tmp_path: Path) -> None:
+    failures: list[BaseException] = []
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+
+        def work(thread: int) -> None:
+            try:
+                for number in range(15):
+                    say(memory, f"alpha t{thread}n{number}", session=f"s{thread}")
+                    assert found(memory, f"t{thread}n{number}")
+                    memory.embed()
+            except BaseException as exc:
+                failures.append(exc)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert failures == []
+        check_it_is_whole(memory)
+
+
+@pytest.mark.parametrize(
+    "is_note",
+    [
+        False,
+        True,
+    ],
+    ids=["message", "note"],
+)
+def test_a_search_does_not_wait_for_another_writer(
+    tmp_path: Path, is_note: bool
+) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        say(memory, "alpha")
+        found(memory, "alpha")
+        writer = apsw.Connection(str(memory.home / "index.db"))
+        writer.execute("BEGIN IMMEDIATE")
+        if is_note:
+            write_memory(memory, "- beta\n")
+        else:
+            say(memory, "beta")
+        threading.Timer(2.5, writer.execute, ("ROLLBACK",)).start()
+
+        started = time.monotonic()
+        hits = found(memory, "alpha")
+        took = time.monotonic() - started
+        while writer.in_transaction:
+            time.sleep(0.05)
+
+        assert hits
+        assert took < 1.5
+        assert found(memory, "beta")
+    writer.close()
+
+
+# -- no trace -------------------------------------------------------------------------
+
+
+def test_nothing_stays_of_a_session_that_was_emptied(tmp_path: Path) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        fill(memory, sessions=1, messages=50)
+        say(memory, "the secret is qzwxv", session="hidden", title="about qzwxv")
+        say(memory, "so qzwxv it is", session="hidden", role="assistant")
+        memory.index()
+        memory.embed()
+        kept = len(memory._lookup._cache().list_hashes())
+        assert traces(memory.home, "qzwxv") != []
+
+        empty_session(memory, "hidden")
+        memory.index()
+
+        assert traces(memory.home, "qzwxv") == []
+        assert found(memory, "qzwxv") == []
+        assert len(memory._lookup._cache().list_hashes()) == kept - 2
+        assert memory._lookup.index.verify() == []
+    assert traces(memory.home, "qzwxv") == []
+
+
+def test_nothing_stays_of_a_note_that_was_deleted_or_a_line_that_was_taken_out(
+    tmp_path: Path,
+) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        fill(memory, sessions=1, messages=50)
+        day = write_memory(memory, "- yxqvz too\n", name="daily/2026-02-03.md")
+        write_memory(memory, "# Kept\n\n- plain\n- the secret is qzwxv\n")
+        memory.index()
+        memory.embed()
+        kept = len(memory._lookup._cache().list_hashes())
+
+        day.unlink()
+        write_memory(memory, "# Kept\n\n- plain\n")
+        memory.index()
+
+        assert traces(memory.home, "qzwxv") + traces(memory.home, "yxqvz") == []
+        assert len(memory._lookup._cache().list_hashes()) == kept - 2
+
+
+def test_nothing_stays_of_what_was_deleted_right_before_a_rebuild(
+    tmp_path: Path,
+) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        fill(memory, sessions=1, messages=50)
+        note = write_memory(memory, "- the secret is qzwxv\n")
+        memory.index()
+        note.unlink()
+
+        memory.rebuild()
+
+        assert traces(memory.home, "qzwxv") == []
+
+
+def test_no_vector_stays_of_what_was_deleted_while_it_was_made(tmp_path: Path) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        note = write_memory(memory, "- the secret is qzwxv\n")
+        memory.index()
+
+        def delete_it(texts: object) -> None:
+            with an_indexed_memory(tmp_path) as other:
+                note.unlink()
+                other.index()
+
+        memory._lookup.embedder = WordEmbedder(before=delete_it)
+        memory.embed()
+        memory.index()
+
+        assert memory._lookup._cache().list_hashes() == set()
+        assert memory._lookup.index.verify() == []
