@@ -286,7 +286,7 @@ def test_overlap_is_the_share_of_common_words(
 
 def test_of_texts_that_say_the_same_the_best_stays() -> None:
     texts = {1: "a b c d e f", 2: "a b c d e f", 3: "a b c d e g", 4: "x"}
-    ranked = [Ranked(a_candidate(n), 1 - n / 10, ()) for n in texts]
+    ranked = [Ranked(a_candidate(n), 1 - n / 10) for n in texts]
 
     words = {number: frozenset(text.split()) for number, text in texts.items()}
 

@@ -30,6 +30,20 @@ _PHRASE_BONUS = 0.3
 # A unit without a vector is taken to mean about what its words say.
 _UNEMBEDDED_SHARE = 0.6
 
+_TUNED_PARTS = (
+    "words",
+    "meaning",
+    "session",
+    "beside",
+    "phrase",
+    "day",
+    "fit",
+    "source",
+    "role",
+    "age",
+)
+_DESIGNED_PARTS = ("fit", "source", "age")
+
 Key = TypeVar("Key")
 
 
@@ -97,11 +111,19 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its score in [0, 1] and how that came about."""
+    """A candidate with its score in [0, 1] and how that came about.
+
+    Of hundreds that are ranked, ten are explained: only those need ``parts``.
+    """
 
     candidate: Candidate
     score: float
-    parts: tuple[ScorePart, ...]
+    names: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+
+    @property
+    def parts(self) -> tuple[ScorePart, ...]:
+        return tuple(map(ScorePart, self.names, self.values))
 
 
 def rank(
@@ -168,28 +190,21 @@ def _rank_tuned(
             + _DAY_BONUS * each.is_on_named_day
         )
         factors = (
-            ScorePart("fit", added / whole),
-            ScorePart("source", weights.of(each.source)),
-            ScorePart("role", each.role_weight),
-            ScorePart(
-                "age", weights.age_factor(each.age_days, wants_recent=wants_recent)
-            ),
+            added / whole,
+            weights.of(each.source),
+            each.role_weight,
+            weights.age_factor(each.age_days, wants_recent=wants_recent),
         )
-        ranked.append(
-            Ranked(
-                each,
-                math.prod(part.value for part in factors),
-                (
-                    ScorePart("words", words[each.unit_id]),
-                    ScorePart("meaning", meaning.get(each.unit_id, 0.0)),
-                    ScorePart("session", support.get(each.group, 0.0)),
-                    ScorePart("beside", beside[each.unit_id]),
-                    ScorePart("phrase", float(each.has_phrase)),
-                    ScorePart("day", float(each.is_on_named_day)),
-                    *factors,
-                ),
-            )
+        values = (
+            words[each.unit_id],
+            meaning.get(each.unit_id, 0.0),
+            support.get(each.group, 0.0),
+            beside[each.unit_id],
+            float(each.has_phrase),
+            float(each.is_on_named_day),
+            *factors,
         )
+        ranked.append(Ranked(each, math.prod(factors), _TUNED_PARTS, values))
     return ranked
 
 
@@ -286,12 +301,11 @@ def rank_as_designed(
             fits = dict.fromkeys((each.unit_id for each in found), 1.0)
         for each in found:
             factors = (
-                ScorePart("fit", fits[each.unit_id]),
-                ScorePart("source", weights.of(each.source)),
-                ScorePart("age", weights.age_factor(each.age_days)),
+                fits[each.unit_id],
+                weights.of(each.source),
+                weights.age_factor(each.age_days),
             )
-            score = math.prod(part.value for part in factors)
-            ranked.append(Ranked(each, score, factors))
+            ranked.append(Ranked(each, math.prod(factors), _DESIGNED_PARTS, factors))
     return ranked
 
 
@@ -319,7 +333,7 @@ def rank_by_range(candidates: Sequence[Candidate], weights: Weights) -> list[Ran
     )
     return sorted(
         (
-            Ranked(each, score, (ScorePart("fit", score),))
+            Ranked(each, score, ("fit",), (score,))
             for each in candidates
             for score in (fits.get(each.unit_id, 0.0),)
         ),

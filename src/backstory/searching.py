@@ -782,7 +782,7 @@ def _told_by_messages(
 
 
 def _part(ranked: Ranked, name: str) -> float | None:
-    return next((part.value for part in ranked.parts if part.name == name), None)
+    return dict(zip(ranked.names, ranked.values, strict=True)).get(name)
 
 
 def _say(notices: list[str], words: str) -> None:
