@@ -222,3 +222,34 @@ def test_the_bundled_model_finds_by_meaning_alone(tmp_path: Path) -> None:
 
     assert [hit.text for hit in result.hits[:1]] == ["The cat sleeps on the sofa."]
     assert progress(memory) == (2, 2)
+
+
+def test_one_text_that_is_refused_does_not_cost_the_others_their_vectors(
+    tmp_path: Path,
+) -> None:
+    def refuse(texts: Sequence[str]) -> None:
+        if "the bad one" in texts:
+            raise ProviderRefused("it does not like a text")
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder(before=refuse)) as memory:
+        say_all(memory, (*(f"text {n}" for n in range(20)), "the bad one"))
+
+        assert not memory.embed()
+        assert progress(memory) == (20, 21)
+
+
+def test_an_embedder_that_does_not_work_costs_no_vector_of_another(
+    tmp_path: Path,
+) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        say(memory, "alpha")
+        memory.embed()
+    broken = WordEmbedder("other-30", 30, before=failing(lambda call: True))
+    with (
+        an_indexed_memory(tmp_path, embedder=broken) as memory,
+        pytest.raises(ProviderUnavailable),
+    ):
+        memory.embed()
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        assert progress(memory) == (1, 1)

@@ -604,7 +604,7 @@ def test_hits_for_people_say_where_they_are_and_how_to_see_more() -> None:
 
     assert "\n".join(shown) == (
         """\
-1  0.87  daily_log  2026-02-25 12:00  Evening
+1  0.87  daily_log  2026-02-25  Evening
    Discussed dinner plans. User mentioned wanting to try "Sakura Sushi" in Shibuya.
    The user said they had been recommended this restaurant by a friend.
    /home/dev/memory/daily/2026-02-25.md

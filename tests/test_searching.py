@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backstory.errors import UnknownName
+from backstory.errors import BadQuery, UnknownName
 from backstory.memory import Memory
 from backstory.model import Hit, HitSource
 from backstory.searching import Request, Searcher
@@ -508,3 +508,49 @@ def test_what_was_found_in_time_is_given_with_a_notice(tmp_path: Path) -> None:
     assert len(result.hits) == 2
     assert result.notices == ("the search by text did not finish in time",)
     assert slow.is_interrupted
+
+
+def test_one_long_conversation_does_not_hide_the_others_from_recall(
+    tmp_path: Path,
+) -> None:
+    with open_memory(tmp_path) as memory:
+        for number in range(200):
+            memory.record("long", "user", f"walrus number {number}", sent_at=NOW)
+        for number in range(3):
+            memory.record(
+                f"short{number}",
+                "user",
+                f"Somebody once mentioned a walrus beside thing{number} x{number} yes",
+                sent_at=NOW,
+            )
+
+        found_ = memory.recall("walrus", limit=10).found
+
+    sessions = {each.hit.session.native_id for each in found_ if each.hit.session}
+    assert sessions == {"long", "short0", "short1", "short2"}
+
+
+def test_the_question_is_not_in_the_stretch_that_answers_it(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.record("now", "user", "the ocelot plan is to wait")
+        memory.record("now", "assistant", "Noted.")
+        memory.record("now", "user", "what was the ocelot plan?")
+
+        (only,) = memory.recall("ocelot plan", session="now").found
+
+    assert only.text == "User: the ocelot plan is to wait\nAgent: Noted."
+
+
+def test_the_result_of_a_recall_tool_is_known_by_its_call(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.record(
+            "s", "tool_call", {"query": "x"}, tool_name="memory_search", call_id="c1"
+        )
+
+        assert memory.record("s", "tool_result", "ocelots", call_id="c1") is None
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(used: Memory, limit: int) -> None:
+    with pytest.raises(BadQuery, match=f"limit is {limit}"):
+        used.search("x", limit=limit)

@@ -19,7 +19,9 @@ _started: list[subprocess.Popen[bytes]] = []
 def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
     """Start a worker for a home, with the settings that were given by hand."""
     flags = [word for setting in settings for word in ("--set", setting)]
-    command = [sys.executable, "-m", "backstory", "--home", str(home), *flags, "work"]
+    # -P: the folder one stands in may hold anybody's code.
+    python = [sys.executable, "-P", "-m", "backstory"]
+    command = [*python, "--home", str(home), *flags, "work"]
     _started[:] = [process for process in _started if process.poll() is None]
     try:
         _started.append(

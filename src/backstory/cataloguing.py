@@ -245,9 +245,9 @@ class Catalogue:
         if note.day is None:
             said_at = modified_at
         else:
-            # The middle of the day, so that it is that day in every time zone.
-            noon = datetime(note.day.year, note.day.month, note.day.day, 12, tzinfo=UTC)
-            said_at = Moment(noon).to_microseconds()
+            # The middle of the local day, so that it is that day in zones nearby too.
+            noon = datetime(note.day.year, note.day.month, note.day.day, 12)
+            said_at = Moment(noon.astimezone(UTC)).to_microseconds()
         units, chunks = cut_note(
             note,
             text,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from backstory.cataloguing import note_meaning
 from backstory.chunking import meaning_of
 from backstory.embedders.base import Embedder
+from backstory.errors import ProviderRefused
 from backstory.identity import meaning_hash
 from backstory.store.base import HistoryStore
 from backstory.store.index import MadeVector, SearchIndex, ToEmbed
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Enough that texts of like length come together, few enough to be committed often.
 _ROUND = 512
+# A text that every embedder takes.
+_PROBE = "hello"
 
 # Told how many units have their vector, and how many are to have one.
 OnEmbedded = Callable[[int, int], None]
@@ -52,8 +55,13 @@ class Embedding:
         return skip == 0
 
     def _drop_foreign(self) -> None:
-        """Let go of the vectors of another model before any of this one is there."""
+        """Let go of the vectors of another model before any of this one is there.
+
+        Not before this one has shown that it works: those there are still serve.
+        """
         if not self.index.has_vectors_of(self.embedder.fingerprint):
+            if self.index.get_state("vectors_of"):
+                self.embedder.embed_query(_PROBE)
             with self.index.writing() as writer:
                 writer.set_vectors(self.embedder.fingerprint, [])
 
@@ -92,7 +100,18 @@ class Embedding:
     def _embed(self, missing: dict[bytes, str]) -> dict[bytes, "Vector"]:
         if not missing:
             return {}
-        vectors = self.embedder.embed_texts(list(missing.values()))
+        try:
+            vectors = self.embedder.embed_texts(list(missing.values()))
+        except ProviderRefused:
+            # Is it one of the texts, or is it us? A wrong key refuses everything.
+            self.embedder.embed_query(_PROBE)
+            if len(missing) == 1:
+                return {}
+            keys = list(missing)
+            half = len(keys) // 2
+            return self._embed({key: missing[key] for key in keys[:half]}) | (
+                self._embed({key: missing[key] for key in keys[half:]})
+            )
         return dict(zip(missing, vectors, strict=True))
 
     def _read(

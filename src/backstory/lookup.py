@@ -41,7 +41,7 @@ from backstory.model import (
     SearchResult,
     Strength,
 )
-from backstory.notes import FoundNote, NoteKind, find_guidance, find_memory_notes
+from backstory.notes import NoteKind, find_guidance, find_memory_notes
 from backstory.querying import parse_query
 from backstory.ranking import Weights
 from backstory.searching import EXCERPT_CHARS, Request, Searcher
@@ -166,7 +166,9 @@ class Lookup:
     def _key(self, name: str) -> str:
         chosen = self._settings.text("embedder.key")
         if not chosen:
-            variables = _KEY_VARIABLES.get(name, ())
+            # A key from the environment goes to its provider, and to nobody else.
+            is_elsewhere = bool(self._settings.text("embedder.url"))
+            variables = () if is_elsewhere else _KEY_VARIABLES.get(name, ())
             found = (self._machine.environ.get(each, "") for each in variables)
             return next(filter(None, found), "")
         if not chosen.startswith("env:"):
@@ -292,13 +294,13 @@ class Lookup:
         has_foreign = bool(self.index.get_state("vectors_of"))
         return has_foreign and not self.index.has_vectors_of(embedder.fingerprint)
 
-    def work(self) -> None:
+    def work(self, projects: list[str], exclude: Callable[[Path], bool]) -> None:
         """Do what is left to do, in a process of its own: one at a time for a home."""
         with try_locked(self.home / _WORKER_LOCK) as is_free:
             if not is_free:
                 return
             if (self.home / _DAMAGE_MARK).exists():
-                self.rebuild()
+                self.rebuild(projects=projects, exclude=exclude)
             try:
                 self.embed()
             except (ProviderError, ConfigError) as exc:
@@ -340,8 +342,8 @@ class Lookup:
     def rebuild(
         self,
         *,
-        projects: list[str] | None = None,
-        exclude: Callable[[Path], bool] = lambda path: False,
+        projects: list[str],
+        exclude: Callable[[Path], bool],
         on_taken: OnTaken | None = None,
     ) -> list[Problem]:
         """Make the index again beside the old one, which serves until the new is whole.
@@ -357,7 +359,7 @@ class Lookup:
 
     def _rebuild(
         self,
-        projects: list[str] | None,
+        projects: list[str],
         exclude: Callable[[Path], bool],
         on_taken: OnTaken | None,
     ) -> list[Problem]:
@@ -370,7 +372,10 @@ class Lookup:
                 catalogue.catch_up(on_taken=on_taken)
                 problems = catalogue.take_notes(find_memory_notes(self.home), _NOTES)
                 problems += catalogue.take_notes(
-                    self._guidance_again(projects, exclude), _GUIDANCE
+                    find_guidance(
+                        projects, user_home=self._machine.home, exclude=exclude
+                    ),
+                    _GUIDANCE,
                 )
                 with suppress(ProviderError, ConfigError):
                     if self.embedder is not None:
@@ -384,12 +389,6 @@ class Lookup:
             (self.home / _DAMAGE_MARK).unlink(missing_ok=True)
             self.index.forget_unused()
             return problems
-
-    def _guidance_again(
-        self, projects: list[str] | None, exclude: Callable[[Path], bool]
-    ) -> Iterator[FoundNote | Problem]:
-        folders = self._history.list_projects() if projects is None else projects
-        return find_guidance(folders, user_home=self._machine.home, exclude=exclude)
 
     def _put_in_place(self, new: SqliteIndex) -> None:
         try:

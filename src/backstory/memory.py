@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from backstory.background import start_worker
-from backstory.errors import UnknownName, nearest_hint
+from backstory.errors import BadQuery, UnknownName, nearest_hint
 from backstory.files import locked, make_private_folder
 from backstory.hosts import HOSTS, get_host
 from backstory.hosts.base import Host, Machine
@@ -190,7 +190,9 @@ class Memory:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
             )
-        if known_role is Role.TOOL_RESULT and is_recall(tool_name):
+        if known_role is Role.TOOL_RESULT and self._answers_recall(
+            host, session, tool_name, call_id
+        ):
             return None
         if self._is_excluded(host, session, project):
             return None
@@ -217,6 +219,16 @@ class Memory:
             replaces=True,
         )
         return self._store.write(batch, now=self._clock()).last_message_id
+
+    def _answers_recall(
+        self, host: str, session: str, tool_name: str | None, call_id: str | None
+    ) -> bool:
+        """Whether a result is that of a recall tool; often only the call names it."""
+        if tool_name is None and call_id is not None:
+            for known in self._store.find_sessions(f"{host}/{session}"):
+                if (known.host, known.native_id) == (host, session):
+                    tool_name = self._store.find_tool_name(known.session_id, call_id)
+        return is_recall(tool_name)
 
     def _is_excluded(self, host: str, session: str, project: str | Path | None) -> bool:
         """Whether a session is in an excluded folder, by this call or an earlier."""
@@ -342,6 +354,7 @@ class Memory:
         ``days`` takes only the last so many. ``session`` is the one that asks: what it
         is just saying is not found.
         """
+        _check_limit(limit)
         wanted = _to_sources(scope, sources)
         request = Request(
             query,
@@ -367,6 +380,7 @@ class Memory:
 
         ``source_type`` is conversation, file or all.
         """
+        _check_limit(limit)
         if source_type not in _SOURCE_TYPES:
             raise UnknownName(
                 f"no source type is called '{source_type}'",
@@ -402,6 +416,7 @@ class Memory:
     ) -> EpisodeResult:
         """Find messages with the query in them, the newest first, each with what was
         said before and after it."""
+        _check_limit(limit)
         request = Request(
             query,
             frozenset({HitSource.MESSAGE}),
@@ -442,10 +457,13 @@ class Memory:
 
     def work(self) -> None:
         """Do what is left to do in the background, unless another process does."""
-        self._lookup.work()
+        self._lookup.work(self._projects(), self._rules.exclude)
 
     def _first_moment(self, date_from: date | None, days: int) -> int | None:
-        first = None if date_from is None else start_of_day(date_from)
+        try:
+            first = None if date_from is None else start_of_day(date_from)
+        except (OverflowError, ValueError):
+            first = None  # the first day there is
         if days <= 0:
             return first
         try:
@@ -668,10 +686,15 @@ def _to_sources(
     return named & allowed
 
 
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        raise BadQuery(f"limit is {limit}, and nothing can be found then")
+
+
 def _day_after(day: date) -> int | None:
     try:
         return start_of_day(day + timedelta(days=1))
-    except OverflowError:
+    except (OverflowError, ValueError):
         return None  # the last day there is
 
 

@@ -358,6 +358,13 @@ def render_hits(
             yield ""
 
 
+def _when(hit: Hit) -> str:
+    """When it was said; of a daily log only the day is known."""
+    if hit.source is HitSource.DAILY_LOG:
+        return _day(hit.said, unknown="")
+    return render_time(hit.said)
+
+
 def _person_header(number: int, hit: Hit) -> str:
     title = "" if hit.session is None else hit.session.title
     facts = (
@@ -365,7 +372,7 @@ def _person_header(number: int, hit: Hit) -> str:
         f"{hit.score:.2f}",
         hit.source.value,
         hit.host or "",
-        render_time(hit.said) or "no date",
+        _when(hit) or "no date",
         title or hit.heading,
         _folder_name(hit.project),
         "weak match" if hit.strength is Strength.WEAK else "",

@@ -38,15 +38,18 @@ from backstory.model import (
 from backstory.moments import EPOCH, Moment, from_microseconds
 from backstory.querying import Query, Term, parse_query
 from backstory.ranking import (
+    DUPLICATE_SHARE,
     Candidate,
     Ranked,
     Weights,
     drop_duplicates,
     is_relevant,
     judge,
+    overlap,
     rank,
     rank_by_range,
 )
+from backstory.redaction import mask_secrets
 from backstory.store.base import HistoryStore
 from backstory.store.index import (
     Chunk,
@@ -79,6 +82,9 @@ _MAX_SCORED = 40_000
 _EMBEDDER_REST_S = 30.0
 _COVERAGE_CHARS = 20_000
 _KEYWORDS = 2
+_JUDGED = 10
+# How often more is gathered when one long conversation has all the best.
+_MORE_ROUNDS = 4
 # Where nothing matches well, more of it would not help.
 _MAX_WEAK = 3
 
@@ -202,12 +208,14 @@ class Searcher:
             wants_recent=query.wants_recent and not query.days,
         )
         shown = _Shown(self._history, self._index, units)
-        hits = self._choose(query, gathered, ranked, shown, request.limit)
+        # How good the answer is must not depend on how much of it is wanted.
+        wanted = max(request.limit, _JUDGED)
+        hits = self._choose(query, gathered, ranked, shown, wanted)
         if request.weights.profile != "spec":
             hits = _without_noise(query, hits)
             if hits and _all_weak(hits):
                 notices.append("nothing matches well; these are the nearest")
-        return SearchResult(request.text, tuple(hits), tuple(notices))
+        return SearchResult(request.text, tuple(hits[: request.limit]), tuple(notices))
 
     def _parse(self, text: str) -> Query:
         return parse_query(text, today=self._clock().astimezone().date())
@@ -472,6 +480,9 @@ class Searcher:
         for name, future in futures.items():
             if future in late:
                 future.cancel()
+                if name == "by meaning":
+                    reason = "the embedder did not answer in time"
+                    self._embedder_failed = (time.monotonic(), reason)
                 _say(notices, f"the search {name} did not finish in time")
                 continue
             try:
@@ -526,13 +537,11 @@ class Searcher:
         notices: list[str] = []
         where = request.to_filter()
         where = replace(where, kinds=where.kinds - {UnitKind.OTHER, UnitKind.SESSION})
-        if request.weights.profile == "spec":
-            gathered = self._gather_lists(query, where, notices)
-        else:
-            gathered = self._gather(query, where, notices)
+        gathered = self._gather_for_recall(query, where, request, notices)
         units = self._index.get_units(gathered.unit_ids)
         shown = _Shown(self._history, self._index, units)
         found: dict[int, Recalled] = {}
+        seen: list[frozenset[str]] = []
         for each in self._rank_for_recall(query, gathered, units, request.weights):
             if len(found) == request.limit:
                 break
@@ -542,27 +551,55 @@ class Searcher:
                 continue
             shown.load([unit.unit_id])
             hit = self._to_hit(query, gathered, each, shown)
-            if hit is not None:
+            if hit is None:
+                continue
+            text = self._chunk_text(chunk, request.without)
+            words = word_set(text)
+            if not any(overlap(words, other) > DUPLICATE_SHARE for other in seen):
+                seen.append(words)
                 found[chunk.chunk_id] = Recalled(
                     _chunk_id(chunk, hit),
                     "conversation" if chunk.source_id > 0 else "file",
                     _name(hit),
                     hit.score,
+                    # Masked before it is cut: half a secret is not known for one.
                     excerpt(
-                        self._chunk_text(chunk), query, max_chars=4 * MAX_CHUNK_TOKENS
+                        mask_secrets(text),
+                        query,
+                        max_chars=4 * MAX_CHUNK_TOKENS,
                     ),
                     hit,
                 )
         return list(found.values()), notices
 
-    def _chunk_text(self, chunk: Chunk) -> str:
+    def _gather_for_recall(
+        self, query: Query, where: UnitFilter, request: Request, notices: list[str]
+    ) -> _Gathered:
+        """Gather until there are enough stretches, not only enough messages of one."""
+        is_literal = request.weights.profile == "spec"
+        gather = self._gather_lists if is_literal else self._gather
+        gathered = gather(query, where, notices)
+        for _ in range(_MORE_ROUNDS):
+            units = self._index.get_units(gathered.unit_ids)
+            if len({unit.source_id for unit in units.values()}) >= request.limit:
+                break
+            without = where.without | gathered.unit_ids
+            more = gather(query, replace(where, without=without), notices)
+            if not more.unit_ids:
+                break
+            gathered.words |= more.words
+            gathered.cosines |= more.cosines
+            gathered.texts += more.texts
+        return gathered
+
+    def _chunk_text(self, chunk: Chunk, without: Collection[int]) -> str:
+        """What a chunk says, but for messages that may not be found."""
         if chunk.text is not None:
             return chunk.text
-        return chunk_text(
-            self._history.iter_messages(
-                chunk.source_id, first=chunk.first_position, last=chunk.last_position
-            )
+        messages = self._history.iter_messages(
+            chunk.source_id, first=chunk.first_position, last=chunk.last_position
         )
+        return chunk_text(each for each in messages if each.message_id not in without)
 
     def _rank_for_recall(
         self,

@@ -1,5 +1,6 @@
 """search, call, tools: find what was said, oneself or as an agent would."""
 
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -202,7 +203,10 @@ def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> Non
 
 def _style() -> render_hits.Style:
     """Bold and dim on a terminal, plain anywhere else."""
-    return _style_for_terminal if terminal_width() else render_hits.plain_style
+    # As no-color.org asks for, whatever it is set to.
+    wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    is_plain = wants_none or not terminal_width()
+    return render_hits.plain_style if is_plain else _style_for_terminal
 
 
 def _style_for_terminal(text: str, kind: str) -> str:

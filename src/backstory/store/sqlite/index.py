@@ -6,16 +6,17 @@ that was made anew never meets the texts of an old one.
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from backstory.errors import StoreDamaged
+from backstory.errors import StoreDamaged, StoreLocked
 from backstory.identity import meaning_hash
 from backstory.moments import Moment
 from backstory.store.index import (
@@ -59,6 +60,8 @@ from backstory.words import fold
 if TYPE_CHECKING:
     from backstory.store.index import Vector
     from backstory.store.sqlite.vectors import VectorPages
+
+Found = TypeVar("Found")
 
 MIGRATIONS = "backstory.store.sqlite.index_migrations"
 # How many vectors stand in one row of ``vector_pages``.
@@ -123,17 +126,18 @@ class SqliteIndex:
     def writing(
         self, *, timeout_s: float = BUSY_TIMEOUT_MS / 1000
     ) -> Iterator["SqliteIndexWriter"]:
-        with translated(self.path):
-            db = self._db
-            db.set_busy_timeout(round(timeout_s * 1000))
-            try:
-                with transaction(db):
-                    writer = SqliteIndexWriter(self, db)
-                    yield writer
-                    writer.flush()
-            finally:
-                db.set_busy_timeout(BUSY_TIMEOUT_MS)
-            writer.clean_up()
+        db = self._db
+        db.set_busy_timeout(round(timeout_s * 1000))
+        try:
+            with translated(self.path), transaction(db):
+                writer = SqliteIndexWriter(self, db)
+                yield writer
+                writer.flush()
+            # Where another writer is at work, it stays due, and the next one does it.
+            with suppress(StoreLocked), translated(self.path):
+                writer.clean_up()
+        finally:
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     # -- state ---
 
@@ -228,24 +232,26 @@ class SqliteIndex:
         few = self.find_few(folded, where, limit)
         if few is not None:
             return few
-        with self._reading() as db, _snapshot(db):
+        needle = to_stored(folded)
+
+        def find(db: apsw.Connection) -> list[int]:
             view = self._texts(db)
-            needle = to_stored(folded)
-            newest: list[int] = []
-            for unit_id, place, length in units.newest_places(
-                db, *units.where_clause(where)
-            ):
-                if contains(view, needle, place, length):
-                    newest.append(unit_id)
-                    if len(newest) == limit:
-                        break
-            return newest
+            places = units.newest_places(db, *units.where_clause(where))
+            having = (
+                unit_id
+                for unit_id, place, length in places
+                if contains(view, needle, place, length)
+            )
+            return list(islice(having, limit))
+
+        return self._scan(find)
 
     def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
         needle = to_stored(folded)
         if not needle or not where.kinds or limit <= 0:
             return []
-        with self._reading() as db, _snapshot(db):
+
+        def find(db: apsw.Connection) -> list[int] | None:
             places = find_records(self._texts(db), needle, _MAX_LOOKED_UP + 1)
             if len(places) > _MAX_LOOKED_UP:
                 return None
@@ -253,15 +259,32 @@ class SqliteIndex:
             found.sort(key=lambda unit: (unit[1] is not None, unit[1], unit[0]))
             return [unit_id for unit_id, _ in reversed(found[-limit:])]
 
+        return self._scan(find)
+
     def having_text(self, folded: str, unit_ids: Collection[int]) -> list[int]:
         needle = to_stored(folded)
-        with self._reading() as db, _snapshot(db):
+
+        def find(db: apsw.Connection) -> list[int]:
             view = self._texts(db)
             return [
                 unit_id
                 for unit_id, place, length in units.list_places(db, unit_ids)
                 if contains(view, needle, place, length)
             ]
+
+        return self._scan(find)
+
+    def _scan(self, find: Callable[[apsw.Connection], Found]) -> Found:
+        """Look through the texts; again, if the index was replaced just then."""
+        name = self.get_state("text_file")
+        try:
+            with self._reading() as db, _snapshot(db):
+                return find(db)
+        except StoreDamaged:
+            if self.get_state("text_file") == name:
+                raise
+        with self._reading() as db, _snapshot(db):
+            return find(db)
 
     def _texts(self, db: apsw.Connection) -> memoryview:
         """All texts, as this moment's transaction knows them."""
@@ -714,7 +737,10 @@ class SqliteIndexWriter:
         if wipes:
             FoldedText(self._index.path.with_name(self._text_name)).wipe(wipes)
             with transaction(self._db):
-                self._db.execute("DELETE FROM wipes")
+                # These alone: another process may have added its own meanwhile.
+                self._db.executemany(
+                    "DELETE FROM wipes WHERE text_at = ?", [(at,) for at, _ in wipes]
+                )
         if self._orphans:
             self._index.forget_vectors(self._orphans)
 
