@@ -28,7 +28,6 @@ class UnitKind(IntEnum):
 
 SPOKEN = frozenset({UnitKind.USER, UnitKind.ASSISTANT, UnitKind.SUMMARY})
 MESSAGES = SPOKEN | {UnitKind.OTHER}
-NOTES = frozenset({UnitKind.MEMORY, UnitKind.DAILY_LOG})
 
 
 def first_note_id() -> int:

@@ -234,10 +234,6 @@ class HistoryStore(Protocol):
         """The sessions of these numbers; one that is not there is left out."""
         ...
 
-    def list_session_ids(self) -> list[int]:
-        """Every session with at least one message, in the order they were made."""
-        ...
-
     def count_messages(self) -> int:
         """How many messages there are."""
         ...

@@ -155,10 +155,6 @@ class SqliteHistory:
         with self._lock, translated(self.path):
             return sessions.get_sessions(self._db, session_ids)
 
-    def list_session_ids(self) -> list[int]:
-        with self._lock, translated(self.path):
-            return sessions.list_session_ids(self._db)
-
     def count_messages(self) -> int:
         with self._lock, translated(self.path):
             return sessions.count_messages(self._db)

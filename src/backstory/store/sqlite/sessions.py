@@ -261,13 +261,6 @@ def count_by_host(db: apsw.Connection) -> list[Counts]:
     return [Counts(*row) for row in rows]
 
 
-def list_session_ids(db: apsw.Connection) -> list[int]:
-    rows = db.execute(
-        "SELECT session_id FROM sessions WHERE message_count > 0 ORDER BY session_id"
-    )
-    return [session_id for (session_id,) in rows]
-
-
 def count_messages(db: apsw.Connection) -> int:
     count: int = db.execute("SELECT COALESCE(SUM(message_count), 0) FROM sessions").get
     return count
