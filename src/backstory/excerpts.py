@@ -15,6 +15,8 @@ from backstory.querying import Query, Term
 from backstory.words import SPACELESS, fold, is_spaceless
 
 _CUT = "..."
+# The most of a hit that is shown.
+EXCERPT_CHARS = 500
 _ZERO_WIDTH_JOINER = "\N{ZERO WIDTH JOINER}"
 # How far a cut may move to begin at a line or at a word.
 _TO_LINE = 60

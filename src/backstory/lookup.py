@@ -25,7 +25,7 @@ from backstory.errors import (
     StoreLocked,
     StoreProblem,
 )
-from backstory.excerpts import excerpt
+from backstory.excerpts import EXCERPT_CHARS, excerpt
 from backstory.files import locked, try_locked
 from backstory.hosts.base import Machine
 from backstory.model import (
@@ -44,7 +44,7 @@ from backstory.model import (
 from backstory.notes import NoteKind, find_guidance, find_memory_notes
 from backstory.querying import parse_query
 from backstory.ranking import Weights
-from backstory.searching import EXCERPT_CHARS, Request, Searcher
+from backstory.searching import Request, Searcher
 from backstory.settings import Settings
 from backstory.store.base import HistoryStore
 from backstory.store.sqlite.embeddings import SqliteEmbeddings

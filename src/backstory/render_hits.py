@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import PureWindowsPath
 
 from backstory.envelope import echo_query, label, quote_content
-from backstory.excerpts import excerpt, find_words
+from backstory.excerpts import EXCERPT_CHARS, excerpt, find_words
 from backstory.model import (
     Episode,
     EpisodeResult,
@@ -31,7 +31,6 @@ from backstory.redaction import mask_secrets
 from backstory.render import render_time
 from backstory.text import neutralise, one_line
 
-EXCERPT_CHARS = 500
 EPISODE_CHARS = 300
 _CUT = "..."
 _LABEL_CHARS = 120

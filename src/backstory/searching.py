@@ -22,7 +22,7 @@ from backstory.errors import (
     StoreDamaged,
     StoreProblem,
 )
-from backstory.excerpts import excerpt
+from backstory.excerpts import EXCERPT_CHARS, excerpt
 from backstory.identity import content_id
 from backstory.model import (
     Episode,
@@ -66,7 +66,6 @@ from backstory.words import index_words, is_spaceless, word_set
 if TYPE_CHECKING:
     from backstory.embedders.base import Vector
 
-EXCERPT_CHARS = 500
 # How many each retriever gives: enough that the other scorer can lift a good one.
 _POOL = 150
 _TEXT_POOL = 200

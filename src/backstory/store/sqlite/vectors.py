@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from backstory.store.index import MadeVector, UnitFilter
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
-from backstory.store.sqlite.index import SLOTS, VECTOR_COLUMNS
+from backstory.store.sqlite.index import (
+    SLOTS,
+    VECTOR_COLUMNS,
+    get_state,
+    set_state,
+)
+from backstory.store.sqlite.units import to_json
 
 try:
     import simsimd
@@ -61,9 +67,7 @@ class VectorPages:
     def refresh(self, db: apsw.Connection) -> None:
         """Read the pages that are new or changed."""
         with self._lock:
-            reset = db.execute(
-                "SELECT value FROM state WHERE name = 'vector_reset'"
-            ).get
+            reset = get_state(db, "vector_reset")
             if (reset or "") != self._reset:
                 self._clear(reset or "")
             # Any: SQLite rows carry no types; the schema does.
@@ -229,15 +233,16 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
     """Put the codes of vectors into free slots, and write down where they are."""
     if not made:
         return
-    next_slot = int(_state(db, "next_slot") or 0)
+    next_slot = int(get_state(db, "next_slot") or 0)
     version = (db.execute("SELECT MAX(version) FROM vector_pages").get or 0) + 1
     facts = {
         unit_id: (kind, source_id, _to_time(said_at))
         for unit_id, kind, source_id, said_at in db.execute(
-            f"""
-            SELECT unit_id, kind, source_id, said_at FROM units
-             WHERE unit_id IN ({", ".join(str(each.unit_id) for each in made)})
             """
+            SELECT unit_id, kind, source_id, said_at FROM units
+             WHERE unit_id IN (SELECT value FROM json_each(?))
+            """,
+            (to_json(each.unit_id for each in made),),
         )
     }
     codes = _to_code(np.stack([each.vector for each in made]))
@@ -271,13 +276,7 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
     db.executemany(
         "UPDATE units SET embedding_id = ?, slot = ? WHERE unit_id = ?", updates
     )
-    db.execute(
-        """
-        INSERT INTO state (name, value) VALUES ('next_slot', ?1)
-            ON CONFLICT (name) DO UPDATE SET value = ?1
-        """,
-        (str(next_slot),),
-    )
+    set_state(db, "next_slot", str(next_slot))
 
 
 def _take_free_slots(db: apsw.Connection, count: int) -> list[int]:
@@ -350,10 +349,3 @@ def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     grown = np.zeros(size, array.dtype)
     grown[: len(array)] = array
     return grown
-
-
-def _state(db: apsw.Connection, name: str) -> str | None:
-    value: str | None = db.execute(
-        "SELECT value FROM state WHERE name = ?", (name,)
-    ).get
-    return value
