@@ -26,7 +26,7 @@ LAYERS = (
         "envelope",
     },
     {"files", "notes", "store", "importers", "hosts", "embedders"},
-    {"indexing", "cataloguing", "embedding", "searching"},
+    {"indexing", "cataloguing", "embedding", "gathering", "showing", "searching"},
     {"settings", "places", "background", "lookup", "memory"},
     {"render", "render_hits", "tools", "cli"},
 )

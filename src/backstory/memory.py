@@ -41,7 +41,7 @@ from backstory.model import (
     SourceSummary,
     Status,
 )
-from backstory.moments import Moment, to_moment
+from backstory.moments import Moment, start_of_day, to_moment
 from backstory.places import (
     absolute,
     both_names,
@@ -51,7 +51,7 @@ from backstory.places import (
     this_machine,
 )
 from backstory.redaction import is_recall
-from backstory.searching import Request, start_of_day
+from backstory.searching import Request
 from backstory.settings import Settings
 from backstory.store.base import Batch, SessionFilter
 from backstory.store.intake import Rules

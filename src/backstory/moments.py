@@ -7,7 +7,7 @@ local time of the machine that wrote them; the caller says how to read those.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 Localise = Callable[[datetime], datetime]
 
@@ -91,3 +91,9 @@ def _parse_number(value: float) -> Moment:
     else:
         microseconds = int(value)
     return from_microseconds(microseconds)
+
+
+def start_of_day(day: date) -> int:
+    """The first moment of a day on this machine's clock."""
+    start = datetime(day.year, day.month, day.day).astimezone(UTC)
+    return Moment(start).to_microseconds()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from backstory.store.index import MadeVector, UnitFilter
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
-from backstory.store.sqlite.index import (
+from backstory.store.sqlite.index_state import (
     SLOTS,
     VECTOR_COLUMNS,
     get_state,

@@ -1,0 +1,38 @@
+"""The table ``state``, and what the modules around index.db share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+# How many vectors stand in one row of ``vector_pages``.
+SLOTS = 1024
+VECTOR_COLUMNS = ("units", "embeddings", "codes", "kinds", "sources", "said")
+
+
+def get_state(db: apsw.Connection, name: str) -> str | None:
+    value: str | None = db.execute(
+        "SELECT value FROM state WHERE name = ?", (name,)
+    ).get
+    return value
+
+
+def set_state(db: apsw.Connection, name: str, value: str) -> None:
+    db.execute(
+        """
+        INSERT INTO state (name, value) VALUES (?1, ?2)
+            ON CONFLICT (name) DO UPDATE SET value = ?2
+        """,
+        (name, value),
+    )
+
+
+@contextmanager
+def snapshot(db: apsw.Connection) -> Iterator[None]:
+    """Read everything inside as it is at one moment."""
+    db.execute("SAVEPOINT reading")
+    try:
+        yield
+    finally:
+        db.execute("ROLLBACK TO reading")
+        db.execute("RELEASE reading")

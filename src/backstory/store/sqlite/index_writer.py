@@ -1,0 +1,338 @@
+"""One transaction on index.db and on the file of folded texts beside it."""
+
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from backstory.identity import meaning_hash
+from backstory.moments import Moment
+from backstory.store.index import IndexedFile, MadeVector
+from backstory.store.sqlite import units
+from backstory.store.sqlite.connection import transaction
+from backstory.store.sqlite.folded_text import FoldedText, to_stored
+from backstory.store.sqlite.index_state import (
+    SLOTS,
+    VECTOR_COLUMNS,
+    get_state,
+    set_state,
+)
+from backstory.units import (
+    NewChunk,
+    NewUnit,
+    UnitKind,
+    first_note_id,
+    first_session_unit_id,
+    is_session,
+)
+from backstory.words import fold
+
+if TYPE_CHECKING:
+    from backstory.store.sqlite.index import SqliteIndex
+
+# Words wait in memory until there are so many bytes of them: 1.5 x faster to file.
+_WORDS_BUFFER = 16 * 1024 * 1024
+# What has been deleted since the words were last tidied.
+SOME = "some"
+WHOLE_SOURCES = "whole sources"
+_FILE_KINDS = {
+    "memory": UnitKind.MEMORY,
+    "daily_log": UnitKind.DAILY_LOG,
+    "file": UnitKind.FILE,
+}
+_FILE_TYPES = {kind: name for name, kind in _FILE_KINDS.items()}
+_VECTORS = "backstory.store.sqlite.vectors"
+
+
+class SqliteIndexWriter:
+    """One transaction on the index."""
+
+    def __init__(self, index: "SqliteIndex", db: apsw.Connection) -> None:
+        self._index = index
+        self._db = db
+        self._texts: list[bytes] = []
+        self._text_name = get_state(db, "text_file") or self._name_text_file()
+        self._text_start = self._text_end = int(get_state(db, "text_bytes") or 0)
+        self._unit_count_before = int(get_state(db, "units") or 0)
+        self._unit_count = self._unit_count_before
+        self._orphans: set[bytes] = set()
+        self._old_text_name: str | None = None
+        db.execute(
+            "INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (_WORDS_BUFFER,)
+        )
+
+    def _name_text_file(self) -> str:
+        name = f"{self._index.path.stem}-{secrets.token_hex(4)}.text"
+        set_state(self._db, "text_file", name)
+        return name
+
+    @property
+    def text_name(self) -> str:
+        """The file of texts that this transaction writes to."""
+        return self._text_name
+
+    def get_state(self, name: str) -> str | None:
+        return get_state(self._db, name)
+
+    def set_state(self, name: str, value: str) -> None:
+        set_state(self._db, name, value)
+
+    # -- units ---
+
+    def replace_units(self, new: Iterable[NewUnit], *, are_new: bool = False) -> None:
+        wanted = list(new)
+        filed = (
+            {} if are_new else units.find_filed(self._db, [u.unit_id for u in wanted])
+        )
+        hashes = [
+            None if unit.meaning is None else meaning_hash(unit.meaning)
+            for unit in wanted
+        ]
+        fresh: list[tuple[NewUnit, bytes | None]] = []
+        for unit, key in zip(wanted, hashes, strict=True):
+            before = filed.get(unit.unit_id)
+            if before is None or not self._only_words_change(unit, key, before):
+                fresh.append((unit, key))
+        gone = [unit.unit_id for unit, _ in fresh if unit.unit_id in filed]
+        kept = filed.keys() - set(gone)
+        if gone:
+            self.delete_units(gone)
+        if kept:
+            units.delete_words(self._db, kept)
+            units.insert_words(self._db, [u for u in wanted if u.unit_id in kept])
+        if fresh:
+            places = [self._add_text(unit.text) for unit, _ in fresh]
+            units.insert_units(
+                self._db, [u for u, _ in fresh], places, [key for _, key in fresh]
+            )
+            self._unit_count += len(fresh)
+
+    def _only_words_change(
+        self, unit: NewUnit, key: bytes | None, before: tuple[Any, ...]
+    ) -> bool:
+        """Whether nothing but the words around a unit differ from how it is filed."""
+        text_at, text_bytes, old_key, _, *facts = before
+        if [unit.kind, unit.source_id, unit.position, unit.said_at] != facts:
+            return False
+        stored = to_stored(fold(unit.text))
+        if old_key != key or len(stored) != text_bytes or unit.heading is not None:
+            return False
+        if text_at + text_bytes > self._text_start:
+            return False
+        view = self._index._text_file(self._db).view(self._text_start)
+        return view[text_at : text_at + text_bytes] == stored
+
+    def _add_text(self, text: str) -> tuple[int, int]:
+        stored = to_stored(fold(text))
+        place = (self._text_end, len(stored))
+        self._texts.append(stored)
+        self._text_end += len(stored) + 1
+        return place
+
+    def delete_units(self, unit_ids: Collection[int]) -> None:
+        filed = units.find_filed(self._db, unit_ids)
+        if not filed:
+            return
+        self._db.executemany(
+            "INSERT OR REPLACE INTO wipes (text_at, text_bytes) VALUES (?, ?)",
+            [(at, length) for at, length, *_ in filed.values() if length],
+        )
+        for _, _, key, slot, *_ in filed.values():
+            if key is not None:
+                self._orphans.add(key)
+            if slot is not None:
+                _free_slot(self._db, slot)
+        units.delete_units(self._db, filed)
+        self._unit_count -= len(filed)
+        # Titles and previews change all the time, and are what messages say.
+        if not get_state(self._db, "deleted") and not all(map(is_session, filed)):
+            set_state(self._db, "deleted", SOME)
+
+    def clear(self) -> None:
+        for table in ("notes", "units", "chunks", "index_state", "wipes", "state"):
+            self._db.execute(f"DELETE FROM {table}")
+        self._db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        self.drop_vectors()
+        # Texts begin anew in another file; readers may still be in the old one.
+        self._old_text_name = self._text_name
+        self._text_name = self._name_text_file()
+        self._texts.clear()
+        self._text_start = self._text_end = 0
+        self._unit_count, self._unit_count_before = 0, -1
+
+    def list_message_units(self, source_id: int, first: int, last: int) -> list[int]:
+        return units.list_message_units(self._db, source_id, first, last)
+
+    def delete_source(self, source_id: int) -> None:
+        unit_ids = units.list_unit_ids(self._db, source_id)
+        if unit_ids:
+            self.delete_units(unit_ids)
+            set_state(self._db, "deleted", WHOLE_SOURCES)
+        self._db.execute("DELETE FROM chunks WHERE source_id = ?", (source_id,))
+        if source_id > 0:
+            self._db.execute(
+                """
+                DELETE FROM index_state
+                 WHERE source_type = 'conversation' AND source_id = ?
+                """,
+                (str(source_id),),
+            )
+
+    # -- chunks ---
+
+    def list_chunks(self, source_id: int) -> list[tuple[int, int]]:
+        return units.list_chunks(self._db, source_id)
+
+    def replace_chunks(
+        self,
+        source_type: str,
+        source_id: int,
+        chunks: Sequence[NewChunk],
+        *,
+        first: int = 0,
+        before: int | None = None,
+    ) -> None:
+        units.replace_chunks(self._db, source_type, source_id, chunks, first, before)
+
+    # -- sources ---
+
+    def note_session(self, session_id: int, change_id: int, now: datetime) -> None:
+        self._db.execute(
+            """
+            INSERT INTO index_state (source_type, source_id, signature, hash,
+                                     indexed_at)
+            VALUES ('conversation', ?1, ?2, ?2, ?3)
+                ON CONFLICT (source_type, source_id) DO UPDATE
+               SET signature = ?2, hash = ?2, indexed_at = ?3
+            """,
+            (str(session_id), f"change:{change_id}", Moment(now).to_microseconds()),
+        )
+
+    def replace_file(self, file: IndexedFile, now: datetime) -> int:
+        self._db.execute(
+            """
+            INSERT INTO index_state (source_type, source_id, project, signature, hash,
+                                     modified_at, indexed_at)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                ON CONFLICT (source_type, source_id) DO UPDATE
+               SET project = ?3, signature = ?4, hash = ?5, modified_at = ?6,
+                   indexed_at = ?7
+            """,
+            (
+                _FILE_TYPES[file.kind],
+                file.path,
+                file.project,
+                file.signature,
+                file.hash,
+                file.modified_at,
+                Moment(now).to_microseconds(),
+            ),
+        )
+        file_id: int = self._db.execute(
+            "SELECT state_id FROM index_state WHERE source_type = ? AND source_id = ?",
+            (_FILE_TYPES[file.kind], file.path),
+        ).get
+        return file_id
+
+    def delete_file(self, file_id: int) -> None:
+        self.delete_source(-file_id)
+        self._db.execute("DELETE FROM index_state WHERE state_id = ?", (file_id,))
+
+    def next_note_id(self) -> int:
+        last: int | None = self._db.execute(
+            "SELECT MAX(unit_id) FROM units WHERE unit_id < ?",
+            (first_session_unit_id(),),
+        ).get
+        return max(first_note_id(), (last or 0) + 1)
+
+    # -- vectors ---
+
+    def set_vectors(self, fingerprint: str, made: Sequence[MadeVector]) -> int:
+        name = self._index.vectors_name(fingerprint)
+        if get_state(self._db, "vectors_of") != name:
+            self.drop_vectors()
+            set_state(self._db, "vectors_of", name)
+        # A unit may have changed or gone while its vector was made.
+        wanted = units.list_wanting(self._db, [each.unit_id for each in made])
+        fitting = [
+            each for each in made if wanted.get(each.unit_id) == each.meaning_hash
+        ]
+        import_module(_VECTORS).write_vectors(self._db, fitting)
+        return len(fitting)
+
+    def drop_vectors(self) -> None:
+        self._db.execute("DELETE FROM vector_pages")
+        self._db.execute("DELETE FROM free_slots")
+        self._db.execute(
+            "UPDATE units SET embedding_id = NULL, slot = NULL WHERE slot IS NOT NULL"
+        )
+        set_state(self._db, "next_slot", "0")
+        set_state(self._db, "vectors_of", "")
+        set_state(self._db, "vector_reset", secrets.token_hex(4))
+
+    # -- the end ---
+
+    def flush(self) -> None:
+        """Write the texts before the transaction that names them is committed."""
+        if self._texts:
+            file = FoldedText(self._index.path.with_name(self._text_name))
+            file.append(self._text_start, b"\0".join([*self._texts, b""]))
+            set_state(self._db, "text_bytes", str(self._text_end))
+        if self._unit_count != self._unit_count_before:
+            set_state(self._db, "units", str(self._unit_count))
+
+    def clean_up(self) -> None:
+        """Wipe what the transaction deleted; done again if it is cut short."""
+        if self._old_text_name is not None:
+            self._index.path.with_name(self._old_text_name).unlink(missing_ok=True)
+        rows = self._db.execute("SELECT text_at, text_bytes FROM wipes")
+        wipes = [(text_at, text_bytes) for text_at, text_bytes in rows]
+        if wipes:
+            FoldedText(self._index.path.with_name(self._text_name)).wipe(wipes)
+            with transaction(self._db):
+                # These alone: another process may have added its own meanwhile.
+                self._db.executemany(
+                    "DELETE FROM wipes WHERE text_at = ?", [(at,) for at, _ in wipes]
+                )
+        if self._orphans:
+            self._index.forget_vectors(self._orphans)
+
+
+# -- pieces ---------------------------------------------------------------------------
+
+
+def list_files(db: apsw.Connection) -> list[IndexedFile]:
+    rows = db.execute(
+        """
+        SELECT state_id, source_type, source_id, project, signature, hash, modified_at
+          FROM index_state WHERE source_type != 'conversation' ORDER BY state_id
+        """
+    )
+    return [
+        IndexedFile(
+            state_id, _FILE_KINDS[kind], path, project, signature, key, modified
+        )
+        for state_id, kind, path, project, signature, key, modified in rows
+    ]
+
+
+def _free_slot(db: apsw.Connection, slot: int) -> None:
+    """Let a slot stand for no unit, and hold no code."""
+    page_id, place = divmod(slot, SLOTS)
+    for column in VECTOR_COLUMNS:
+        with db.blob_open("main", "vector_pages", column, page_id, True) as blob:
+            width = blob.length() // SLOTS
+            blob.seek(place * width)
+            blob.write(bytes(width))
+    db.execute("INSERT OR IGNORE INTO free_slots (slot) VALUES (?)", (slot,))
+    db.execute(
+        """
+        UPDATE vector_pages
+           SET version = (SELECT MAX(version) + 1 FROM vector_pages)
+         WHERE page_id = ?
+        """,
+        (page_id,),
+    )
