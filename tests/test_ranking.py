@@ -14,7 +14,7 @@ from backstory.ranking import (
     Weights,
     blend_by_best,
     blend_by_range,
-    drop_duplicates,
+    bm25,
     is_relevant,
     judge,
     normalise,
@@ -284,15 +284,35 @@ def test_overlap_is_the_share_of_common_words(
     assert overlap(frozenset(one.split()), frozenset(other.split())) == expected
 
 
-def test_of_texts_that_say_the_same_the_best_stays() -> None:
-    texts = {1: "a b c d e f", 2: "a b c d e f", 3: "a b c d e g", 4: "x"}
-    ranked = [Ranked(a_candidate(n), 1 - n / 10) for n in texts]
+# -- BM25 as the designs have it ---
 
-    words = {number: frozenset(text.split()) for number, text in texts.items()}
 
-    kept = drop_duplicates(ranked, words, 3)
+def test_bm25_with_the_constants_of_the_design() -> None:
+    documents = {
+        1: ["sushi", "sushi", "bar"],
+        2: ["sushi"],
+        3: ["coffee", "bar", "here", "now"],
+        4: [],
+    }
 
-    assert [each.candidate.unit_id for each in kept] == [1, 3, 4]
+    found = bm25(["sushi", "bar", "sushi", "ocelot"], documents)
+
+    # N = 4, mean length 2, idf ln((4 - 2 + .5) / (2 + .5) + 1) = .693147 for both;
+    # 1: 2 * 2.2 / (2 + 1.2 * 1.375) + 2.2 / (1 + 1.2 * 1.375)
+    assert found == pytest.approx(
+        {
+            1: 0.693147 * (4.4 / 3.65 + 2.2 / 2.65),
+            2: 0.693147 * 2.2 / 1.75,
+            3: 0.693147 * 2.2 / 3.1,
+        },
+        rel=1e-6,
+    )
+
+
+def test_a_word_in_most_documents_still_counts_a_little() -> None:
+    found = bm25(["a"], {1: ["a"], 2: ["a"], 3: ["a", "b"]})
+
+    assert all(score > 0 for score in found.values())
 
 
 # -- how strong ---

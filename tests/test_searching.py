@@ -1,7 +1,9 @@
 """What a search finds, leaves out and says, through the front door."""
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -362,14 +364,66 @@ def test_the_profile_spec_finds_messages_by_their_text_alone(tmp_path: Path) -> 
         fill(memory)
 
         result = memory.search("restaurant")
-        nothing = memory.search("restaurant sushi", scope="sessions")
+        apart = memory.search("restaurant sushi", scope="sessions")
+        nothing = memory.search("restaurant giraffe", scope="sessions")
 
     shown = {(hit.source.value, hit.text.split()[0]): hit.score for hit in result.hits}
     # Said four days and 786 days before the clock of this test.
     assert shown[("message", "Is")] == pytest.approx(0.6 * 0.96078944)
     assert shown[("message", "A")] == pytest.approx(0.6 * 0.00038587, abs=1e-6)
     assert max(shown.values()) == shown[("memory", "Likes")]
+    # By all the words, because the phrase is nowhere.
+    assert texts(apart.hits) == ["Is there a good sushi restaurant there?"]
     assert nothing.hits == ()
+
+
+def test_the_profile_spec_counts_words_among_the_notes_alone(tmp_path: Path) -> None:
+    with open_memory(tmp_path, "ranking.profile=spec") as memory:
+        fill(memory)
+        before = memory.search("sushi invoice", scope="memory")
+        for number in range(50):
+            memory.record("more", "user", f"invoice {number}", sent_at=NOW)
+        after = memory.search("sushi invoice", scope="memory")
+
+    bm25 = [
+        {part.name: part.value for part in hit.parts}["bm25"] for hit in before.hits
+    ]
+    assert len(bm25) == 4
+    assert min(bm25) > 0
+    assert [(hit.text, hit.score) for hit in after.hits] == [
+        (hit.text, hit.score) for hit in before.hits
+    ]
+
+
+@pytest.mark.parametrize("profile", ["spec", "tuned"])
+def test_what_was_said_over_and_over_hides_nothing_else(
+    tmp_path: Path, profile: str
+) -> None:
+    with open_memory(tmp_path, f"ranking.profile={profile}") as memory:
+        memory.record("s", "user", "the walrus ate the last fish", sent_at=NOW)
+        for number in range(450):
+            memory.record(f"r{number}", "user", "feed the walrus", sent_at=NOW)
+
+        result = memory.search("the walrus", sources=["message"])
+
+    assert set(texts(result.hits)) == {
+        "feed the walrus",
+        "the walrus ate the last fish",
+    }
+
+
+# -- days ---
+
+
+def test_a_query_that_is_a_day_finds_what_was_said_on_it(used: Memory) -> None:
+    result = used.search("on 25 February", sources=["message", "daily_log"])
+
+    assert {hit.said.at.date() for hit in result.hits if hit.said} == {
+        date(2026, 2, 25)
+    }
+    assert {hit.source.value for hit in result.hits} == {"message", "daily_log"}
+    assert not result.is_weak
+    assert result.notices == ()
 
 
 # -- stretches and episodes ---
@@ -467,54 +521,82 @@ def test_where_the_phrase_is_nowhere_all_its_words_are_looked_for(used: Memory) 
 # -- trouble ---
 
 
-class SlowIndex:
-    """An index in which looking for a text takes too long."""
+class StuckIndex:
+    """An index in which some ways of looking never end until they are interrupted."""
 
-    def __init__(self, index: Any) -> None:
+    def __init__(self, index: Any, *stuck: str) -> None:
         self._index = index
-        self.is_interrupted = False
+        self._stuck = stuck
+        self._threads: set[int] = set()
+        self.is_released = False
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._index, name)
+        return self._wait if name in self._stuck else getattr(self._index, name)
 
-    def find_few(self, *_: object) -> list[int]:
-        deadline = time.monotonic() + 5
-        while not self.is_interrupted and time.monotonic() < deadline:
+    def _wait(self, *_: object) -> list[int]:
+        while not self.is_released and threading.get_ident() not in self._threads:
             time.sleep(0.01)
         return []
 
-    def interrupt(self) -> None:
-        self.is_interrupted = True
+    def interrupt(self, thread_ids: Collection[int]) -> None:
+        self._threads |= set(thread_ids)
+
+
+@contextmanager
+def a_searcher(folder: Path, *stuck: str) -> Iterator[Searcher]:
+    """A searcher with 0.4 seconds of time, whose index is stuck in some places."""
+    with open_memory(folder) as memory:
+        fill(memory)
+        memory.search("restaurant")
+        index: Any = StuckIndex(memory._lookup.index, *stuck)
+        searcher = Searcher(
+            memory._store, index, lambda: None, clock=lambda: NOW, timeout_s=0.4
+        )
+        try:
+            yield searcher
+        finally:
+            index.is_released = True
+            searcher.close()
+
+
+RESTAURANT = Request("restaurant", frozenset({HitSource.MESSAGE}), limit=5)
 
 
 def test_what_was_found_in_time_is_given_with_a_notice(tmp_path: Path) -> None:
-    with open_memory(tmp_path) as memory:
-        fill(memory)
-        memory.search("restaurant")
-        slow = SlowIndex(memory._lookup.index)
-        searcher = Searcher(
-            memory._store,
-            slow,
-            lambda: None,
-            clock=lambda: NOW,
-            timeout_s=0.2,
-        )
-
-        result = searcher.search(
-            Request("restaurant", frozenset({HitSource.MESSAGE}), limit=5)
-        )
-        searcher.close()
+    with a_searcher(tmp_path, "find_few") as searcher:
+        result = searcher.search(RESTAURANT)
 
     assert len(result.hits) == 2
     assert result.notices == ("the search by text did not finish in time",)
-    assert slow.is_interrupted
+
+
+def test_all_stages_of_a_search_share_one_deadline(tmp_path: Path) -> None:
+    with a_searcher(tmp_path, "find_few", "score_words") as searcher:
+        began = time.monotonic()
+        result = searcher.search(RESTAURANT)
+        took = time.monotonic() - began
+
+    assert len(result.hits) == 2
+    assert result.notices == (
+        "the search by text did not finish in time",
+        "the search by words did not finish in time",
+    )
+    # Twice the time would be 0.8 seconds; the rest is for a busy machine.
+    assert took < 0.75
+
+
+def test_searches_that_are_stuck_leave_threads_for_the_next(tmp_path: Path) -> None:
+    with a_searcher(tmp_path, "find_few", "interrupt") as searcher:
+        results = [searcher.search(RESTAURANT) for _ in range(6)]
+
+    assert [len(result.hits) for result in results] == [2] * 6
 
 
 def test_one_long_conversation_does_not_hide_the_others_from_recall(
     tmp_path: Path,
 ) -> None:
     with open_memory(tmp_path) as memory:
-        for number in range(200):
+        for number in range(800):
             memory.record("long", "user", f"walrus number {number}", sent_at=NOW)
         for number in range(3):
             memory.record(

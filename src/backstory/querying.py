@@ -6,7 +6,7 @@ spelled as the phrase it has become there.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -102,11 +102,13 @@ def parse_query(text: str, *, today: date) -> Query:
     )
 
 
-def _parse_subject(text: str, dates: Iterable[FoundDays]) -> tuple[Term, ...]:
+def _parse_subject(text: str, dates: Sequence[FoundDays]) -> tuple[Term, ...]:
     for date_ in dates:
         blank = " " * (date_.end - date_.start)
         text = text[: date_.start] + blank + text[date_.end :]
     terms = _choose_terms(_iter_terms(text))
+    if dates and all(map(_is_function_word, terms)):
+        return ()  # "what did we do yesterday" asks for the day alone
     telling = [
         term
         for term in terms

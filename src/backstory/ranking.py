@@ -7,6 +7,7 @@ counts nothing, and age counts in full.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -29,6 +30,10 @@ _DAY_BONUS = 0.3
 _PHRASE_BONUS = 0.3
 # A unit without a vector is taken to mean about what its words say.
 _UNEMBEDDED_SHARE = 0.6
+
+# Of BM25, as the designs' first implementation had them.
+_K1 = 1.2
+_B = 0.75
 
 _TUNED_PARTS = (
     "words",
@@ -309,19 +314,39 @@ def rank_as_designed(
     return ranked
 
 
+def bm25(
+    query: Iterable[str], documents: Mapping[Key, Sequence[str]]
+) -> dict[Key, float]:
+    """How well documents, given as their words, fit the words of a query.
+
+    Documents without any of them are left out.
+    """
+    wanted = frozenset(query)
+    counts = {key: Counter(words) for key, words in documents.items()}
+    containing = Counter(
+        word for words in counts.values() for word in wanted & words.keys()
+    )
+    mean_length = sum(map(len, documents.values())) / max(1, len(documents))
+    scores: dict[Key, float] = {}
+    for key, words in counts.items():
+        length = len(documents[key]) / mean_length if mean_length else 0.0
+        score = sum(
+            math.log((len(documents) - found + 0.5) / (found + 0.5) + 1)
+            * (words[word] * (_K1 + 1))
+            / (words[word] + _K1 * (1 - _B + _B * length))
+            for word, found in containing.items()
+            if word in words
+        )
+        if score:
+            scores[key] = score
+    return scores
+
+
 def blend_by_best(
     words: Mapping[int, float], cosines: Mapping[int, float], words_weight: float
 ) -> dict[int, float]:
     """Each list divided by its best, then weighed; words alone without vectors."""
-    by_words = _from_zero(words)
-    if not cosines:
-        return by_words
-    by_meaning = _from_zero(cosines)
-    return {
-        unit_id: words_weight * by_words.get(unit_id, 0.0)
-        + (1 - words_weight) * by_meaning.get(unit_id, 0.0)
-        for unit_id in by_words.keys() | by_meaning.keys()
-    }
+    return _blend(_from_zero(words), _from_zero(cosines), words_weight)
 
 
 def rank_by_range(candidates: Sequence[Candidate], weights: Weights) -> list[Ranked]:
@@ -348,37 +373,22 @@ def blend_by_range(
 
     Unlike ``tuned``, what is missing from a list has nothing from it.
     """
-    by_words = normalise(words)
-    if not cosines:
-        return by_words
-    by_meaning = normalise(cosines)
+    return _blend(normalise(words), normalise(cosines), words_weight)
+
+
+def _blend(
+    words: dict[int, float], meaning: Mapping[int, float], words_weight: float
+) -> dict[int, float]:
+    if not meaning:
+        return words
     return {
-        unit_id: words_weight * by_words.get(unit_id, 0.0)
-        + (1 - words_weight) * by_meaning.get(unit_id, 0.0)
-        for unit_id in by_words.keys() | by_meaning.keys()
+        unit_id: words_weight * words.get(unit_id, 0.0)
+        + (1 - words_weight) * meaning.get(unit_id, 0.0)
+        for unit_id in words.keys() | meaning.keys()
     }
 
 
 # -- what is too alike ----------------------------------------------------------------
-
-
-def drop_duplicates(
-    ranked: Iterable[Ranked],
-    words_of: Mapping[int, frozenset[str]],
-    limit: int,
-) -> list[Ranked]:
-    """The first ``limit``, without those that share most words with a better one."""
-    kept: list[Ranked] = []
-    seen: list[frozenset[str]] = []
-    for each in ranked:
-        if len(kept) == limit:
-            break
-        words = words_of[each.candidate.unit_id]
-        if any(overlap(words, other) > DUPLICATE_SHARE for other in seen):
-            continue
-        kept.append(each)
-        seen.append(words)
-    return kept
 
 
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:

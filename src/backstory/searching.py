@@ -5,6 +5,7 @@ part of the text. Whoever fails or is late is left out, and the result says so.
 """
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 from backstory.chunking import MAX_CHUNK_TOKENS, chunk_text
 from backstory.embedders.base import Embedder
 from backstory.excerpts import EXCERPT_CHARS, excerpt
-from backstory.gathering import Gathered, Gatherer, to_span
+from backstory.gathering import POOL, Gathered, Gatherer, to_span
 from backstory.identity import content_id
 from backstory.model import (
     Episode,
@@ -31,7 +32,6 @@ from backstory.ranking import (
     Candidate,
     Ranked,
     Weights,
-    drop_duplicates,
     is_relevant,
     judge,
     overlap,
@@ -43,13 +43,15 @@ from backstory.showing import SOURCES, Shown
 from backstory.store.base import HistoryStore
 from backstory.store.index import Chunk, SearchIndex, Unit, UnitFilter
 from backstory.units import UnitKind
-from backstory.words import index_words, is_spaceless, word_set
+from backstory.words import fold, index_words, is_spaceless, word_set
 
 _COVERAGE_CHARS = 20_000
 _KEYWORDS = 2
 _JUDGED = 10
-# How often more is gathered when one long conversation has all the best.
-_MORE_ROUNDS = 4
+# How often more is gathered when a few long conversations have all the best.
+_MORE_ROUNDS = 2
+# How many times as much is gathered, if what there is says the same over and over.
+_WIDTHS = (1, 4, 16)
 # Where nothing matches well, more of it would not help.
 _MAX_WEAK = 3
 
@@ -116,9 +118,8 @@ class Searcher:
         self._history = history
         self._index = index
         self._clock = clock
-        self._gatherer = Gatherer(
-            index, find_embedder, timeout_s=timeout_s, on_damage=on_damage
-        )
+        self._timeout_s = timeout_s
+        self._gatherer = Gatherer(index, find_embedder, on_damage=on_damage)
 
     def close(self) -> None:
         self._gatherer.close()
@@ -128,29 +129,40 @@ class Searcher:
     def search(self, request: Request) -> SearchResult:
         """The best hits, without near-duplicates and what has nothing to do with it."""
         query = self._parse(request.text)
-        notices: list[str] = []
-        where = request.to_filter()
-        if request.weights.profile == "spec":
-            gathered = self._gatherer.gather_as_designed(query, where, notices)
-        else:
-            gathered = self._gatherer.gather(query, where, notices)
-        units = self._index.get_units(gathered.unit_ids)
-        candidates = self._to_candidates(query, gathered, units)
-        ranked = rank(
-            candidates,
-            request.weights,
-            has_vectors=bool(gathered.cosines),
-            wants_recent=query.wants_recent and not query.days,
-        )
-        shown = Shown(self._history, self._index, units)
         # How good the answer is must not depend on how much of it is wanted.
         wanted = max(request.limit, _JUDGED)
-        hits = self._choose(query, gathered, ranked, shown, wanted)
+        hits, notices = self._find_hits(query, request, wanted)
         if request.weights.profile != "spec":
             hits = _without_noise(query, hits)
             if hits and _all_weak(hits):
                 notices.append("nothing matches well; these are the nearest")
         return SearchResult(request.text, tuple(hits[: request.limit]), tuple(notices))
+
+    def _find_hits(
+        self, query: Query, request: Request, wanted: int
+    ) -> tuple[list[Hit], list[str]]:
+        """The best hits; more is gathered while most of it says the same."""
+        until = time.monotonic() + self._timeout_s
+        where = request.to_filter()
+        gather = self._gatherer.gather
+        if request.weights.profile == "spec":
+            gather = self._gatherer.gather_as_designed
+        for width in _WIDTHS:
+            gathered = gather(query, where, until=until, width=width)
+            units = self._index.get_units(gathered.unit_ids)
+            ranked = rank(
+                self._to_candidates(query, gathered, units),
+                request.weights,
+                has_vectors=bool(gathered.cosines),
+                wants_recent=query.wants_recent and not query.days,
+            )
+            shown = Shown(self._history, self._index, units)
+            hits, repeats = self._choose(query, gathered, ranked, shown, wanted)
+            if len(hits) == wanted or repeats < len(ranked) / 2 or len(ranked) < POOL:
+                break
+            if time.monotonic() >= until:
+                break
+        return hits, gathered.notices
 
     def _parse(self, text: str) -> Query:
         return parse_query(text, today=self._clock().astimezone().date())
@@ -162,35 +174,41 @@ class Searcher:
         ranked: Sequence[Ranked],
         shown: Shown,
         limit: int,
-    ) -> list[Hit]:
-        hits: dict[int, Hit] = {}
-        kept: list[Ranked] = []
-        # Some are dropped as alike or irrelevant, so more than wanted are looked at.
+    ) -> tuple[list[Hit], int]:
+        """The first hits that say something new, and how many did not."""
+        kept: list[tuple[Hit, frozenset[str]]] = []
+        said: dict[int, list[str]] = {}
+        repeats = 0
         for start in range(0, len(ranked), 2 * limit):
             some = ranked[start : start + 2 * limit]
             shown.load([each.candidate.unit_id for each in some])
-            for each in some:
-                hit = self._to_hit(query, gathered, each, shown)
-                if hit is not None:
-                    hits[each.candidate.unit_id] = hit
-            words = {unit_id: word_set(hit.text) for unit_id, hit in hits.items()}
-            distinct = hits.keys() - _told_by_messages(hits, words)
-            kept = drop_duplicates(
-                (each for each in ranked if each.candidate.unit_id in distinct),
-                words,
-                limit,
-            )
-            if len(kept) == limit:
-                break
-        return [hits[each.candidate.unit_id] for each in kept]
+            found = [self._to_hit(query, gathered, each, shown) for each in some]
+            hits = [hit for hit in found if hit is not None]
+            for hit in hits:
+                if hit.source is HitSource.MESSAGE and hit.session is not None:
+                    said.setdefault(hit.session.session_id, []).append(hit.text)
+            kept = [each for each in kept if not _is_told(each[0], said)]
+            for hit in hits:
+                words = word_set(hit.text)
+                if any(overlap(words, other) > DUPLICATE_SHARE for _, other in kept):
+                    repeats += 1
+                elif not _is_told(hit, said):
+                    kept.append((hit, words))
+                if len(kept) == limit:
+                    return [hit for hit, _ in kept], repeats
+        return [hit for hit, _ in kept], repeats
 
     def _to_hit(
         self, query: Query, gathered: Gathered, each: Ranked, shown: Shown
     ) -> Hit | None:
+        """What was found, with its score and why.
+
+        None if it was deleted a moment ago, or has nothing to do with the query.
+        """
         candidate = each.candidate
         hit = shown.to_hit(candidate.unit_id)
         if hit is None:
-            return None  # deleted a moment ago
+            return None
         coverage = self._coverage(hit.text, gathered.rarity)
         words = _part(each, "words")
         # By the designs, what a list gives is a result.
@@ -199,12 +217,7 @@ class Searcher:
         return replace(
             hit,
             score=round(min(1.0, max(0.0, each.score)), 6),
-            strength=judge(
-                coverage,
-                candidate.cosine,
-                has_phrase=candidate.has_phrase,
-                is_lenient=candidate.is_on_named_day or _is_spaceless(query),
-            ),
+            strength=self._judge(query, candidate, coverage),
             excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
             parts=(
                 *each.parts,
@@ -212,6 +225,16 @@ class Searcher:
                 ScorePart("cosine", candidate.cosine or 0.0),
                 ScorePart("coverage", coverage),
             ),
+        )
+
+    def _judge(self, query: Query, candidate: Candidate, coverage: float) -> Strength:
+        if not query.subject and candidate.is_on_named_day:
+            return Strength.STRONG  # a day is all that was asked for
+        return judge(
+            coverage,
+            candidate.cosine,
+            has_phrase=candidate.has_phrase,
+            is_lenient=candidate.is_on_named_day or _is_spaceless(query),
         )
 
     def _coverage(self, text: str, rarity: Mapping[Term, float]) -> float:
@@ -257,10 +280,9 @@ class Searcher:
     def recall(self, request: Request) -> tuple[list[Recalled], list[str]]:
         """The stretches of conversations and files in which something was found."""
         query = self._parse(request.text)
-        notices: list[str] = []
         where = request.to_filter()
         where = replace(where, kinds=where.kinds - {UnitKind.OTHER, UnitKind.SESSION})
-        gathered = self._gather_for_recall(query, where, request, notices)
+        gathered = self._gather_for_recall(query, where, request)
         units = self._index.get_units(gathered.unit_ids)
         shown = Shown(self._history, self._index, units)
         found: dict[int, Recalled] = {}
@@ -293,26 +315,26 @@ class Searcher:
                     ),
                     hit,
                 )
-        return list(found.values()), notices
+        return list(found.values()), gathered.notices
 
     def _gather_for_recall(
-        self, query: Query, where: UnitFilter, request: Request, notices: list[str]
+        self, query: Query, where: UnitFilter, request: Request
     ) -> Gathered:
-        """Gather until there are enough stretches, not only enough messages of one."""
+        """Gather until there are enough sources, not only messages of a few."""
+        until = time.monotonic() + self._timeout_s
         is_literal = request.weights.profile == "spec"
         gather = self._gatherer.gather_lists if is_literal else self._gatherer.gather
-        gathered = gather(query, where, notices)
+        gathered = gather(query, where, until=until)
         for _ in range(_MORE_ROUNDS):
             units = self._index.get_units(gathered.unit_ids)
-            if len({unit.source_id for unit in units.values()}) >= request.limit:
+            sources = frozenset(unit.source_id for unit in units.values())
+            if len(sources) >= request.limit or time.monotonic() >= until:
                 break
-            without = where.without | gathered.unit_ids
-            more = gather(query, replace(where, without=without), notices)
+            elsewhere = replace(where, without_sources=sources)
+            more = gather(query, elsewhere, until=until)
             if not more.unit_ids:
                 break
-            gathered.words |= more.words
-            gathered.cosines |= more.cosines
-            gathered.texts += more.texts
+            gathered.add(more)
         return gathered
 
     def _chunk_text(self, chunk: Chunk, without: Collection[int]) -> str:
@@ -341,21 +363,20 @@ class Searcher:
     def find_episodes(self, request: Request) -> tuple[list[Episode], list[str]]:
         """Messages with the query in them, or all its words, the newest first."""
         query = self._parse(request.text)
-        notices: list[str] = []
         where = replace(
             request.to_filter(),
             kinds=frozenset({UnitKind.USER, UnitKind.ASSISTANT}),
         )
 
-        found: list[int] = []
+        def find() -> Gathered:
+            return Gathered(
+                texts=self._gatherer.having_query(query, where, request.limit)
+            )
 
-        def find() -> None:
-            found.extend(self._index.find_text(query.folded, where, request.limit))
-            if not found and query.terms:
-                words = [term.spellings for term in query.terms]
-                found.extend(self._index.find_all_words(words, where, request.limit))
-
-        self._gatherer.side_by_side({"by text": find}, notices)
+        gathered = Gathered()
+        until = time.monotonic() + self._timeout_s
+        self._gatherer.side_by_side({"by text": find}, gathered, until)
+        found = gathered.texts
         messages = self._history.get_messages(found)
         sessions = self._history.get_sessions({m.session_id for m in messages.values()})
         episodes = []
@@ -368,29 +389,26 @@ class Searcher:
             )
             session = sessions[message.session_id]
             episodes.append(Episode(session, message, before, after))
-        return episodes, notices
+        return episodes, gathered.notices
 
 
 # -- pieces ---------------------------------------------------------------------------
 
 
-def _told_by_messages(
-    hits: Mapping[int, Hit], words: Mapping[int, frozenset[str]]
-) -> set[int]:
-    """Sessions whose title or preview is but a message that was found as well."""
-    messages: dict[int, list[frozenset[str]]] = {}
-    for unit_id, hit in hits.items():
-        if hit.source is HitSource.MESSAGE and hit.session is not None:
-            messages.setdefault(hit.session.session_id, []).append(words[unit_id])
-    return {
-        unit_id
-        for unit_id, hit in hits.items()
-        if hit.source is HitSource.SESSION
-        and hit.session is not None
-        and any(
-            each <= words[unit_id] for each in messages.get(hit.session.session_id, ())
-        )
-    }
+def _is_told(hit: Hit, said: Mapping[int, Collection[str]]) -> bool:
+    """Whether a hit is a session whose title or preview is but a message found as well.
+
+    ``said`` are the messages that were found, by session. A title is often the
+    beginning of a message, cut within a word.
+    """
+    if hit.source is not HitSource.SESSION or hit.session is None:
+        return False
+    shown = fold(hit.text)
+    beginning = fold((hit.session.title or "").rstrip("….").strip())
+    return any(
+        fold(message) in shown or (beginning and fold(message).startswith(beginning))
+        for message in said.get(hit.session.session_id, ())
+    )
 
 
 def _part(ranked: Ranked, name: str) -> float | None:

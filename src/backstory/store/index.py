@@ -50,6 +50,7 @@ class UnitFilter:
     said_before: int | None = None
     sources: frozenset[int] | None = None
     without: frozenset[int] = frozenset()
+    without_sources: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +274,14 @@ class SearchIndex(Protocol):
         """Which of these units have the text."""
         ...
 
+    def list_newest(self, where: UnitFilter, limit: int) -> list[int]:
+        """The newest units there are."""
+        ...
+
+    def list_notes(self, where: UnitFilter) -> dict[int, str]:
+        """The texts of all parts of files."""
+        ...
+
     def get_units(self, unit_ids: Collection[int]) -> dict[int, Unit]: ...
 
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]: ...
@@ -307,8 +316,8 @@ class SearchIndex(Protocol):
 
     # -- care ---
 
-    def interrupt(self) -> None:
-        """Make what other threads are reading stop with ``StoreProblem``."""
+    def interrupt(self, thread_ids: Collection[int]) -> None:
+        """Make what these threads are reading stop with ``StoreProblem``."""
         ...
 
     def tidy(self) -> None:

@@ -277,6 +277,19 @@ class SqliteIndex:
 
     # -- what was found ---
 
+    def list_newest(self, where: UnitFilter, limit: int) -> list[int]:
+        if not where.kinds:
+            return []
+        with self._reading() as db:
+            places = units.newest_places(db, *units.where_clause(where))
+            return [unit_id for unit_id, _, _ in islice(places, limit)]
+
+    def list_notes(self, where: UnitFilter) -> dict[int, str]:
+        if not where.kinds:
+            return {}
+        with self._reading() as db:
+            return units.list_notes(db, *units.where_clause(where))
+
     def get_units(self, unit_ids: Collection[int]) -> dict[int, Unit]:
         with self._reading() as db:
             return units.get_units(db, unit_ids)
@@ -333,8 +346,8 @@ class SqliteIndex:
 
     # -- care ---
 
-    def interrupt(self) -> None:
-        self._connections.interrupt()
+    def interrupt(self, thread_ids: Collection[int]) -> None:
+        self._connections.interrupt(thread_ids)
 
     def tidy(self) -> None:
         with translated(self.path):

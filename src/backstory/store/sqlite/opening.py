@@ -3,7 +3,7 @@
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import apsw
@@ -26,7 +26,9 @@ class Connections:
         self._pid = os.getpid()
         self._local = threading.local()
         # Weak, so that the connection of a thread ends with it.
-        self._all: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
+        self._all: weakref.WeakKeyDictionary[apsw.Connection, int] = (
+            weakref.WeakKeyDictionary()
+        )
         self._lock = threading.Lock()
         self._generation = 0
 
@@ -40,7 +42,7 @@ class Connections:
         if getattr(self._local, "opened", None) != wanted:
             opened = self._opening()
             with self._lock:
-                self._all.add(opened)
+                self._all[opened] = threading.get_ident()
             self._local.connection = opened
             self._local.opened = (self._generation, self._file_id())
         connection: apsw.Connection = self._local.connection
@@ -53,11 +55,12 @@ class Connections:
             return (0, 0)
         return (stat.st_dev, stat.st_ino)
 
-    def interrupt(self) -> None:
-        """Make every statement that is running stop."""
+    def interrupt(self, thread_ids: Collection[int]) -> None:
+        """Make the statements stop that these threads are running."""
         with self._lock:
-            for connection in list(self._all):
-                connection.interrupt()
+            for connection, thread_id in list(self._all.items()):
+                if thread_id in thread_ids:
+                    connection.interrupt()
 
     def close(self) -> None:
         """Close them; used again, each thread opens a new one."""

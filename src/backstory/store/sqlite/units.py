@@ -198,6 +198,9 @@ def where_clause(where: UnitFilter) -> tuple[str, list[Any]]:
     if where.sources is not None:
         sql += " AND units.source_id IN (SELECT value FROM json_each(?))"
         values.append(to_json(where.sources))
+    if where.without_sources:
+        sql += " AND units.source_id NOT IN (SELECT value FROM json_each(?))"
+        values.append(to_json(where.without_sources))
     if where.without:
         sql += " AND units.unit_id NOT IN (SELECT value FROM json_each(?))"
         values.append(to_json(where.without))
@@ -375,6 +378,17 @@ def get_units(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Unit]
         unit_id: Unit(unit_id, UnitKind(kind), source_id, position, said_at, size)
         for unit_id, kind, source_id, position, said_at, size in rows
     }
+
+
+def list_notes(
+    db: apsw.Connection, condition: str, values: list[Any]
+) -> dict[int, str]:
+    """The texts of the parts of files that fit."""
+    rows = db.execute(
+        f"SELECT unit_id, text FROM notes JOIN units USING (unit_id) WHERE {condition}",
+        values,
+    )
+    return to_dict(rows)
 
 
 def get_notes(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Note]:

@@ -161,6 +161,8 @@ class VectorPages:
             fits &= (self._said < where.said_before) & (self._said != _UNKNOWN_TIME)
         if where.sources is not None:
             fits &= np.isin(self._sources, list(where.sources))
+        if where.without_sources:
+            fits &= ~np.isin(self._sources, list(where.without_sources))
         if where.without:
             fits &= ~np.isin(self._units, list(where.without))
         return fits
