@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backstory.cataloguing import Catalogue
+from backstory.derived import EMBEDDINGS_NAME, INDEX_NAME
 from backstory.embedders import load_embedder, minilm
 from backstory.embedders.base import Embedder
 from backstory.embedding import Embedding
-from backstory.lookup import EMBEDDINGS_NAME, INDEX_NAME
 from backstory.memory import Memory
 from backstory.store.base import Batch, KeptMessage
 from backstory.store.sqlite.embeddings import SqliteEmbeddings

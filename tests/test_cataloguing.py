@@ -1,22 +1,28 @@
 """The index follows the history and the notes, and is what a new one would be."""
 
+import random
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from backstory import cataloguing
 from backstory.memory import Memory
 from backstory.model import NewMessage, Role, SessionFacts, SessionKind
 from backstory.moments import Moment
 from backstory.store.base import Batch, KeptMessage
+from backstory.store.sqlite import index as sqlite_index
 from tests.index_builders import (
     NOW,
     WordEmbedder,
+    an_index,
     an_indexed_memory,
+    close_index,
     contents,
     empty_session,
     found,
@@ -25,6 +31,7 @@ from tests.index_builders import (
     traces,
     write_memory,
 )
+from tests.processes import kill_after
 
 QUERIES = ("alpha", "beta gamma", "delta", "the quick", "日本", "tool", "fact two")
 
@@ -341,6 +348,79 @@ def test_a_chunk_of_a_file_has_the_same_name_after_a_rebuild(tmp_path: Path) -> 
         assert [each.chunk_id for each in memory.recall("ferry").found] == before
 
 
+def unit_numbers(memory: Memory) -> set[int]:
+    db = apsw.Connection(str(memory.home / "index.db"))
+    numbers = {number for (number,) in db.execute("SELECT unit_id FROM notes")}
+    db.close()
+    return numbers
+
+
+@pytest.mark.parametrize("name", ["MEMORY.md", "daily/2026-02-03.md"])
+def test_a_file_that_grew_leaves_nothing_to_tidy(tmp_path: Path, name: str) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        write_memory(memory, "# Ports\n\n- The API is on 8080.\n", name=name)
+        found(memory, "API")
+
+        write_memory(
+            memory, "# New\n\n- one\n\n# Ports\n\n- The API is on 8080.\n", name=name
+        )
+
+        assert found(memory, "API") == ["The API is on 8080."]
+        assert not memory._lookup.index.get_state("deleted")
+        check_against_a_rebuild(memory)
+
+
+def test_what_stays_as_it_is_in_a_daily_log_is_not_filed_again(tmp_path: Path) -> None:
+    name = "daily/2026-02-03.md"
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        write_memory(memory, "- one\n- two\n", name=name)
+        found(memory, "one")
+        memory.embed()
+        before = unit_numbers(memory)
+
+        write_memory(memory, "- one\n- two\n- three\n", name=name)
+        found(memory, "three")
+
+        assert before < unit_numbers(memory)
+        assert memory._lookup.index.counts().embedded == 2
+        check_against_a_rebuild(memory)
+
+
+def test_a_line_taken_out_of_a_file_is_tidied_away_however_large_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_index, "_LARGE", 0)
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, (f"alpha {n}" for n in range(300)))
+        write_memory(memory, "# Kept\n\n- plain\n- the secret is qzwxv\n")
+        memory.index()
+
+        write_memory(memory, "# Kept\n\n- plain\n")
+        memory.index()
+
+        assert traces(memory.home, "qzwxv") == []
+
+
+def test_of_messages_that_were_changed_nothing_stays_once_they_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_index, "_LARGE", 0)
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, (f"qzwxv {n}" for n in range(300)))
+        memory.index()
+        for number in range(2):
+            say(memory, "alpha", name=f"m{number}")
+            memory.index()
+        waiting = memory._lookup.index.get_state("deleted")
+        for number in range(2, 5):
+            say(memory, "alpha", name=f"m{number}")
+        found(memory, "alpha")
+
+        assert (waiting, memory._lookup.index.get_state("deleted")) == ("some", "much")
+        memory.index()
+        assert not memory._lookup.index.get_state("deleted")
+
+
 # -- the law --------------------------------------------------------------------------
 
 _TEXTS = (
@@ -414,14 +494,19 @@ _steps = st.one_of(
 )
 
 
-def follow(folder: Path, steps: list[Step]) -> list[list[Any]]:
-    """What an index holds and finds after some changes, and what a new one does."""
+def follow(folder: Path, steps: list[Step], *, batch: int = 10_000) -> list[list[Any]]:
+    """What an index holds and finds after some changes, and what a new one does.
+
+    The first takes in ``batch`` messages at once, the other all that it can.
+    """
     held = []
     with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
-        say(memory, "something", session="first")
-        for step in steps:
-            step(memory)
-        memory.search("what is new")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cataloguing, "_BATCH_MESSAGES", batch)
+            say(memory, "something", session="first")
+            for step in steps:
+                step(memory)
+            memory.search("what is new")
         memory.embed()
         held.append([contents(memory), results(memory)])
         assert memory._lookup.index.verify() == []
@@ -462,6 +547,118 @@ def test_following_any_changes_makes_the_index_of_a_rebuild(
     followed, rebuilt = follow(tmp_path_factory.mktemp("law"), steps)
 
     assert followed == rebuilt
+
+
+# -- large changes --------------------------------------------------------------------
+
+
+def a_catalogue(memory: Memory) -> cataloguing.Catalogue:
+    return cataloguing.Catalogue(memory._store, memory._lookup.index, lambda: NOW)
+
+
+def _saying_much(session: str, count: int) -> Step:
+    texts = [_TEXTS[number % len(_TEXTS)] for number in range(count)]
+    return lambda memory: say_all(memory, texts, session=session)
+
+
+def _take_one_batch(memory: Memory) -> None:
+    """As if whoever takes in more were killed then."""
+    with memory._lookup.index.writing() as writer:
+        a_catalogue(memory)._take_batch(writer)
+
+
+@settings(max_examples=15, deadline=None)
+@example(
+    steps=[
+        _saying_much("s1", 12),
+        _take_one_batch,
+        _saying("s1", 1, "beta", Role.USER, 0),
+        _take_one_batch,
+        _emptying("s1"),
+        _saying_much("s1", 9),
+        _take_one_batch,
+    ],
+    batch=5,
+)
+@given(
+    steps=st.lists(
+        st.one_of(
+            _steps,
+            st.builds(_saying_much, _sessions, st.integers(1, 25)),
+            st.just(_take_one_batch),
+        ),
+        max_size=15,
+    ),
+    batch=st.integers(1, 12),
+)
+def test_following_changes_piece_by_piece_makes_the_index_of_a_rebuild(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step], batch: int
+) -> None:
+    followed, rebuilt = follow(tmp_path_factory.mktemp("law"), steps, batch=batch)
+
+    assert followed == rebuilt
+
+
+def test_a_session_of_any_length_is_taken_in_in_pieces_between_which_others_write(
+    tmp_path: Path,
+) -> None:
+    taken: list[int] = []
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, (f"alpha {n}" for n in range(25_000)))
+        other = an_index(memory.home)
+
+        def write_too(done: int, total: int) -> None:
+            taken.append(done)
+            with other.writing(timeout_s=0.0) as writer:
+                writer.set_state("other", str(done))
+
+        a_catalogue(memory).catch_up(on_taken=write_too)
+        close_index(other)
+
+        assert taken == [10_000, 20_000, 25_000]
+        check_against_a_rebuild(memory)
+
+
+def test_killing_it_within_a_large_change_loses_nothing(tmp_path: Path) -> None:
+    chance = random.Random(0)
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, (f"alpha {n} " + "beta " * (n % 50) for n in range(3_000)))
+
+    def take_in() -> None:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            an_indexed_memory(tmp_path) as memory,
+        ):
+            patch.setattr(cataloguing, "_BATCH_MESSAGES", 100)
+            memory.index()
+
+    deaths = 0
+    while kill_after(chance.uniform(0, 0.1 * (1 + deaths)), take_in):
+        deaths += 1
+
+    with an_indexed_memory(tmp_path) as memory:
+        assert deaths > 0
+        assert memory._lookup.index.counts().units == 3_001
+        check_against_a_rebuild(memory)
+
+
+def test_an_older_copy_of_the_history_that_was_put_back_is_indexed_anew(
+    tmp_path: Path,
+) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        say(memory, "alpha")
+        found(memory, "alpha")
+    copy = (memory.home / "history.db").read_bytes()
+    with an_indexed_memory(tmp_path) as memory:
+        say(memory, "beta")
+        found(memory, "beta")
+
+    (memory.home / "history.db").write_bytes(copy)
+
+    with an_indexed_memory(tmp_path) as memory:
+        assert found(memory, "beta") == []
+        assert found(memory, "alpha", sources=["message"]) == ["alpha"]
+        check_against_a_rebuild(memory)
 
 
 def test_a_long_history_is_taken_in_in_several_batches(tmp_path: Path) -> None:

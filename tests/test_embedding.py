@@ -18,6 +18,7 @@ from tests.index_builders import (
     say_all,
     write_memory,
 )
+from tests.samples import a_memory
 
 
 def failing(until: Callable[[int], bool]) -> Callable[[Sequence[str]], None]:
@@ -187,7 +188,7 @@ def test_another_model_embeds_everything_anew_and_the_first_is_still_known(
 
     assert (len(first.embedded), len(second.embedded), third.embedded) == (50, 50, [])
     assert (during, unit_id, sound) == (
-        ("searched by words alone: vectors are still missing",),
+        ("searched by words alone: the vectors are of another model",),
         8,
         [],
     )
@@ -210,8 +211,7 @@ def test_meaning_finds_what_words_do_not(tmp_path: Path) -> None:
 
 
 def test_the_bundled_model_finds_by_meaning_alone(tmp_path: Path) -> None:
-    with an_indexed_memory(tmp_path) as memory:
-        del memory._lookup.__dict__["embedder"]
+    with a_memory(tmp_path) as memory:
         say_all(
             memory,
             ["The cat sleeps on the sofa.", "Invoices are due at the end of a month."],

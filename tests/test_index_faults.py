@@ -3,11 +3,9 @@
 import os
 import random
 import shutil
-import signal
 import subprocess
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -28,6 +26,8 @@ from tests.index_builders import (
     traces,
     write_memory,
 )
+from tests.ordinary_user import as_ordinary_user
+from tests.processes import end_of, in_child, kill_after
 
 QUERIES = ("alpha beta", "n1x17", "fact two", "gamma delta alpha")
 _WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
@@ -60,29 +60,6 @@ def derived_files(home: Path) -> list[Path]:
         for file in home.iterdir()
         if file.suffix == ".text" or file.name.startswith(("index.db", "new-index"))
     ]
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Run ``work`` in a forked child; return the child's process id."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return pid
-
-
-def kill_after(seconds: float, work: Callable[[], None]) -> bool:
-    """Run ``work`` in a child and kill it; returns whether that was before its end."""
-    pid = in_child(work)
-    time.sleep(seconds)
-    os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status) or status == 0
-    return os.WIFSIGNALED(status)
 
 
 # -- damage ---------------------------------------------------------------------------
@@ -125,6 +102,18 @@ def _no_texts(home: Path, chance: random.Random) -> None:
 def _texts_cut_off(home: Path, chance: random.Random) -> None:
     file = next(home.glob("index-*.text"))
     os.truncate(file, chance.randrange(file.stat().st_size))
+
+
+def _texts_changed(home: Path, chance: random.Random) -> None:
+    """One byte is another, and the file as long as before."""
+    file = next(home.glob("index-*.text"))
+    data = bytearray(file.read_bytes())
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    file.write_bytes(data)
+
+
+def _checksums_lost(home: Path, chance: random.Random) -> None:
+    _change(home / "index.db", "DELETE FROM text_blocks")
 
 
 def _words_lost(home: Path, chance: random.Random) -> None:
@@ -185,6 +174,8 @@ _DAMAGES = [
     _no_index,
     _no_texts,
     _texts_cut_off,
+    _texts_changed,
+    _checksums_lost,
     _words_lost,
     _table_lost,
     _vectors_lost,
@@ -312,9 +303,57 @@ def test_damage_is_said_with_what_to_do(filled: Path, tmp_path: Path) -> None:
 
     assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
     assert result.notices == (
-        "the index is damaged, so only the exact text was looked for; "
-        "run 'backstory rebuild'",
+        "the index is damaged, so messages, titles and notes were read for the query "
+        "as typed; run 'backstory rebuild'",
     )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_wrong_bit_in_the_texts_is_noticed_by_the_first_search(
+    filled: Path, tmp_path: Path, seed: int
+) -> None:
+    a_copy(filled, tmp_path)
+    _texts_changed(tmp_path / "backstory", random.Random(seed))
+
+    with an_indexed_memory(tmp_path) as memory:
+        result = memory.search("n1x177")
+        memory.index()
+
+        assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
+        assert [n.partition(" (")[0] for n in result.notices] == [
+            "the search by text met a damaged index; run 'backstory rebuild'"
+        ]
+        assert memory.search("n1x177").notices == ()
+        assert memory._lookup.index.verify() == []
+
+
+def test_reading_the_sources_notices_texts_that_were_damaged_since(
+    filled: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    _texts_changed(tmp_path / "backstory", random.Random(1))
+
+    with an_indexed_memory(tmp_path) as memory:
+        memory.index()
+
+        assert memory.search("n1x177").notices == ()
+        assert memory._lookup.index.verify() == []
+
+
+def test_cutting_off_the_texts_under_a_reader_does_not_end_it(
+    filled: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+
+    def search_cut_search() -> None:
+        with an_indexed_memory(tmp_path) as memory:
+            before = found(memory, "n1x177")
+            os.truncate(next(memory.home.glob("index-*.text")), 100)
+            assert found(memory, "n1x177") == before
+            memory.index()
+            assert memory.search("n1x177").notices == ()
+
+    assert end_of(in_child(search_cut_search)) == "well"
 
 
 def test_the_worker_repairs_what_a_search_found_damaged(
@@ -489,6 +528,39 @@ def test_killing_at_any_moment_leaves_a_sound_index_that_goes_on(
         assert memory._lookup.index.verify() == []
 
 
+def _edit(folder: Path) -> None:
+    with an_indexed_memory(folder) as memory:
+        for number in range(40):
+            say(memory, f"edited {number} " * 20, session="s1", name=f"m{number}")
+            write_memory(memory, f"- fact {number}\n" * 20)
+            memory.search("edited")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killing_whoever_deletes_leaves_texts_with_the_right_checksums(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    with an_indexed_memory(tmp_path) as memory:
+        fill(memory)
+        memory.index()
+    deaths = 0
+    for _ in range(8):
+        deaths += kill_after(chance.uniform(0.02, 0.4), partial(_edit, tmp_path))
+        with an_indexed_memory(tmp_path) as memory:
+            assert memory._lookup.index.verify() == []
+            assert memory.search("alpha").notices == ()
+
+    with an_indexed_memory(tmp_path) as memory:
+        empty_session(memory, "s1")
+        write_memory(memory, "- plain\n")
+        memory.index()
+
+        assert deaths > 0
+        assert traces(memory.home, "edited") == []
+        assert memory._lookup.index.verify() == []
+
+
 # -- the disk -------------------------------------------------------------------------
 
 
@@ -591,6 +663,126 @@ def test_a_rebuild_that_fails_leaves_nothing_behind(small_disk: Path) -> None:
         assert sorted(memory.home.glob("new-index*")) == []
 
 
+def test_on_a_full_disk_what_is_indexed_is_found(small_disk: Path) -> None:
+    with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
+        fill(memory, sessions=2, messages=200)
+        memory.index()
+        memory.embed()
+        expected = results(memory)
+    leave_room(small_disk, 0)
+
+    with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
+        seen = results(memory), memory.search("n1x17").notices
+        make_room(small_disk)
+
+    assert seen == (expected, ())
+
+
+def test_on_a_full_disk_a_damaged_index_is_done_without(small_disk: Path) -> None:
+    with an_indexed_memory(small_disk) as memory:
+        fill(memory, sessions=2, messages=200)
+        memory.index()
+    _not_a_database(memory.home, random.Random(1))
+    leave_room(small_disk, 0)
+
+    with an_indexed_memory(small_disk) as memory:
+        result = memory.search("n1x177")
+        recalled = memory.recall("n1x177").found
+        make_room(small_disk)
+
+    assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
+    assert "the index is damaged" in result.notices[0]
+    assert recalled
+
+
+def test_an_open_memory_writes_again_when_there_is_room(small_disk: Path) -> None:
+    with an_indexed_memory(small_disk) as memory:
+        fill(memory, sessions=1, messages=50)
+        memory.index()
+    filler = leave_room(small_disk, 0)
+    with an_indexed_memory(small_disk) as memory:
+        with pytest.raises(StoreFull, match="the disk is full"):
+            say(memory, "lost")
+        filler.unlink()
+        # It is tried again after a second.
+        time.sleep(1.1)
+        say(memory, "kept qzwxv")
+
+        assert found(memory, "qzwxv") == ["kept qzwxv"]
+
+
+@pytest.fixture(params=["folder", "folder and files"])
+def read_only(
+    request: pytest.FixtureRequest, filled: Path, tmp_path: Path
+) -> Iterator[Path]:
+    """A folder with a memory in it that may not be written, and nobody is root."""
+    a_copy(filled, tmp_path)
+    home = tmp_path / "backstory"
+    files = list(home.iterdir()) if request.param != "folder" else []
+    with as_ordinary_user():
+        yield from _made_read_only(tmp_path, [home, *files])
+
+
+def _made_read_only(folder: Path, places: list[Path]) -> Iterator[Path]:
+    modes = {place: place.stat().st_mode for place in places}
+    for place in places:
+        place.chmod(modes[place] & ~0o222)
+    yield folder
+    for place in places:
+        place.chmod(modes[place])
+
+
+def test_a_home_that_may_not_be_written_can_be_searched(
+    filled: Path, tmp_path_factory: pytest.TempPathFactory, read_only: Path
+) -> None:
+    expected = a_copy(filled, tmp_path_factory.mktemp("writable"))
+
+    with an_indexed_memory(read_only, embedder=WordEmbedder()) as memory:
+        seen = results(memory)
+        notices = [
+            *memory.search("alpha beta").notices,
+            *memory.recall("alpha beta").notices,
+            *memory.episodes("alpha beta").notices,
+        ]
+        status = memory.status().index
+
+    assert seen == expected
+    assert notices == []
+    assert (status.embedded == status.with_meaning > 0, status.problem) == (True, "")
+
+
+def test_what_is_new_in_a_home_that_may_not_be_written_is_said_to_be_missing(
+    filled: Path, tmp_path: Path
+) -> None:
+    a_copy(filled, tmp_path)
+    with an_indexed_memory(tmp_path) as memory:
+        say(memory, "alpha beta qzwxv")
+    with as_ordinary_user():
+        for folder in _made_read_only(tmp_path, [tmp_path / "backstory"]):
+            with an_indexed_memory(folder) as memory:
+                result = memory.search("n1x177")
+
+    assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
+    assert [notice.partition(": /")[0] for notice in result.notices] == [
+        "what is new could not be taken in"
+    ]
+
+
+@pytest.mark.parametrize("damage", [_no_index, _not_a_database, _texts_changed])
+def test_without_an_index_a_home_that_may_not_be_written_is_read_as_it_is(
+    filled: Path, tmp_path: Path, damage: Callable[[Path, random.Random], None]
+) -> None:
+    a_copy(filled, tmp_path)
+    damage(tmp_path / "backstory", random.Random(1))
+    with as_ordinary_user():
+        for folder in _made_read_only(tmp_path, [tmp_path / "backstory"]):
+            with an_indexed_memory(folder) as memory:
+                result = memory.search("n1x177")
+
+    assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
+    assert len(result.notices) == 1
+
+
 # -- several at once ------------------------------------------------------------------
 
 
@@ -607,9 +799,9 @@ def test_processes_that_write_search_and_embed_at_once_agree(tmp_path: Path) -> 
             memory.embed()
 
     children = [in_child(partial(work, process)) for process in range(3)]
-    ends = [os.waitpid(child, 0)[1] for child in children]
+    ends = [end_of(child) for child in children]
 
-    assert ends == [0, 0, 0]
+    assert ends == ["well"] * 3
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         check_it_is_whole(memory)
         assert memory._lookup.index.counts().units == 75 + 3
@@ -682,7 +874,7 @@ def test_nothing_stays_of_a_session_that_was_emptied(tmp_path: Path) -> None:
         say(memory, "so qzwxv it is", session="hidden", role="assistant")
         memory.index()
         memory.embed()
-        kept = len(memory._lookup._cache().list_hashes())
+        kept = len(memory._lookup._derived.embeddings.list_hashes())
         assert traces(memory.home, "qzwxv") != []
 
         empty_session(memory, "hidden")
@@ -690,7 +882,7 @@ def test_nothing_stays_of_a_session_that_was_emptied(tmp_path: Path) -> None:
 
         assert traces(memory.home, "qzwxv") == []
         assert found(memory, "qzwxv") == []
-        assert len(memory._lookup._cache().list_hashes()) == kept - 2
+        assert len(memory._lookup._derived.embeddings.list_hashes()) == kept - 2
         assert memory._lookup.index.verify() == []
     assert traces(memory.home, "qzwxv") == []
 
@@ -704,14 +896,14 @@ def test_nothing_stays_of_a_note_that_was_deleted_or_a_line_that_was_taken_out(
         write_memory(memory, "# Kept\n\n- plain\n- the secret is qzwxv\n")
         memory.index()
         memory.embed()
-        kept = len(memory._lookup._cache().list_hashes())
+        kept = len(memory._lookup._derived.embeddings.list_hashes())
 
         day.unlink()
         write_memory(memory, "# Kept\n\n- plain\n")
         memory.index()
 
         assert traces(memory.home, "qzwxv") + traces(memory.home, "yxqvz") == []
-        assert len(memory._lookup._cache().list_hashes()) == kept - 2
+        assert len(memory._lookup._derived.embeddings.list_hashes()) == kept - 2
 
 
 def test_nothing_stays_of_what_was_deleted_right_before_a_rebuild(
@@ -742,5 +934,5 @@ def test_no_vector_stays_of_what_was_deleted_while_it_was_made(tmp_path: Path) -
         memory.embed()
         memory.index()
 
-        assert memory._lookup._cache().list_hashes() == set()
+        assert memory._lookup._derived.embeddings.list_hashes() == set()
         assert memory._lookup.index.verify() == []

@@ -17,6 +17,7 @@ from tests.index_builders import (
     write_memory,
 )
 from tests.ordinary_user import as_ordinary_user
+from tests.processes import end_of, in_child
 
 
 def notes(memory: Memory, query: str) -> list[str]:
@@ -126,8 +127,6 @@ def test_a_folder_in_place_of_a_note_is_no_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "",
-        " ",
         "\0",
         'a "b',
         "NEAR(a b)",
@@ -229,6 +228,40 @@ def test_a_memory_can_be_searched_from_many_threads(tmp_path: Path) -> None:
     assert seen == [True] * 30
 
 
+@pytest.mark.parametrize("round_", range(3))
+def test_the_first_searches_may_come_from_many_threads_at_once(
+    tmp_path: Path, round_: int
+) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        say_all(memory, (f"alpha n{n}" for n in range(50)))
+        memory.embed()
+        expected = found(memory, "alpha n7")
+    memory = an_indexed_memory(tmp_path, embedder=WordEmbedder())
+    start = threading.Barrier(8)
+    seen: list[object] = []
+    parts: set[int] = set()
+
+    def search() -> None:
+        start.wait()
+        try:
+            seen.append(found(memory, "alpha n7"))
+            parts.add(id(memory._lookup.index))
+            parts.add(id(memory._lookup._get_searcher()))
+            parts.add(id(memory._lookup.index._vectors))
+        except BaseException as exc:
+            seen.append(exc)
+
+    threads = [threading.Thread(target=search) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    memory.close()
+
+    assert seen == [expected] * 8
+    assert len(parts) == 3
+
+
 def test_a_memory_searched_before_a_fork_can_be_searched_on_both_sides(
     tmp_path: Path,
 ) -> None:
@@ -237,10 +270,10 @@ def test_a_memory_searched_before_a_fork_can_be_searched_on_both_sides(
         memory.embed()
         expected = found(memory, "alpha")
 
-        pid = os.fork()
-        if pid == 0:
-            os._exit(0 if found(memory, "alpha") == expected else 1)
-        _, status = os.waitpid(pid, 0)
+        def search() -> None:
+            assert found(memory, "alpha") == expected
 
-        assert status == 0
+        end = end_of(in_child(search))
+
+        assert end == "well"
         assert found(memory, "alpha") == expected

@@ -204,7 +204,7 @@ def test_a_fact_tells_its_file_and_heading(used: Memory) -> None:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(st.text(max_size=60))
+@given(st.text(max_size=60).filter(str.strip))
 def test_any_text_is_a_safe_query(used: Memory, query: str) -> None:
     result = used.search(query)
 
@@ -424,6 +424,12 @@ def test_a_query_that_is_a_day_finds_what_was_said_on_it(used: Memory) -> None:
     assert {hit.source.value for hit in result.hits} == {"message", "daily_log"}
     assert not result.is_weak
     assert result.notices == ()
+
+
+def test_a_query_that_is_a_day_of_silence_says_so(used: Memory) -> None:
+    result = used.search("what did we do on 3 March 2025?")
+
+    assert (result.hits, result.notices) == ((), ("nothing was said then",))
 
 
 # -- stretches and episodes ---

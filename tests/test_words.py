@@ -12,6 +12,7 @@ from backstory.words import (
     fold,
     index_words,
     is_spaceless,
+    letters_and_digits,
     word_parts,
     word_set,
 )
@@ -93,6 +94,20 @@ def test_ascii_text_is_kept_and_what_it_hides_is_put_behind(
     text: str, expected: str
 ) -> None:
     assert index_words(text) == expected
+
+
+@given(st.text("aBz09_ .-\n", max_size=40))
+def test_the_parts_of_every_joined_word_stand_behind_the_text(text: str) -> None:
+    words = "".join(c if c.isalnum() else " " for c in text).split()
+    expected: list[str] = []
+    for word in words:
+        parts = word_parts(word)
+        more = [run for run in letters_and_digits(word) if run not in (word, *parts)]
+        expected += [*parts, *(more if parts else ())]
+
+    behind = index_words(text).removeprefix(text)
+
+    assert behind.split() == expected
 
 
 @pytest.mark.parametrize(

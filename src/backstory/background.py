@@ -1,37 +1,51 @@
 """Start the worker: a process of its own that does what can wait.
 
-It outlives whoever started it, runs at low priority, and ends when there is nothing
-left to do. Its lock lets only one run for a home.
+It outlives whoever started it, and ends when there is nothing left to do. Its lock lets
+only one run for a home; the command that it runs makes way for others by itself.
 """
 
 import logging
-import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 logger = logging.getLogger(__name__)
 
-# Kept until they end, so that a long-lived program does not collect their remains.
-_started: list[subprocess.Popen[bytes]] = []
+# The last of each home: kept until it ends, so that a long-lived program does not
+# collect the remains, and starts no second one while the first is still coming up.
+_started: dict[Path, "subprocess.Popen[bytes]"] = {}
 
 
 def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
-    """Start a worker for a home, with the settings that were given by hand."""
-    flags = [word for setting in settings for word in ("--set", setting)]
+    """Start a worker for a home, with the settings that were given by hand.
+
+    If an embedder is among them, the worker makes no vectors: what was chosen for one
+    run must not take the place of the vectors that all others search with.
+    """
+    running = _started.get(home)
+    if running is not None and running.poll() is None:
+        return
+    passed_on = [each for each in settings if not each.strip().startswith("embedder.")]
+    if len(passed_on) < len(settings):
+        passed_on.append("embedder.name=none")
+    flags = [word for setting in passed_on for word in ("--set", setting)]
     # -P: the folder one stands in may hold anybody's code.
     python = [sys.executable, "-P", "-m", "backstory"]
     command = [*python, "--home", str(home), *flags, "work"]
-    _started[:] = [process for process in _started if process.poll() is None]
+    # Few commands start one, and all would have to wait for it to load.
+    subprocess = import_module("subprocess")
     try:
-        _started.append(
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+        _started[home] = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
     except OSError as exc:
         # It is started again with the next search.

@@ -8,7 +8,7 @@ that is missing is one that has taken in nothing yet, and to rebuild is to catch
 import bisect
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, takewhile
 from pathlib import Path
@@ -46,6 +46,8 @@ _BATCH_MESSAGES = 10_000
 _BATCH_CHANGES = 2_000
 _UNIT_TOKENS = 200
 _CHANGES_DONE = "changes_done"
+# Up to which message the change behind those that are done is taken in.
+_TAKEN_TO = "taken_to"
 _CHUNKER = "chunker"
 _HISTORY = "history"
 
@@ -106,13 +108,18 @@ class Catalogue:
         """Take in the next changes; returns how many messages they hold, about."""
         made_from = {_CHUNKER: CHUNKER, _HISTORY: self.history.identity}
         made_before = {name: writer.get_state(name) for name in made_from}
-        if made_before not in (made_from, dict.fromkeys(made_from)):
+        done, taken_to = _read_progress(writer)
+        # A copy that was put back in the place of the history may be an older one.
+        is_ahead = done + bool(taken_to) > self.history.last_change_id()
+        if made_before not in (made_from, dict.fromkeys(made_from)) or is_ahead:
             # Everything is cut anew. Vectors are kept by what they are of, and return.
             writer.clear()
+            done, taken_to = _read_progress(writer)
         for name, value in made_from.items():
             writer.set_state(name, value)
-        done = int(writer.get_state(_CHANGES_DONE) or 0)
-        changes, size = _first_of(self.history.list_changes(done, _BATCH_CHANGES))
+        changes, is_cut = _first_of(
+            self.history.list_changes(done, _BATCH_CHANGES), taken_to
+        )
         by_session: dict[int, list[Change]] = {}
         for change in changes:
             by_session.setdefault(change.session_id, []).append(change)
@@ -126,9 +133,15 @@ class Catalogue:
             if any(change.is_emptying for change in of_session):
                 writer.delete_source(session_id)
             self._take_session(writer, session, of_session)
-            writer.note_session(session_id, of_session[-1].change_id, now)
-        writer.set_state(_CHANGES_DONE, str(changes[-1].change_id if changes else done))
-        return size
+            if not is_cut:
+                writer.note_session(session_id, of_session[-1].change_id, now)
+        if is_cut:
+            writer.set_state(_TAKEN_TO, str(changes[-1].last_message_id))
+        else:
+            last = changes[-1].change_id if changes else done
+            writer.set_state(_CHANGES_DONE, str(last))
+            writer.set_state(_TAKEN_TO, "0")
+        return sum(map(_count_messages, changes))
 
     def _take_session(
         self, writer: IndexWriter, session: Session, changes: Iterable[Change]
@@ -162,12 +175,12 @@ class Catalogue:
             )
         )
         cut = list(cut_units(session, messages, first, last))
-        writer.replace_units(cut)
         # What is empty now, or turned out to be a question to a recall tool.
         gone = set(writer.list_message_units(session.session_id, first, last))
-        gone -= {unit.unit_id for unit in cut}
+        gone.difference_update(unit.unit_id for unit in cut)
         if gone:
             writer.delete_units(gone)
+        writer.replace_units(cut)
         spoken: Iterator[Message] = (m for m in messages if start <= m.position <= end)
         if end > read_to:
             more = self.history.iter_messages(
@@ -241,22 +254,24 @@ class Catalogue:
             modified_at,
         )
         source_id = -writer.replace_file(file, self.clock())
-        writer.delete_source(source_id)
-        if note.day is None:
-            said_at = modified_at
-        else:
-            # The middle of the local day, so that it is that day in zones nearby too.
-            noon = datetime(note.day.year, note.day.month, note.day.day, 12)
-            said_at = Moment(noon.astimezone(UTC)).to_microseconds()
         units, chunks = cut_note(
             note,
             text,
             first_unit_id=writer.next_note_id(),
             source_id=source_id,
-            said_at=said_at,
+            said_at=noted_at(note),
         )
-        writer.replace_units(units, are_new=True)
+        writer.replace_notes(source_id, units)
         writer.replace_chunks("file", source_id, chunks)
+
+
+def noted_at(note: FoundNote) -> int:
+    """When a note was written, in microseconds: on the day it is named after."""
+    if note.day is None:
+        return note.mtime_ns // 1000
+    # The middle of the local day, so that it is that day in zones nearby too.
+    noon = datetime(note.day.year, note.day.month, note.day.day, 12)
+    return Moment(noon.astimezone(UTC)).to_microseconds()
 
 
 def cut_note(
@@ -318,17 +333,40 @@ def _is_hidden(file: IndexedFile, problems: Iterable[Problem]) -> bool:
     return any(is_inside(path, Path(each.path)) for each in problems if each.path)
 
 
-def _first_of(changes: Sequence[Change]) -> tuple[list[Change], int]:
-    """As many changes as one batch takes, and about how many messages they hold."""
+def _read_progress(writer: IndexWriter) -> tuple[int, int]:
+    """Up to which change all is taken in, and up to which message of the next one."""
+    return (
+        int(writer.get_state(_CHANGES_DONE) or 0),
+        int(writer.get_state(_TAKEN_TO) or 0),
+    )
+
+
+def _first_of(changes: Iterable[Change], taken_to: int) -> tuple[list[Change], bool]:
+    """As many changes as one batch takes, and whether the last of them goes on.
+
+    Of the first, the messages up to the number ``taken_to`` are taken in already. One
+    with too many messages is cut, and is a batch by itself.
+    """
     taken: list[Change] = []
-    size = 0
+    room = _BATCH_MESSAGES
     for change in changes:
-        if taken and size >= _BATCH_MESSAGES:
-            break
+        if taken_to and not taken:
+            change = replace(change, first_message_id=taken_to + 1)
+        room -= _count_messages(change)
+        if room < 0:
+            if taken or change.last_message_id is None:
+                break
+            last = change.last_message_id + room
+            return [replace(change, last_message_id=last)], True
         taken.append(change)
-        if change.first_message_id is not None and change.last_message_id is not None:
-            size += change.last_message_id - change.first_message_id + 1
-    return taken, size
+    return taken, False
+
+
+def _count_messages(change: Change) -> int:
+    """How many messages a change holds, at most."""
+    if change.first_message_id is None or change.last_message_id is None:
+        return 0
+    return change.last_message_id - change.first_message_id + 1
 
 
 def _merge_runs(changes: Iterable[Change]) -> list[tuple[int, int]]:

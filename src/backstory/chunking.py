@@ -6,11 +6,11 @@ tokens at most; a message longer than that is a chunk of its own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from backstory.dates import day_words
 from backstory.envelope import quote_content
 from backstory.model import Message, Role, Session, SessionKind
-from backstory.moments import Moment
 from backstory.redaction import is_recall
 from backstory.units import NewChunk, NewUnit, UnitKind, session_unit_id
 
@@ -33,6 +33,8 @@ _NOTES = {
     SessionKind.MEMORY: UnitKind.MEMORY,
     SessionKind.DAILY_LOG: UnitKind.DAILY_LOG,
 }
+# A day has many messages.
+_day_words = lru_cache(maxsize=1024)(day_words)
 SPEAKERS = {Role.USER: "User", Role.ASSISTANT: "Agent", Role.SUMMARY: "Summary"}
 
 
@@ -55,10 +57,11 @@ def cut_units(
     spoken = [m.position for m in messages if m.role in _KINDS]
     first = max((p for p in spoken if first - REACH <= p < first), default=first)
     last = min((p for p in spoken if last < p <= last + REACH), default=last)
-    neighbours = _neighbours(messages)
-    for message, (before, after) in zip(messages, neighbours, strict=True):
+    before = _nearest_spoken(messages)
+    after = _nearest_spoken(messages[::-1])[::-1]
+    for message, said_before, said_after in zip(messages, before, after, strict=True):
         if first <= message.position <= last and _is_worth_finding(message):
-            yield _to_unit(session, message, before, after)
+            yield _to_unit(session, message, said_before, said_after)
 
 
 def _is_worth_finding(message: Message) -> bool:
@@ -72,18 +75,20 @@ def _is_worth_finding(message: Message) -> bool:
 
 def _to_unit(session: Session, message: Message, before: str, after: str) -> NewUnit:
     sent = message.sent or session.started
+    said_at = None if sent is None else sent.to_microseconds()
     kind = _NOTES.get(session.kind) or _KINDS.get(message.role, UnitKind.OTHER)
     if kind is UnitKind.OTHER:
         around, meaning = message.tool_name or "", None
     else:
-        around = "\n".join(filter(None, (before, after, _day(sent))))
+        day = "" if sent is None else _day_words(sent.in_own_zone().date())
+        around = "\n".join(filter(None, (before, after, day)))
         meaning = meaning_of(message)
     return NewUnit(
         message.message_id,
         kind,
         message.session_id,
         message.position,
-        None if sent is None else sent.to_microseconds(),
+        said_at,
         message.text,
         around,
         meaning,
@@ -98,27 +103,17 @@ def meaning_of(message: Message) -> str:
     return message.text[:_MEANING_CHARS]
 
 
-def _day(moment: Moment | None) -> str:
-    return day_words(moment.in_own_zone().date()) if moment is not None else ""
-
-
-def _neighbours(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """For each message what was said right before and after it, if that is short."""
-    before = list(_nearest_spoken(messages))
-    after = list(_nearest_spoken(messages[::-1]))[::-1]
-    return list(zip(before, after, strict=True))
-
-
-def _nearest_spoken(messages: Iterable[Message]) -> Iterator[str]:
-    """For each message the text of the last one spoken before it, if it is near."""
-    spoken: Message | None = None
+def _nearest_spoken(messages: Iterable[Message]) -> list[str]:
+    """For each message the text of the last one spoken before it, if near and short."""
+    nearest: list[str] = []
+    said, position = "", 0
     for message in messages:
-        if spoken is None or abs(message.position - spoken.position) > REACH:
-            yield ""
-        else:
-            yield spoken.text if len(spoken.text) <= _SHORT_CHARS else ""
+        is_near = abs(message.position - position) <= REACH
+        nearest.append(said if is_near else "")
         if message.role in _KINDS:
-            spoken = message
+            position = message.position
+            said = message.text if len(message.text) <= _SHORT_CHARS else ""
+    return nearest
 
 
 def session_unit(session: Session) -> NewUnit | None:

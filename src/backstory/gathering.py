@@ -47,6 +47,7 @@ _MAX_SCORED = 40_000
 _SCORING_SHARE = 0.25
 # After an embedder failed, searches go by words alone for so long.
 _EMBEDDER_REST_S = 30.0
+_WORDS_ALONE = "searched by words alone"
 
 
 @dataclass(slots=True)
@@ -310,20 +311,22 @@ class Gatherer:
         if self._embedder_failed is not None:
             failed_at, reason = self._embedder_failed
             if time.monotonic() - failed_at < _EMBEDDER_REST_S:
-                found.say(f"searched by words alone: {reason}")
+                found.say(f"{_WORDS_ALONE}: {reason}")
                 return None
         try:
             embedder = self._find_embedder()
             if embedder is None or not embedder.can_read(text):
                 return None
             if not self._index.has_vectors_of(embedder.fingerprint):
-                if self._index.list_to_embed(1) or self._index.get_state("vectors_of"):
-                    found.say("searched by words alone: vectors are still missing")
+                if self._index.get_state("vectors_of"):
+                    found.say(f"{_WORDS_ALONE}: the vectors are of another model")
+                elif self._index.list_to_embed(1):
+                    found.say(f"{_WORDS_ALONE}: vectors are still missing")
                 return None
             return embedder.embed_query(text)
         except (ProviderError, ConfigError) as exc:
             self._embedder_failed = (time.monotonic(), str(exc))
-            found.say(f"searched by words alone: {exc}")
+            found.say(f"{_WORDS_ALONE}: {exc}")
             return None
 
     # -- side by side ---

@@ -4,6 +4,7 @@ Three retrievers work side by side under one deadline: by words, by meaning, and
 part of the text. Whoever fails or is late is left out, and the result says so.
 """
 
+import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,7 +20,6 @@ from backstory.model import (
     Episode,
     Hit,
     HitSource,
-    Message,
     Recalled,
     ScorePart,
     SearchResult,
@@ -68,7 +68,8 @@ class Request:
 
     Times are microseconds, from the first up to but not including the second.
     ``sessions`` are those that may be searched, None for all; ``without`` are messages
-    that may not be found, such as the one that asks.
+    that may not be found, such as the one that asks, ``without_sessions`` whole
+    sessions. ``timeout_s`` is for whoever cannot wait as long as others.
     """
 
     text: str
@@ -78,18 +79,9 @@ class Request:
     said_before: int | None = None
     sessions: frozenset[int] | None = None
     without: frozenset[int] = frozenset()
+    without_sessions: frozenset[int] = frozenset()
+    timeout_s: float = math.inf
     weights: Weights = field(default_factory=Weights)
-
-    def keeps(self, message: Message) -> bool:
-        """Whether a message may be found."""
-        at = None if message.sent is None else message.sent.to_microseconds()
-        return (
-            HitSource.MESSAGE in self.sources
-            and (self.sessions is None or message.session_id in self.sessions)
-            and message.message_id not in self.without
-            and (self.said_from is None or (at is not None and at >= self.said_from))
-            and (self.said_before is None or (at is not None and at < self.said_before))
-        )
 
     def to_filter(self) -> UnitFilter:
         kinds = {kind for kind, source in SOURCES.items() if source in self.sources}
@@ -99,6 +91,7 @@ class Request:
             self.said_before,
             self.sessions,
             self.without,
+            self.without_sessions,
         )
 
 
@@ -134,6 +127,8 @@ class Searcher:
         hits, notices = self._find_hits(query, request, wanted)
         if request.weights.profile != "spec":
             hits = _without_noise(query, hits)
+            if not hits and query.days and not query.subject:
+                notices.append("nothing was said then")
             if hits and _all_weak(hits):
                 notices.append("nothing matches well; these are the nearest")
         return SearchResult(request.text, tuple(hits[: request.limit]), tuple(notices))
@@ -142,7 +137,7 @@ class Searcher:
         self, query: Query, request: Request, wanted: int
     ) -> tuple[list[Hit], list[str]]:
         """The best hits; more is gathered while most of it says the same."""
-        until = time.monotonic() + self._timeout_s
+        until = self._deadline(request)
         where = request.to_filter()
         gather = self._gatherer.gather
         if request.weights.profile == "spec":
@@ -163,6 +158,9 @@ class Searcher:
             if time.monotonic() >= until:
                 break
         return hits, gathered.notices
+
+    def _deadline(self, request: Request) -> float:
+        return time.monotonic() + min(self._timeout_s, request.timeout_s)
 
     def _parse(self, text: str) -> Query:
         return parse_query(text, today=self._clock().astimezone().date())
@@ -303,9 +301,9 @@ class Searcher:
             if not any(overlap(words, other) > DUPLICATE_SHARE for other in seen):
                 seen.append(words)
                 found[chunk.chunk_id] = Recalled(
-                    _chunk_id(chunk, hit),
+                    chunk_name(chunk, hit),
                     "conversation" if chunk.source_id > 0 else "file",
-                    _name(hit),
+                    source_name(hit),
                     hit.score,
                     # Masked before it is cut: half a secret is not known for one.
                     excerpt(
@@ -321,7 +319,7 @@ class Searcher:
         self, query: Query, where: UnitFilter, request: Request
     ) -> Gathered:
         """Gather until there are enough sources, not only messages of a few."""
-        until = time.monotonic() + self._timeout_s
+        until = self._deadline(request)
         is_literal = request.weights.profile == "spec"
         gather = self._gatherer.gather_lists if is_literal else self._gatherer.gather
         gathered = gather(query, where, until=until)
@@ -330,7 +328,7 @@ class Searcher:
             sources = frozenset(unit.source_id for unit in units.values())
             if len(sources) >= request.limit or time.monotonic() >= until:
                 break
-            elsewhere = replace(where, without_sources=sources)
+            elsewhere = replace(where, without_sources=where.without_sources | sources)
             more = gather(query, elsewhere, until=until)
             if not more.unit_ids:
                 break
@@ -374,7 +372,7 @@ class Searcher:
             )
 
         gathered = Gathered()
-        until = time.monotonic() + self._timeout_s
+        until = self._deadline(request)
         self._gatherer.side_by_side({"by text": find}, gathered, until)
         found = gathered.texts
         messages = self._history.get_messages(found)
@@ -417,12 +415,16 @@ def _part(ranked: Ranked, name: str) -> float | None:
 
 def _without_noise(query: Query, hits: list[Hit]) -> list[Hit]:
     """Fewer hits where more would not help."""
+    if query.days and not query.subject:
+        return [hit for hit in hits if _has_part(hit, "day")]
     if _all_weak(hits):
         return hits[:_MAX_WEAK]
     if len(query.terms) <= _KEYWORDS:
         # Who types a word or two wants to see them.
         return [
-            hit for hit in hits if hit.strength is not Strength.WEAK or _has_words(hit)
+            hit
+            for hit in hits
+            if hit.strength is not Strength.WEAK or _has_part(hit, "coverage")
         ]
     return hits
 
@@ -433,8 +435,8 @@ def _role_weight(unit: Unit) -> float:
     return _ROLE_WEIGHTS.get(unit.kind, 1.0)
 
 
-def _has_words(hit: Hit) -> bool:
-    return any(part.name == "coverage" and part.value > 0 for part in hit.parts)
+def _has_part(hit: Hit, name: str) -> bool:
+    return any(part.name == name and part.value > 0 for part in hit.parts)
 
 
 def _is_spaceless(query: Query) -> bool:
@@ -445,14 +447,15 @@ def _all_weak(hits: Iterable[Hit]) -> bool:
     return all(hit.strength is Strength.WEAK for hit in hits)
 
 
-def _chunk_id(chunk: Chunk, hit: Hit) -> str:
+def chunk_name(chunk: Chunk, hit: Hit) -> str:
     """A name that stays the same when the index is made again."""
     if chunk.source_id > 0:
         return f"{chunk.source_id}.{chunk.first_position}"
     return f"{content_id(hit.path or '')}.{chunk.first_position}"
 
 
-def _name(hit: Hit) -> str:
+def source_name(hit: Hit) -> str:
+    """What people call the conversation or the file that a hit is in."""
     if hit.session is not None:
         return hit.session.title or hit.session.native_id
     return os.path.basename(hit.path or "")  # noqa: PTH119  # a path of any system

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Protocol
 
 from backstory.model import Hit, HitSource, Message, Session, Strength
 from backstory.moments import Moment, from_microseconds
 from backstory.store.base import HistoryStore
-from backstory.store.index import IndexedFile, Note, SearchIndex, Unit
+from backstory.store.index import IndexedFile, Note, Unit
 from backstory.units import UnitKind, is_message
 
 SOURCES = {
@@ -21,19 +22,27 @@ SOURCES = {
 }
 
 
+class NoteSource(Protocol):
+    """Whoever knows what units of Markdown files say, such as an index."""
+
+    def get_notes(self, unit_ids: Collection[int]) -> Mapping[int, Note]: ...
+
+    def get_files(self, source_ids: Collection[int]) -> Mapping[int, IndexedFile]: ...
+
+
 class Shown:
     """Makes hits of some units, without their scores."""
 
     def __init__(
-        self, history: HistoryStore, index: SearchIndex, units: Mapping[int, Unit]
+        self, history: HistoryStore, notes: NoteSource, units: Mapping[int, Unit]
     ) -> None:
         self._history = history
-        self._index = index
+        self._note_source = notes
         self._units = units
         self._messages: dict[int, Message] = {}
         self._sessions: dict[int, Session] = {}
         self._notes: dict[int, Note] = {}
-        self._files: dict[int, IndexedFile] | None = None
+        self._files: Mapping[int, IndexedFile] | None = None
 
     def load(self, unit_ids: Collection[int]) -> None:
         messages = [u for u in unit_ids if is_message(u) and u not in self._messages]
@@ -46,14 +55,14 @@ class Shown:
             self._sessions |= self._history.get_sessions(sessions)
         notes = [u for u in unit_ids if self._units[u].source_id < 0]
         if notes:
-            self._notes |= self._index.get_notes(notes)
+            self._notes |= self._note_source.get_notes(notes)
             if self._files is None:
                 sources = {
                     each.source_id
                     for each in self._units.values()
                     if each.source_id < 0
                 }
-                self._files = self._index.get_files(sources)
+                self._files = self._note_source.get_files(sources)
 
     def to_hit(self, unit_id: int) -> Hit | None:
         """What was found, as yet without a score; None when it is gone."""

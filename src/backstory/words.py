@@ -8,8 +8,8 @@ go through ``plain`` and ``word_parts`` as the text did, or the two will not mee
 
 import re
 import unicodedata
+from array import array
 from functools import lru_cache
-from operator import add
 
 # Letters of scripts written without spaces between words. Hangul is here although
 # Korean has spaces, because its endings grow onto the word. Digits are left out.
@@ -30,6 +30,7 @@ NAMED = re.compile(
     r"|(?<=[aA][sS][pP]\.)[nN][eE][tT]\b)"
 )
 
+_DOT_N = re.compile(r"\.[nN]")
 _NAMES = {
     "c++": "cplusplus",
     "c#": "csharp",
@@ -44,10 +45,15 @@ _OTHER_WIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc
 # index, private use, unassigned characters and newer emoji are letters too.
 _NO_LETTERS = re.compile(r"[^\w\x00-\x7f]+")
 
-# Where a joined word has its join. Begins with one set of bytes, to be fast.
-_JOIN = re.compile(
-    rb"[A-Z0-9](?:(?<=[a-z][A-Z0-9])|(?<=[A-Z][0-9])"
-    rb"|(?<=[0-9])[A-Za-z]|(?<=[A-Z][A-Z])[a-z])"
+# Small letters as "a", capitals as "A", digits as "0", and everything else as a space.
+_SHAPES = bytes(
+    ord("a" if char.islower() else "A" if char.isupper() else "0")
+    if (char := chr(code)).isalnum() and code < 128
+    else ord(" ")
+    for code in range(256)
+)
+_NEITHER_CAPITALS_NOR_DIGITS = bytes(
+    code for code in range(256) if chr(_SHAPES[code]) in "a "
 )
 _LETTERS_AND_DIGITS = bytes(
     code if chr(code).isalnum() and code < 128 else ord(" ") for code in range(256)
@@ -56,6 +62,12 @@ _WORD = re.compile(f"[^\\W_{SPACELESS}]+")
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
 _LONGEST_JOINED = 60
+# So short texts are said again and again.
+_OFTEN_CHARS = 32
+
+# Text as an array of characters, to be put together faster than from pieces.
+_FOUR_BYTES = "utf-32-le"
+_SPACE = array("I", " ".encode(_FOUR_BYTES))
 
 _COMPARED_CHARS = 4_000
 
@@ -82,14 +94,9 @@ def index_words(text: str) -> str:
     parts of joined words (``parseJson``) and the names of ``C++`` and its like are put
     behind the text, where they disturb no phrase.
     """
-    if text.isascii():
-        text = plain(text)
-        more = _more_words(text, text.encode())
-        return f"{text} {more}" if more else text
-    text = _in_usual_form(text)
-    more = _more_words(text, text.encode("ascii", "replace"))
-    folded = _without_marks(f"{text} {more}".casefold())
-    return _SPACELESS_RUN.sub(_spread, folded)
+    if len(text) <= _OFTEN_CHARS:
+        return _often_words(text)
+    return _index_words(text)
 
 
 def plain(text: str) -> str:
@@ -126,19 +133,52 @@ def name_word(name: str) -> str:
     return _NAMES[name.lower()]
 
 
+def _index_words(text: str) -> str:
+    if text.isascii():
+        if "\0" in text:
+            text = text.replace("\0", " ")
+        more = _more_words(text, text.encode())
+        return f"{text} {more}" if more else text
+    text = _in_usual_form(text)
+    more = _more_words(text, text.encode("ascii", "replace"))
+    folded = _without_marks(f"{text} {more}".casefold())
+    return _SPACELESS_RUN.sub(_spread, folded)
+
+
+# The names of tools, "yes", "go on".
+_often_words = lru_cache(maxsize=4_096)(_index_words)
+
+
 def _more_words(text: str, letters: bytes) -> str:
     """What is put behind the text: parts of joined words, and names with signs."""
-    more = []
-    if _JOIN.search(letters):
-        more = [parts for parts in map(_appended_parts, _words(text)) if parts]
-    if "+" in text or "#" in text or ".n" in text or ".N" in text:
-        more += [name_word(name) for name in NAMED.findall(plain(text))]
+    more: list[str] = []
+    # Most texts have neither; to rule that out in this way is quick.
+    if letters.translate(None, _NEITHER_CAPITALS_NOR_DIGITS) and _has_join(letters):
+        more.extend(filter(None, map(_appended_parts, _words(text, letters))))
+    if "+" in text or "#" in text or _DOT_N.search(text):
+        more.extend(map(name_word, _names(plain(text))))
     return " ".join(more)
 
 
-def _words(text: str) -> list[str]:
+def _names(text: str) -> list[str]:
+    if "++" in text or "#" in text or ".net" in text.lower():
+        return NAMED.findall(text)
+    return []
+
+
+def _has_join(letters: bytes) -> bool:
+    """Whether the shape of a word changes within it; a pattern takes far longer."""
+    shapes = letters.translate(_SHAPES)
+    if b"aA" in shapes or b"AAa" in shapes:
+        return True
+    return b"0" in shapes and (
+        b"a0" in shapes or b"A0" in shapes or b"0a" in shapes or b"0A" in shapes
+    )
+
+
+def _words(text: str, letters: bytes) -> list[str]:
     if text.isascii():
-        return text.encode().translate(_LETTERS_AND_DIGITS).decode().split()
+        return letters.translate(_LETTERS_AND_DIGITS).decode().split()
     return _WORD.findall(text)
 
 
@@ -155,11 +195,13 @@ def _appended_parts(word: str) -> str:
 
 
 def _spread(found: re.Match[str]) -> str:
-    run = found.group()
-    pieces = [""] * (2 * len(run) - 1)
-    pieces[::2] = run
-    pieces[1::2] = map(add, run, run[1:])
-    return f" {' '.join(pieces)} "
+    """Each character and each pair of neighbours: `` a ab b bc c ``."""
+    run = array("I", found.group().encode(_FOUR_BYTES))
+    spread = _SPACE * (5 * len(run) - 2)
+    spread[1::5] = run
+    spread[3::5] = run[:-1]
+    spread[4::5] = run[1:]
+    return spread.tobytes().decode(_FOUR_BYTES)
 
 
 def _in_usual_form(text: str) -> str:

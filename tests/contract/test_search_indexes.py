@@ -1,16 +1,18 @@
 """What every search index must do, whatever database is behind it."""
 
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backstory.errors import StoreLocked
+from backstory.errors import StoreDamaged, StoreLocked, StoreUnwritable
 from backstory.store.index import (
     Chunk,
     IndexCounts,
@@ -32,6 +34,7 @@ from tests.index_builders import (
     close_index,
     file_units,
 )
+from tests.ordinary_user import as_ordinary_user
 
 INDEXES = {"sqlite": an_index}
 
@@ -203,6 +206,193 @@ def test_another_who_has_it_open_sees_what_is_new(index: SqliteIndex) -> None:
     assert (text_ids(other, "second"), text_ids(other, "third")) == ([], [3])
     assert other.verify() == []
     close_index(other)
+
+
+# -- several at once ------------------------------------------------------------------
+
+
+def at_once(*work: Callable[[], object]) -> list[BaseException]:
+    """Run all at once, each in a thread of its own; returns what they failed with."""
+    failures: list[BaseException] = []
+
+    def run(each: Callable[[], object]) -> None:
+        try:
+            each()
+        except BaseException as exc:
+            failures.append(exc)
+
+    threads = [threading.Thread(target=run, args=(each,)) for each in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures
+
+
+def test_a_reader_sees_the_old_or_the_new_while_an_index_is_replaced(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, *(a_unit(n, f"needle {n} of 0") for n in range(1, 30)))
+    seen: set[int] = set()
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.is_set():
+            seen.add(len(text_ids(index, "needle")))
+            assert index.find_text("needle 7 of", ANYTHING, 5) == [7]
+
+    def replace() -> None:
+        try:
+            for turn in range(1, 15):
+                other = SqliteIndex(index.path.with_name("new.db"), index.embeddings)
+                with other.writing() as writer:
+                    writer.clear()
+                    writer.replace_units(
+                        a_unit(n, f"needle {n} of {turn}") for n in range(1, 30)
+                    )
+                index.replace_with(other)
+                other.close()
+        finally:
+            is_over.set()
+
+    failures = at_once(replace, read, read)
+
+    assert failures == []
+    assert seen == {29}
+    assert text_ids(index, "of 14") == list(range(29, 0, -1))
+    assert index.verify() == []
+
+
+def test_a_reader_sees_the_old_or_the_new_while_an_index_is_cleared_and_filled(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, *(a_unit(n, f"needle {n}") for n in range(1, 30)))
+    other = an_index(index.path.parent)
+    seen: set[int] = set()
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.is_set():
+            seen.add(len(text_ids(other, "needle")))
+            seen.add(len(word_ids(other, "needle")))
+
+    def clear_and_fill() -> None:
+        try:
+            for _ in range(30):
+                with index.writing() as writer:
+                    writer.clear()
+                    writer.replace_units(a_unit(n, f"needle {n}") for n in range(1, 30))
+        finally:
+            is_over.set()
+
+    failures = at_once(clear_and_fill, read, read)
+
+    assert failures == []
+    assert seen == {29}
+    assert other.verify() == []
+    close_index(other)
+
+
+def test_a_reader_is_not_led_astray_by_texts_that_are_wiped_as_it_reads(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, *(a_unit(n, f"needle {n} " * 50) for n in range(1, 400)))
+    is_over = threading.Event()
+
+    def read() -> None:
+        # Opened anew each time, so that everything is checked each time.
+        while not is_over.is_set():
+            other = an_index(index.path.parent)
+            assert text_ids(other, "needle 399 needle") == [399]
+            close_index(other)
+
+    def delete() -> None:
+        try:
+            for n in range(1, 350):
+                with index.writing() as writer:
+                    writer.delete_units([n])
+        finally:
+            is_over.set()
+
+    failures = at_once(delete, read, read)
+
+    assert failures == []
+    assert index.verify() == []
+
+
+def test_two_who_delete_at_once_leave_nothing_of_what_they_deleted(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, *(a_unit(n, f"secret{n} " * 30) for n in range(1, 201)))
+    other = an_index(index.path.parent)
+
+    def delete(opened: SqliteIndex, first: int) -> None:
+        for n in range(first, 201, 2):
+            with opened.writing() as writer:
+                writer.delete_units([n])
+                writer.replace_units([a_unit(1_000 + n, f"kept {n}")])
+
+    failures = at_once(lambda: delete(index, 1), lambda: delete(other, 2))
+
+    (text_file,) = index.path.parent.glob("*.text")
+    assert failures == []
+    assert b"secret" not in text_file.read_bytes()
+    assert len(index.find_text("kept", ANYTHING, 1_000)) == 200
+    assert index.verify() == []
+    close_index(other)
+
+
+# -- the file of texts ----------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), deleted=st.sets(st.integers(1, 40), max_size=20))
+def test_any_wrong_byte_of_the_texts_is_noticed(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, deleted: set[int]
+) -> None:
+    opened = an_index(tmp_path_factory.mktemp("bytes"))
+    # Several blocks, and texts that reach from one into the next.
+    file_units(opened, *(a_unit(n, f"text {n} " * 4_000) for n in range(1, 41)))
+    with opened.writing() as writer:
+        writer.delete_units(deleted)
+    (text_file,) = opened.path.parent.glob("*.text")
+    sound = (opened.verify(), text_ids(opened, "nowhere"))
+    place = data.draw(st.integers(0, text_file.stat().st_size - 1))
+    changed = data.draw(st.integers(1, 255))
+
+    with text_file.open("r+b") as file:
+        file.seek(place)
+        (byte,) = file.read(1)
+        file.seek(place)
+        file.write(bytes([byte ^ changed]))
+    other = an_index(opened.path.parent)
+
+    assert sound == ([], [])
+    with pytest.raises(StoreDamaged):
+        text_ids(other, "nowhere")
+    assert other.verify() != []
+    close_index(other)
+    close_index(opened)
+
+
+def test_a_mistake_of_ours_is_not_called_damage(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "hello"))
+    # Any: what a caller of ours might get wrong.
+    no_words: Any = [7]
+
+    with pytest.raises(TypeError):
+        index.find_all_words(no_words, ANYTHING, 10)
+
+
+def test_a_row_that_makes_no_sense_is_damage(index: SqliteIndex) -> None:
+    file_units(index, a_unit(1, "hello"))
+    db = apsw.Connection(str(index.path))
+    db.execute("UPDATE units SET kind = 77")
+    db.close()
+
+    with pytest.raises(StoreDamaged, match="a row makes no sense"):
+        index.get_units([1])
+    assert index.verify() != []
 
 
 # -- words ----------------------------------------------------------------------------
@@ -384,19 +574,28 @@ def test_what_was_deleted_is_not_found_through_its_neighbour(
     ]
 
 
-def test_a_deleted_text_that_is_still_to_be_wiped_is_not_found(
+def test_a_deleted_text_that_could_not_be_wiped_is_not_found_and_wiped_later(
     index: SqliteIndex,
 ) -> None:
-    file_units(index, a_unit(1, "alpha"), a_unit(2, "beta"))
+    file_units(index, a_unit(1, "alpha"), a_unit(2, "beta"), a_unit(3, "gamma"))
     (text_file,) = index.path.parent.glob("*.text")
-    as_it_was = text_file.read_bytes()
-    with index.writing() as writer:
+    text_file.chmod(0o400)
+    with (
+        as_ordinary_user(),
+        pytest.raises(StoreUnwritable),
+        index.writing() as writer,
+    ):
         writer.delete_units([2])
+    text_file.chmod(0o600)
+    stayed = b"beta" in text_file.read_bytes()
+    seen = (text_ids(index, "beta"), text_ids(index, "gamma"), index.verify())
 
-    # As a process leaves it that is killed between the commit and the wiping.
-    text_file.write_bytes(as_it_was)
+    file_units(index, a_unit(4, "delta"))
 
-    assert text_ids(index, "beta") == []
+    assert stayed
+    assert seen == ([], [3], [])
+    assert b"beta" not in text_file.read_bytes()
+    assert index.verify() == []
 
 
 def test_many_matches_are_found_like_few(index: SqliteIndex) -> None:

@@ -1,5 +1,6 @@
 """What every index must do with vectors: find the nearest, and never mix two models."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -381,6 +382,82 @@ def test_the_newest_are_first_in_line_for_a_vector(index: SqliteIndex) -> None:
 
     assert [each.unit_id for each in index.list_to_embed(9)] == [3, 1, 2]
     assert [each.unit_id for each in index.list_to_embed(9, skip=1)] == [1, 2]
+
+
+# -- several at once ------------------------------------------------------------------
+
+
+def test_a_reader_meets_the_vectors_of_one_model_while_another_takes_its_place(
+    index: SqliteIndex,
+) -> None:
+    made = {"one": some_vectors(1_100, 16), "two": some_vectors(1_100, 24, seed=1)}
+    file_vectors(index, made["one"])
+    other = an_index(index.path.parent)
+    failures: list[BaseException] = []
+    seen: set[int] = set()
+    is_over = threading.Event()
+
+    def read() -> None:
+        try:
+            while not is_over.is_set():
+                for vectors in made.values():
+                    near = other.nearest(vectors[1_050], ANYTHING, 1)
+                    # Of the wrong model there is none; of its own, the very one.
+                    seen.update(unit_id for unit_id, _ in near)
+        except BaseException as exc:
+            failures.append(exc)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for name in ("two", "one") * 4:
+        with index.writing() as writer:
+            writer.set_vectors(name, [])
+        vectors = dict(zip(range(1, 1_101), made[name], strict=True))
+        set_vectors(index, vectors, fingerprint=name)
+    is_over.set()
+    for reader in readers:
+        reader.join()
+
+    assert failures == []
+    assert seen == {1_051}
+    assert other.verify() == []
+    close_index(other)
+
+
+def test_vectors_that_come_late_fit_what_others_wrote_meanwhile(
+    index: SqliteIndex,
+) -> None:
+    file_units(index, *(a_unit(n, f"text {n}", meaning=f"{n}") for n in range(1, 200)))
+    waiting = index.list_to_embed(500)
+    vectors = some_vectors(200, 16)
+    failures: list[BaseException] = []
+
+    def change() -> None:
+        other = an_index(index.path.parent)
+        try:
+            for n in range(1, 200, 2):
+                with other.writing() as writer:
+                    writer.delete_units([n])
+                    writer.replace_units([a_unit(n + 1, f"new {n}", meaning=f"new{n}")])
+        except BaseException as exc:
+            failures.append(exc)
+        close_index(other)
+
+    writing = threading.Thread(target=change)
+    writing.start()
+    for each in waiting:
+        key, vector = each.meaning_hash, vectors[each.unit_id]
+        (number,) = index.embeddings.add("model", {key: vector}).values()
+        with index.writing() as writer:
+            writer.set_vectors("model", [MadeVector(each.unit_id, key, number, vector)])
+    writing.join()
+
+    assert failures == []
+    # What was given a vector before it changed lost it again.
+    assert index.counts().embedded == 0
+    assert nearest_ids(index, vectors[5]) == []
+    assert index.verify() == []
 
 
 # -- any sequence ---------------------------------------------------------------------

@@ -35,6 +35,7 @@ EMBEDDERS = (
         default_model="text-embedding-3-small",
         default_url="https://api.openai.com/v1",
         needs_key=True,
+        key_variables=("OPENAI_API_KEY",),
     ),
     EmbedderRow(
         "gemini",
@@ -43,6 +44,7 @@ EMBEDDERS = (
         default_model="gemini-embedding-001",
         default_url="https://generativelanguage.googleapis.com",
         needs_key=True,
+        key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     ),
     EmbedderRow("none", "", "No vectors; searches go by words alone."),
 )

@@ -67,7 +67,8 @@ class EmbedderRow:
     """One row of EMBEDDERS: an embedder's name, where its class stands, its defaults.
 
     ``target`` is empty for the row that embeds nothing. ``needs_key`` holds for the
-    default server; a server of one's own may do without.
+    default server; a server of one's own may do without. ``key_variables`` may hold the
+    key of the default server, and of no other.
     """
 
     name: str
@@ -76,6 +77,7 @@ class EmbedderRow:
     default_model: str = ""
     default_url: str = ""
     needs_key: bool = False
+    key_variables: tuple[str, ...] = ()
 
     def load(self, options: EmbedderOptions) -> Embedder:
         module, _, attribute = self.target.partition(":")

@@ -158,6 +158,10 @@ class IndexWriter(Protocol):
         """File units, in place of those of the same numbers if there are any."""
         ...
 
+    def replace_notes(self, source_id: int, units: Sequence[NewUnit]) -> None:
+        """Let these be all units of a file; what is there already keeps its number."""
+        ...
+
     def delete_source(self, source_id: int) -> None:
         """Delete all units and chunks of a source."""
         ...

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backstory.embedders.base import EmbedderOptions, EmbedderRow, Vector, Vectors
-from backstory.embedders.forking import forget_in_child
 from backstory.errors import ProviderUnavailable
+from backstory.forking import forget_in_child, unforked
 from backstory.text import neutralise, one_line
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class MiniLmEmbedder:
         model = self._model
         if model is not None:
             return model
-        with self._lock:
+        # What is half loaded in a forked child stays so.
+        with unforked(), self._lock:
             if self._model is None:
                 self._model = _load_model(self._folder)
             return self._model

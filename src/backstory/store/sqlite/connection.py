@@ -1,9 +1,12 @@
 """Open a database of ours, keep its schema current, and write in whole transactions."""
 
+import errno
+import logging
 import os
 import time
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 
@@ -17,6 +20,9 @@ from backstory.errors import (
     StoreTooNew,
     StoreUnwritable,
 )
+from backstory.forking import unforked
+
+logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
 
@@ -32,13 +38,18 @@ _MEANINGS: tuple[tuple[type[apsw.Error], type[StoreProblem], str], ...] = (
     (apsw.PermissionsError, StoreUnwritable, "it may not be opened"),
     (apsw.Error, StoreProblem, "SQLite refused"),
 )
+# Why some databases were opened for reading alone.
+_WHY_READ_ONLY: weakref.WeakKeyDictionary[apsw.Connection, StoreProblem] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, naming the file."""
+    """Turn SQLite's errors into ours, naming the file. No thread forks meanwhile."""
     try:
-        yield
+        with unforked():
+            yield
     except apsw.Error as exc:
         problem, words = next(
             (problem, words)
@@ -48,20 +59,41 @@ def translated(path: Path) -> Iterator[None]:
         if isinstance(exc, apsw.SQLError) and "no such" in str(exc):
             # Every table is made when the file is.
             problem, words = StoreDamaged, "part of it is missing"
+        if getattr(exc, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
+            problem, words = StoreFull, "the disk is full"
         raise problem(f"{path}: {words} ({exc})", path=path) from exc
+
+
+def from_os_error(path: Path, exc: OSError) -> StoreProblem:
+    """What it means that a file of ours cannot be opened or written."""
+    kind = StoreFull if exc.errno == errno.ENOSPC else StoreUnwritable
+    return kind(f"{path}: {exc.strerror}", path=path)
 
 
 def open_database(path: Path, migrations: str) -> apsw.Connection:
     """Open or create the database at ``path`` and bring its schema up to date.
 
-    Only its owner may read it. Commits reach the disk before they return.
+    Only its owner may read it. Commits reach the disk before they return. Where nothing
+    may be written, or there is no room to, it is opened as it is, for reading alone.
     """
+    try:
+        return _open_to_write(path, migrations)
+    except (StoreUnwritable, StoreFull) as exc:
+        opened = _open_to_read(path, migrations)
+        if opened is None:
+            raise
+        # A copy: the original knows all frames it came by, and the connection in them.
+        _WHY_READ_ONLY[opened] = type(exc)(str(exc), path=path)
+        return opened
+
+
+def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite gives its journal files the mode of the database file.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as exc:
-        raise StoreUnwritable(f"{path}: {exc.strerror}") from exc
+        raise from_os_error(path, exc) from exc
     with translated(path):
         db = apsw.Connection(str(path))
         try:
@@ -80,6 +112,36 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
             db.close(True)
             raise
     return db
+
+
+def _open_to_read(path: Path, migrations: str) -> apsw.Connection | None:
+    """The database as it stands; None when it cannot be read, or is an older one."""
+    # To share a file with those who write it, SQLite writes beside it. Where it cannot,
+    # it must be told that nobody changes the file, which holds if there is no log.
+    ways = ["mode=ro"]
+    if not _has_log(path):
+        ways.append("immutable=1")
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    for way in ways:
+        with suppress(StoreProblem), translated(path):
+            db = apsw.Connection(f"{path.absolute().as_uri()}?{way}", flags=flags)
+            try:
+                db.set_busy_timeout(BUSY_TIMEOUT_MS)
+                db.execute("PRAGMA temp_store = MEMORY")
+                if schema_version(db) == len(read_migrations(migrations)):
+                    return db
+            except apsw.Error:
+                db.close(True)
+                raise
+            db.close(True)
+    return None
+
+
+def _has_log(path: Path) -> bool:
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _execute_patiently(db: apsw.Connection, statement: str) -> None:
@@ -103,14 +165,23 @@ def set_durability(db: apsw.Connection, *, is_durable: bool) -> None:
     db.execute(f"PRAGMA synchronous = {mode}")
 
 
-def forget_deleted(db: apsw.Connection) -> None:
-    """Let nothing of deleted rows stay in the log; the file has zeros for them."""
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+def forget_deleted(db: apsw.Connection) -> bool:
+    """Let nothing of deleted rows stay in the log; the file has zeros for them.
+
+    Returns whether that was possible: whoever reads an older state needs the log.
+    """
+    is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+    if is_busy:
+        logger.info("%s-wal: it keeps what was deleted while it is read", db.filename)
+    return not is_busy
 
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
     """Everything inside happens, or none of it; waits for other writers first."""
+    reason = _WHY_READ_ONLY.get(db)
+    if reason is not None:
+        raise type(reason)(str(reason), path=reason.path)
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -133,7 +204,8 @@ def migrate(db: apsw.Connection, path: Path, package: str) -> None:
     if version > len(scripts):
         raise StoreTooNew(
             f"{path}: written by a newer Backstory "
-            f"(schema {version}, this version knows {len(scripts)})"
+            f"(schema {version}, this version knows {len(scripts)})",
+            path=path,
         )
     for number, script in enumerate(scripts, start=1):
         if number <= version:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import apsw
 import orjson
 
+from backstory.forking import forget_in_child
 from backstory.store.sqlite.connection import (
     forget_deleted,
     open_database,
@@ -34,6 +35,11 @@ class SqliteEmbeddings:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connections = Connections(path, lambda: _open(path))
+        self.forget()
+        forget_in_child(self)
+
+    def forget(self) -> None:
+        """Begin anew in a forked child."""
         self._lock = threading.Lock()
 
     @property
@@ -65,7 +71,7 @@ class SqliteEmbeddings:
         self, fingerprint: str, vectors: Mapping[bytes, "Vector"]
     ) -> dict[bytes, int]:
         """Keep vectors; returns their numbers."""
-        with self._lock, translated(self.path), transaction(self._db):
+        with translated(self.path), self._lock, transaction(self._db):
             self._db.execute(
                 "INSERT OR IGNORE INTO models (fingerprint) VALUES (?)", (fingerprint,)
             )
@@ -95,7 +101,7 @@ class SqliteEmbeddings:
 
     def delete(self, hashes: Collection[bytes]) -> None:
         """Forget the vectors of these hashes, by whatever model."""
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             with transaction(self._db):
                 self._db.execute(
                     """

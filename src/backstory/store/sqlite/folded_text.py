@@ -8,14 +8,31 @@ its end are those of a writer that was killed, and the next writer goes over the
 import mmap
 import os
 import threading
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import stringzilla
 
-from backstory.errors import StoreDamaged, StoreFull, StoreUnwritable
+from backstory.errors import StoreDamaged
+from backstory.forking import forget_in_child
+from backstory.store.sqlite.connection import from_os_error
 
 _NUL = b"\0"
-_NO_SPACE = 28  # ENOSPC, on every system
+
+# Where something begins in the file, and how long it is.
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of the file, and the checksum of it with zeros where it was ``wiped``."""
+
+    start: int
+    length: int
+    checksum: int
+    wiped: Sequence[Span] = ()
 
 
 def to_stored(folded: str) -> bytes:
@@ -28,9 +45,16 @@ class FoldedText:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.forget()
+        forget_in_child(self)
+
+    def forget(self) -> None:
+        """Begin anew in a forked child."""
         self._lock = threading.Lock()
         self._map: mmap.mmap | None = None
         self._view: memoryview | None = None
+        # The checksums of the blocks that this process found to be right.
+        self._checked: dict[int, int] = {}
 
     # -- writing: inside a transaction of index.db ---
 
@@ -40,16 +64,15 @@ class FoldedText:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 if os.fstat(descriptor).st_size < start:
-                    raise StoreDamaged(f"{self.path}: the file is shorter than it was")
+                    raise self._damaged("the file is shorter than it was")
                 _write_at(descriptor, start, data)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
         except OSError as exc:
-            kind = StoreFull if exc.errno == _NO_SPACE else StoreUnwritable
-            raise kind(f"{self.path}: {exc.strerror}") from exc
+            raise from_os_error(self.path, exc) from exc
 
-    def wipe(self, spans: list[tuple[int, int]]) -> None:
+    def wipe(self, spans: Iterable[Span]) -> None:
         """Put zeros in place of what was deleted."""
         try:
             descriptor = os.open(self.path, os.O_RDWR)
@@ -64,14 +87,61 @@ class FoldedText:
         except FileNotFoundError:
             return
         except OSError as exc:
-            raise StoreUnwritable(f"{self.path}: {exc.strerror}") from exc
+            raise from_os_error(self.path, exc) from exc
+
+    # -- checking ---
+
+    def check(self, blocks: Iterable[Block]) -> None:
+        """Compare blocks with their checksums, each once. Raises ``StoreDamaged``."""
+        with self._lock:
+            due = [b for b in blocks if self._checked.get(b.start) != b.checksum]
+            if not due:
+                return
+            for block, checksum in zip(due, self._checksums(due), strict=True):
+                if checksum != block.checksum:
+                    raise self._damaged_in(block)
+                self._checked[block.start] = checksum
+
+    def checksum_without(self, block: Block, deleted: Sequence[Span]) -> int:
+        """What the checksum will be; raises when the block is not as it should be."""
+        more = replace(block, wiped=(*block.wiped, *deleted))
+        before, after = self._checksums([block, more])
+        if before != block.checksum:
+            raise self._damaged_in(block)
+        return after
+
+    def _checksums(self, blocks: Iterable[Block]) -> Iterator[int]:
+        # Read, not mapped: a disk that cannot read it raises an error here, where a map
+        # would end the process.
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                for block in blocks:
+                    data = bytearray(block.length)
+                    file.seek(block.start)
+                    if file.readinto(data) != block.length:
+                        raise self._damaged("the file is cut off")
+                    for start, length in block.wiped:
+                        at = start - block.start
+                        data[at : at + length] = bytes(length)
+                    yield zlib.crc32(data)
+        except OSError as exc:
+            raise self._damaged(f"it cannot be read ({exc.strerror})") from exc
+
+    def _damaged_in(self, block: Block) -> StoreDamaged:
+        last = block.start + block.length - 1
+        return self._damaged(f"something in bytes {block.start} to {last} is wrong")
+
+    def _damaged(self, reason: str) -> StoreDamaged:
+        return StoreDamaged(f"{self.path}: {reason}", path=self.path)
 
     # -- reading ---
 
     def view(self, end: int) -> memoryview:
-        """The bytes up to ``end``."""
+        """The bytes up to ``end``, to be looked at soon."""
         with self._lock:
-            if self._view is None or len(self._view) < end:
+            # To look at what was cut off from the file would end the process.
+            is_whole = self._map is not None and self._map.size() >= end
+            if self._view is None or len(self._view) < end or not is_whole:
                 self._remap(end)
             assert self._view is not None
             return self._view[:end]
@@ -81,11 +151,11 @@ class FoldedText:
             with self.path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 if size < end:
-                    raise StoreDamaged(f"{self.path}: the file is cut off")
+                    raise self._damaged("the file is cut off")
                 # The old map is freed when the last view of it is.
                 self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         except OSError as exc:
-            raise StoreDamaged(f"{self.path}: {exc.strerror}") from exc
+            raise self._damaged(f"it cannot be read ({exc.strerror})") from exc
         self._view = memoryview(self._map)
 
     def close(self) -> None:

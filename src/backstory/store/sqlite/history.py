@@ -1,6 +1,5 @@
 """history.db: the truth. Sessions and messages, and how far each source was read."""
 
-import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import apsw
 
+from backstory.forking import forget_in_child
 from backstory.model import Message, Problem, Session
 from backstory.store.base import (
     Batch,
@@ -28,6 +28,7 @@ from backstory.store.sqlite.connection import (
     transaction,
     translated,
 )
+from backstory.store.sqlite.opening import Connections
 
 MIGRATIONS = "backstory.store.sqlite.migrations"
 _PAGE = 500
@@ -36,36 +37,30 @@ _MAX_GIVEN_TWICE = 100
 
 
 class SqliteHistory:
-    """A ``HistoryStore`` in one SQLite file.
-
-    One connection serves all threads, one at a time. A forked child opens its own: an
-    SQLite connection must not cross a fork, and the parent's is left untouched there.
-    """
+    """A ``HistoryStore`` in one SQLite file, used by one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._connections = Connections(path, lambda: open_database(path, MIGRATIONS))
+        self.forget()
+        forget_in_child(self)
+        self._connections.current()
+
+    def forget(self) -> None:
+        """Begin anew in a forked child."""
         self._lock = threading.RLock()
-        self._abandoned: list[apsw.Connection] = []
-        self._pid = os.getpid()
-        self._connection = open_database(path, MIGRATIONS)
 
     @property
     def _db(self) -> apsw.Connection:
-        if self._pid != os.getpid():
-            self._abandoned.append(self._connection)
-            self._lock = threading.RLock()
-            self._connection = open_database(self.path, MIGRATIONS)
-            self._pid = os.getpid()
-        return self._connection
+        return self._connections.current()
 
     def close(self) -> None:
-        if self._pid == os.getpid():
-            self._connection.close()
+        self._connections.close()
 
     # -- writing ---
 
     def write(self, batch: Batch, *, now: datetime, is_durable: bool = True) -> Written:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             set_durability(self._db, is_durable=is_durable)
             with transaction(self._db):
                 written = _write_batch(self._db, batch, now)
@@ -76,7 +71,7 @@ class SqliteHistory:
     def replace_loose_problems(
         self, problems: Sequence[Problem], *, now: datetime
     ) -> None:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             if sources.list_loose_problems(self._db) == list(problems):
                 return
             with transaction(self._db):
@@ -85,15 +80,15 @@ class SqliteHistory:
     # -- reading ---
 
     def list_sources(self) -> dict[SourceKey, SourceState]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sources.list_sources(self._db)
 
     def list_sessions(self, where: SessionFilter) -> list[Session]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sessions.list_sessions(self._db, where)
 
     def find_sessions(self, name: str) -> list[Session]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sessions.find_sessions(self._db, name)
 
     def iter_messages(
@@ -102,7 +97,7 @@ class SqliteHistory:
         # Page by page, so that a long session is neither held in memory nor keeps the
         # connection from other threads while the caller works on it.
         while True:
-            with self._lock, translated(self.path):
+            with translated(self.path), self._lock:
                 page = messages.list_messages(self._db, session_id, first, last, _PAGE)
             yield from page
             if len(page) < _PAGE:
@@ -110,34 +105,34 @@ class SqliteHistory:
             first = page[-1].position + 1
 
     def find_message(self, session_id: int, name: str) -> Message | None:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return messages.find_message(self._db, session_id, name)
 
     def get_messages(self, message_ids: Collection[int]) -> dict[int, Message]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return messages.get_messages(self._db, message_ids)
 
     def find_positions(
         self, session_id: int, first_id: int, last_id: int
     ) -> tuple[int, int] | None:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return messages.find_positions(self._db, session_id, first_id, last_id)
 
     def find_beside(
         self, session_id: int, position: int
     ) -> tuple[Message | None, Message | None]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return (
                 messages.find_beside(self._db, session_id, position, is_after=False),
                 messages.find_beside(self._db, session_id, position, is_after=True),
             )
 
     def find_tool_name(self, session_id: int, call_id: str) -> str | None:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return messages.find_tool_name(self._db, session_id, call_id)
 
     def list_latest_turn(self, session_id: int) -> list[int]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return messages.list_latest_turn(self._db, session_id)
 
     def find_text(
@@ -148,48 +143,48 @@ class SqliteHistory:
         where: Callable[[Message], bool],
         until: float | None = None,
     ) -> list[Message]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return messages.find_text(self._db, folded, limit, where, until)
 
     def get_sessions(self, session_ids: Collection[int]) -> dict[int, Session]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sessions.get_sessions(self._db, session_ids)
 
     def count_messages(self) -> int:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sessions.count_messages(self._db)
 
     @property
     def identity(self) -> str:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return changes.identity(self._db)
 
     def last_change_id(self) -> int:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return changes.last_change_id(self._db)
 
     def list_changes(self, after: int, limit: int) -> list[Change]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return changes.list_changes(self._db, after, limit)
 
     def count_by_host(self) -> list[Counts]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sessions.count_by_host(self._db)
 
     def has_session(self, host: str, native_id: str) -> bool:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sessions.find_session_id(self._db, host, native_id) is not None
 
     def find_project(self, host: str, native_id: str) -> str | None:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sessions.find_project(self._db, host, native_id)
 
     def list_projects(self) -> list[str]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sessions.list_projects(self._db)
 
     def list_problems(self) -> list[Problem]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return sources.list_problems(self._db)
 
     def size_bytes(self) -> int:
@@ -200,7 +195,7 @@ class SqliteHistory:
     # -- verification ---
 
     def verify(self) -> list[str]:
-        with self._lock, translated(self.path):
+        with translated(self.path), self._lock:
             return _verify(self._db)
 
 

@@ -5,9 +5,9 @@ that was made anew never meets the texts of an old one.
 """
 
 import secrets
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from backstory.errors import StoreDamaged, StoreLocked
+from backstory.errors import StoreDamaged, StoreLocked, StoreProblem
+from backstory.forking import forget_in_child, unforked
 from backstory.store.index import (
     Chunk,
     IndexCounts,
@@ -45,6 +46,7 @@ from backstory.store.sqlite.folded_text import (
 from backstory.store.sqlite.index_state import get_state, set_state, snapshot
 from backstory.store.sqlite.index_writer import SOME, SqliteIndexWriter, list_files
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.text_blocks import list_blocks
 
 if TYPE_CHECKING:
     from backstory.store.index import Vector
@@ -62,6 +64,14 @@ _FREQUENT = 2_000
 # index waits until it happens by itself.
 _LARGE = 50_000
 _VECTORS = "backstory.store.sqlite.vectors"
+# A reader whose texts were wiped or replaced under it begins again, so often at most.
+_TRIES = 100
+# What was deleted may still stand in SQLite's log.
+_LOG_IS_DUE = "log_is_due"
+# Whoever reads for longer than this keeps the log from being emptied.
+_LOG_WAIT_MS = 1_000
+# What Python says of a row that holds what it cannot.
+_SENSELESS = (TypeError, ValueError, LookupError, OverflowError)
 
 
 class SqliteIndex:
@@ -72,9 +82,16 @@ class SqliteIndex:
         self.embeddings = embeddings
         self._connections = Connections(path, lambda: _open(path))
         self._text: FoldedText | None = None
-        self._tokenize: Callable[[str], list[str]] | None = None
+        self._pages: VectorPages | None = None
         self._counted: tuple[int, dict[str, int]] = (0, {})
+        self.forget()
+        forget_in_child(self)
         self._connections.current()
+
+    def forget(self) -> None:
+        """Begin anew in a forked child."""
+        self._lock = threading.Lock()
+        self._tokenizers = threading.local()
 
     @property
     def _db(self) -> apsw.Connection:
@@ -86,14 +103,23 @@ class SqliteIndex:
             with translated(self.path):
                 yield self._db
         except StoreDamaged as exc:
-            if exc.path == self.path:
+            if exc.path != self.embeddings.path:
                 exc.hint = "run 'backstory rebuild'; nothing is lost"
             raise
-        except (TypeError, ValueError, IndexError) as exc:
+        except _SENSELESS as exc:
             # SQLite does not notice every damage; then rows hold what they cannot.
+            if self._is_sound():
+                raise
             raise StoreDamaged(
                 f"{self.path}: a row makes no sense ({exc})", path=self.path
             ) from exc
+
+    def _is_sound(self) -> bool:
+        try:
+            with translated(self.path), snapshot(self._db):
+                return not self._verify(self._db)
+        except (StoreProblem, *_SENSELESS):
+            return False
 
     # -- writing ---
 
@@ -101,18 +127,19 @@ class SqliteIndex:
     def writing(
         self, *, timeout_s: float = BUSY_TIMEOUT_MS / 1000
     ) -> Iterator[SqliteIndexWriter]:
-        db = self._db
-        db.set_busy_timeout(round(timeout_s * 1000))
-        try:
-            with translated(self.path), transaction(db):
-                writer = SqliteIndexWriter(self, db)
-                yield writer
-                writer.flush()
-            # Where another writer is at work, it stays due, and the next one does it.
-            with suppress(StoreLocked), translated(self.path):
-                writer.clean_up()
-        finally:
-            db.set_busy_timeout(BUSY_TIMEOUT_MS)
+        with translated(self.path):
+            db = self._db
+            db.set_busy_timeout(round(timeout_s * 1000))
+            try:
+                with transaction(db):
+                    writer = SqliteIndexWriter(self, db)
+                    yield writer
+                    writer.flush()
+                # Where another writer is at work, it stays due for the next one.
+                with suppress(StoreLocked), translated(self.path):
+                    writer.clean_up()
+            finally:
+                db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     # -- state ---
 
@@ -160,24 +187,22 @@ class SqliteIndex:
 
     def tokenize(self, text: str) -> list[str]:
         """The words of a text as the index spells them."""
-        if self._tokenize is None:
-            made = self._db.fts5_tokenizer(
-                "porter", ["unicode61", "remove_diacritics", "2"]
-            )
-
-            def tokenize(text: str) -> list[str]:
-                # Any: what it gives depends on the flags below.
-                found: Any = made(
-                    text.encode("utf-8", errors="replace"),
-                    apsw.FTS5_TOKENIZE_QUERY,
-                    None,
-                    include_offsets=False,
-                    include_colocated=False,
+        local = self._tokenizers
+        with unforked():
+            if not hasattr(local, "tokenizer"):
+                # Of a connection of its own, which no thread closes for another.
+                local.tokenizer = apsw.Connection(":memory:").fts5_tokenizer(
+                    "porter", ["unicode61", "remove_diacritics", "2"]
                 )
-                return list(found)
-
-            self._tokenize = tokenize
-        return self._tokenize(text)
+            # Any: what it gives depends on the flags below.
+            found: Any = local.tokenizer(
+                text.encode("utf-8", errors="replace"),
+                apsw.FTS5_TOKENIZE_QUERY,
+                None,
+                include_offsets=False,
+                include_colocated=False,
+            )
+            return list(found)
 
     def match_words(
         self, words: Words, where: UnitFilter, limit: int
@@ -250,26 +275,43 @@ class SqliteIndex:
         return self._scan(find)
 
     def _scan(self, find: Callable[[apsw.Connection], Found]) -> Found:
-        """Look through the texts; again, if the index was replaced just then."""
-        name = self.get_state("text_file")
-        try:
-            with self._reading() as db, snapshot(db):
-                return find(db)
-        except StoreDamaged:
-            if self.get_state("text_file") == name:
-                raise
-        with self._reading() as db, snapshot(db):
-            return find(db)
+        """Look through the texts; again, if they were changed or replaced just then."""
+        for _ in range(_TRIES):
+            version = self._version()
+            try:
+                with self._reading() as db, snapshot(db):
+                    return find(db)
+            except StoreDamaged as exc:
+                damage = exc
+                if self._version() == version:
+                    break
+        raise damage
+
+    def _version(self) -> int:
+        """A number that is another one after somebody else has written."""
+        with self._reading() as db:
+            version: int = db.execute("PRAGMA data_version").get
+            return version
+
+    def check_texts(self) -> None:
+        """Compare the file of texts with its checksums, as the first scan does."""
+        self._scan(self._texts)
 
     def _texts(self, db: apsw.Connection) -> memoryview:
         """All texts, as this moment's transaction knows them."""
         end = int(get_state(db, "text_bytes") or 0)
-        return self._text_file(db).view(end) if end else memoryview(b"")
+        if not end:
+            return memoryview(b"")
+        texts = self._text_file(db)
+        texts.check(list_blocks(db, end))
+        return texts.view(end)
 
     def _text_file(self, db: apsw.Connection) -> FoldedText:
         name = get_state(db, "text_file")
         if name is None:
-            raise StoreDamaged(f"{self.path}: it does not name its file of texts")
+            raise StoreDamaged(
+                f"{self.path}: it does not name its file of texts", path=self.path
+            )
         texts = self._text
         if texts is None or texts.path.name != name:
             texts = self._text = FoldedText(self.path.with_name(name))
@@ -304,11 +346,16 @@ class SqliteIndex:
 
     # -- vectors ---
 
-    @cached_property
+    @property
     def _vectors(self) -> "VectorPages":
-        # numpy takes longer to load than a search by words takes as a whole.
-        pages: VectorPages = import_module(_VECTORS).VectorPages(self.embeddings)
-        return pages
+        if self._pages is None:
+            # numpy takes longer to load than a search by words takes as a whole. What
+            # is half loaded in a forked child stays so.
+            with unforked(), self._lock:
+                if self._pages is None:
+                    module = import_module(_VECTORS)
+                    self._pages = module.VectorPages(self.embeddings)
+        return self._pages
 
     def has_vectors_of(self, fingerprint: str) -> bool:
         return self.get_state("vectors_of") == self.vectors_name(fingerprint)
@@ -354,18 +401,28 @@ class SqliteIndex:
             db = self._db
             deleted = get_state(db, "deleted")
             is_large = int(get_state(db, "units") or 0) > _LARGE
-            if not deleted or (deleted == SOME and is_large):
-                return
-            with transaction(db):
-                db.execute("INSERT INTO words (words) VALUES ('optimize')")
-                set_state(db, "deleted", "")
-            forget_deleted(db)
-            self.forget_unused()
+            if deleted and not (deleted == SOME and is_large):
+                with transaction(db):
+                    db.execute("INSERT INTO words (words) VALUES ('optimize')")
+                    set_state(db, "deleted", "")
+                    set_state(db, _LOG_IS_DUE, "yes")
+                self.forget_unused()
+            if get_state(db, _LOG_IS_DUE):
+                self._empty_log(db)
+
+    def _empty_log(self, db: apsw.Connection) -> None:
+        """Let nothing of what was deleted stay in the log; if it must, it stays due."""
+        db.set_busy_timeout(_LOG_WAIT_MS)
+        try:
+            with suppress(apsw.BusyError):
+                if forget_deleted(db):
+                    set_state(db, _LOG_IS_DUE, "")
+        finally:
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def verify(self) -> list[str]:
         try:
-            with self._reading() as db, snapshot(db):
-                return self._verify(db)
+            return self._scan(self._verify)
         except StoreDamaged as exc:
             return [str(exc)]
 
@@ -380,6 +437,12 @@ class SqliteIndex:
             db.execute("INSERT INTO words (words) VALUES ('integrity-check')")
         except apsw.CorruptError as exc:
             found.append(f"the table of words is damaged: {exc}")
+        list_files(db)
+        strange = units.count_unknown_kinds(db)
+        if strange:
+            found.append(f"{strange} units are of no known kind")
+        if not units.has_scores(db):
+            found.append("words cannot be scored: the sizes of texts are damaged")
         filed, without_words = db.execute(
             """
             SELECT (SELECT COUNT(*) FROM units),
@@ -404,16 +467,16 @@ class SqliteIndex:
         end = int(get_state(db, "text_bytes") or 0)
         if not end:
             return []
-        try:
-            view = self._text_file(db).view(end)
-        except StoreDamaged as exc:
-            return [str(exc)]
+        # Opened anew, so that all of it is checked once more.
+        texts = FoldedText(self._text_file(db).path)
+        texts.check(list_blocks(db, end))
+        view = texts.view(end)
         return [
             f"unit {unit_id}: its text does not lie where it should"
             for unit_id, at, length in db.execute(
                 "SELECT unit_id, text_at, text_bytes FROM units"
             )
-            if view[at + length] != 0 or 0 in view[at : at + length]
+            if at + length >= end or view[at + length] or 0 in view[at : at + length]
         ]
 
     def replace_with(self, other: "SqliteIndex") -> None:
@@ -433,13 +496,21 @@ class SqliteIndex:
             with self._db.backup("main", source, "main") as backup:
                 while not backup.done:
                     backup.step()
-            forget_deleted(self._db)
+            set_state(self._db, _LOG_IS_DUE, "yes")
+            self._empty_log(self._db)
             self._drop_other_texts(name)
 
     def _drop_other_texts(self, name: str) -> None:
-        for file in self.path.parent.glob(f"{self.path.stem}-*.text"):
-            if file.name != name:
-                file.unlink(missing_ok=True)
+        for file in self._other_texts(name):
+            file.unlink(missing_ok=True)
+
+    def _other_texts(self, name: str | None) -> list[Path]:
+        files = self.path.parent.glob(f"{self.path.stem}-*.text")
+        return [file for file in files if file.name != name]
+
+    def has_other_texts(self) -> bool:
+        """Whether there are files of texts that the index does not name."""
+        return bool(self._other_texts(self.get_state("text_file")))
 
     def sweep(self) -> None:
         """Remove files of texts that no index names: a writer was killed."""

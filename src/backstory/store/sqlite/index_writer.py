@@ -12,13 +12,17 @@ from backstory.identity import meaning_hash
 from backstory.moments import Moment
 from backstory.store.index import IndexedFile, MadeVector
 from backstory.store.sqlite import units
-from backstory.store.sqlite.connection import transaction
 from backstory.store.sqlite.folded_text import FoldedText, to_stored
 from backstory.store.sqlite.index_state import (
     SLOTS,
     VECTOR_COLUMNS,
     get_state,
     set_state,
+)
+from backstory.store.sqlite.text_blocks import (
+    add_to_blocks,
+    count_wipes,
+    wipe_deleted,
 )
 from backstory.units import (
     NewChunk,
@@ -28,16 +32,18 @@ from backstory.units import (
     first_session_unit_id,
     is_session,
 )
-from backstory.words import fold
+from backstory.words import fold, index_words
 
 if TYPE_CHECKING:
     from backstory.store.sqlite.index import SqliteIndex
 
-# Words wait in memory until there are so many bytes of them: 1.5 x faster to file.
-_WORDS_BUFFER = 16 * 1024 * 1024
-# What has been deleted since the words were last tidied.
+# So many characters wait in memory at most before their words are filed.
+_MAX_UNFILED_CHARS = 16 * 1024 * 1024
+# What has been deleted since the words were last tidied: some, which may wait, or so
+# much that it may not. A whole source is much, and so is one unit of a hundred.
 SOME = "some"
-WHOLE_SOURCES = "whole sources"
+MUCH = "much"
+_MUCH_OF = 100
 _FILE_KINDS = {
     "memory": UnitKind.MEMORY,
     "daily_log": UnitKind.DAILY_LOG,
@@ -60,9 +66,8 @@ class SqliteIndexWriter:
         self._unit_count = self._unit_count_before
         self._orphans: set[bytes] = set()
         self._old_text_name: str | None = None
-        db.execute(
-            "INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (_WORDS_BUFFER,)
-        )
+        self._unfiled: dict[int, tuple[int, str, str]] = {}
+        self._unfiled_chars = 0
 
     def _name_text_file(self) -> str:
         name = f"{self._index.path.stem}-{secrets.token_hex(4)}.text"
@@ -83,76 +88,130 @@ class SqliteIndexWriter:
     # -- units ---
 
     def replace_units(self, new: Iterable[NewUnit], *, are_new: bool = False) -> None:
-        wanted = list(new)
-        filed = (
-            {} if are_new else units.find_filed(self._db, [u.unit_id for u in wanted])
-        )
-        hashes = [
-            None if unit.meaning is None else meaning_hash(unit.meaning)
-            for unit in wanted
-        ]
-        fresh: list[tuple[NewUnit, bytes | None]] = []
-        for unit, key in zip(wanted, hashes, strict=True):
-            before = filed.get(unit.unit_id)
-            if before is None or not self._only_words_change(unit, key, before):
-                fresh.append((unit, key))
-        gone = [unit.unit_id for unit, _ in fresh if unit.unit_id in filed]
-        kept = filed.keys() - set(gone)
-        if gone:
+        wanted = {unit.unit_id: unit for unit in new}
+        filed = {} if are_new else units.find_filed(self._db, wanted)
+        rows: list[units.UnitRow] = []
+        texts: list[bytes] = []
+        gone: list[int] = []
+        text_at = self._text_end
+        for unit_id, unit in wanted.items():
+            text = to_stored(fold(unit.text))
+            key = None if unit.meaning is None else meaning_hash(unit.meaning)
+            facts = (unit.kind, unit.source_id, unit.position, unit.said_at)
+            if unit_id in filed:
+                if self._is_filed(unit, text, (key, *facts), filed[unit_id]):
+                    continue
+                gone.append(unit_id)
+            rows.append((unit_id, *facts, text_at, len(text), key))
+            texts.append(text)
+            text_at += len(text) + 1
+        if filed:
             self.delete_units(gone)
-        if kept:
-            units.delete_words(self._db, kept)
-            units.insert_words(self._db, [u for u in wanted if u.unit_id in kept])
-        if fresh:
-            places = [self._add_text(unit.text) for unit, _ in fresh]
-            units.insert_units(
-                self._db, [u for u, _ in fresh], places, [key for _, key in fresh]
-            )
-            self._unit_count += len(fresh)
+            # Of the others, only the words around them may differ.
+            units.delete_words(self._db, filed.keys() - set(gone))
+        units.insert_units(self._db, rows)
+        units.insert_notes(self._db, wanted.values())
+        self._texts += texts
+        self._text_end = text_at
+        self._unit_count += len(rows)
+        self._add_words(wanted.values())
 
-    def _only_words_change(
-        self, unit: NewUnit, key: bytes | None, before: tuple[Any, ...]
+    # Any: SQLite rows carry no types; the schema does.
+    def _is_filed(
+        self, unit: NewUnit, text: bytes, facts: tuple[Any, ...], filed: tuple[Any, ...]
     ) -> bool:
-        """Whether nothing but the words around a unit differ from how it is filed."""
-        text_at, text_bytes, old_key, _, *facts = before
-        if [unit.kind, unit.source_id, unit.position, unit.said_at] != facts:
+        """Whether only the words around a unit can differ from how it is filed."""
+        text_at, text_bytes, _, *filed_facts = filed
+        if unit.heading is not None or facts != tuple(filed_facts):
             return False
-        stored = to_stored(fold(unit.text))
-        if old_key != key or len(stored) != text_bytes or unit.heading is not None:
-            return False
-        if text_at + text_bytes > self._text_start:
+        if len(text) != text_bytes or text_at + text_bytes > self._text_start:
             return False
         view = self._index._text_file(self._db).view(self._text_start)
-        return view[text_at : text_at + text_bytes] == stored
+        return view[text_at : text_at + text_bytes] == text
 
-    def _add_text(self, text: str) -> tuple[int, int]:
-        stored = to_stored(fold(text))
-        place = (self._text_end, len(stored))
-        self._texts.append(stored)
-        self._text_end += len(stored) + 1
-        return place
+    def _add_words(self, new: Collection[NewUnit]) -> None:
+        # Not the units: so many objects would keep the garbage collector busy.
+        rows = [
+            (unit.unit_id, index_words(unit.text), index_words(unit.around))
+            for unit in new
+        ]
+        self._unfiled |= {row[0]: row for row in rows}
+        self._unfiled_chars += sum(len(text) + len(around) for _, text, around in rows)
+        if self._unfiled_chars > _MAX_UNFILED_CHARS:
+            self._file_words()
+
+    def _file_words(self) -> None:
+        # In the order of their numbers: at one that is lower than the last, FTS5 writes
+        # out all it holds in memory, and has to merge it with the rest later.
+        units.insert_words(self._db, sorted(self._unfiled.values()))
+        self._unfiled.clear()
+        self._unfiled_chars = 0
+
+    def replace_notes(self, source_id: int, new: Sequence[NewUnit]) -> None:
+        filed = units.find_filed_notes(self._db, source_id)
+        fresh = [
+            unit
+            for unit in new
+            if filed.pop((unit.position, unit.said_at, unit.heading, unit.text), 0) == 0
+        ]
+        if filed:
+            self._delete(filed.values())
+            lost: set[str] = set()
+            for _, _, heading, text in filed:
+                lost.update(_lines(heading, text))
+            for unit in new:
+                lost.difference_update(_lines(unit.heading, unit.text))
+            if lost:
+                self._note_deletion(MUCH)
+        self.replace_units(fresh, are_new=True)
 
     def delete_units(self, unit_ids: Collection[int]) -> None:
+        deleted = self._delete(unit_ids)
+        # Titles and previews change all the time, and are what messages say.
+        self._note_deletion(SOME, sum(not is_session(unit_id) for unit_id in deleted))
+
+    def _delete(self, unit_ids: Collection[int]) -> Collection[int]:
+        """Delete units; returns which of them there were."""
         filed = units.find_filed(self._db, unit_ids)
         if not filed:
-            return
+            return ()
         self._db.executemany(
             "INSERT OR REPLACE INTO wipes (text_at, text_bytes) VALUES (?, ?)",
             [(at, length) for at, length, *_ in filed.values() if length],
         )
-        for _, _, key, slot, *_ in filed.values():
+        for _, _, slot, key, *_ in filed.values():
             if key is not None:
                 self._orphans.add(key)
             if slot is not None:
                 _free_slot(self._db, slot)
         units.delete_units(self._db, filed)
+        for unit_id in filed:
+            self._unfiled.pop(unit_id, None)
         self._unit_count -= len(filed)
-        # Titles and previews change all the time, and are what messages say.
-        if not get_state(self._db, "deleted") and not all(map(is_session, filed)):
-            set_state(self._db, "deleted", SOME)
+        return filed.keys()
+
+    def _note_deletion(self, what: str, count: int = 1) -> None:
+        """Remember that words of what was deleted are still to be tidied away."""
+        before = get_state(self._db, "deleted")
+        if not count or before == MUCH:
+            return
+        if before:
+            count += int(get_state(self._db, "deleted_units") or 0)
+        if count * _MUCH_OF > self._unit_count:
+            what = MUCH
+        set_state(self._db, "deleted", what)
+        set_state(self._db, "deleted_units", str(count))
 
     def clear(self) -> None:
-        for table in ("notes", "units", "chunks", "index_state", "wipes", "state"):
+        for table in (
+            "notes",
+            "units",
+            "chunks",
+            "index_state",
+            "wipes",
+            "text_blocks",
+            "state",
+        ):
             self._db.execute(f"DELETE FROM {table}")
         self._db.execute("INSERT INTO words (words) VALUES ('delete-all')")
         self.drop_vectors()
@@ -160,6 +219,7 @@ class SqliteIndexWriter:
         self._old_text_name = self._text_name
         self._text_name = self._name_text_file()
         self._texts.clear()
+        self._unfiled.clear()
         self._text_start = self._text_end = 0
         self._unit_count, self._unit_count_before = 0, -1
 
@@ -169,8 +229,8 @@ class SqliteIndexWriter:
     def delete_source(self, source_id: int) -> None:
         unit_ids = units.list_unit_ids(self._db, source_id)
         if unit_ids:
-            self.delete_units(unit_ids)
-            set_state(self._db, "deleted", WHOLE_SOURCES)
+            self._delete(unit_ids)
+            self._note_deletion(MUCH)
         self._db.execute("DELETE FROM chunks WHERE source_id = ?", (source_id,))
         if source_id > 0:
             self._db.execute(
@@ -277,10 +337,14 @@ class SqliteIndexWriter:
 
     def flush(self) -> None:
         """Write the texts before the transaction that names them is committed."""
+        file = FoldedText(self._index.path.with_name(self._text_name))
         if self._texts:
-            file = FoldedText(self._index.path.with_name(self._text_name))
-            file.append(self._text_start, b"\0".join([*self._texts, b""]))
+            data = b"\0".join([*self._texts, b""])
+            file.append(self._text_start, data)
+            add_to_blocks(self._db, self._text_start, data)
             set_state(self._db, "text_bytes", str(self._text_end))
+        count_wipes(self._db, file, self._text_end)
+        self._file_words()
         if self._unit_count != self._unit_count_before:
             set_state(self._db, "units", str(self._unit_count))
 
@@ -288,15 +352,7 @@ class SqliteIndexWriter:
         """Wipe what the transaction deleted; done again if it is cut short."""
         if self._old_text_name is not None:
             self._index.path.with_name(self._old_text_name).unlink(missing_ok=True)
-        rows = self._db.execute("SELECT text_at, text_bytes FROM wipes")
-        wipes = [(text_at, text_bytes) for text_at, text_bytes in rows]
-        if wipes:
-            FoldedText(self._index.path.with_name(self._text_name)).wipe(wipes)
-            with transaction(self._db):
-                # These alone: another process may have added its own meanwhile.
-                self._db.executemany(
-                    "DELETE FROM wipes WHERE text_at = ?", [(at,) for at, _ in wipes]
-                )
+        wipe_deleted(self._db, self._index.path.parent)
         if self._orphans:
             self._index.forget_vectors(self._orphans)
 
@@ -317,6 +373,10 @@ def list_files(db: apsw.Connection) -> list[IndexedFile]:
         )
         for state_id, kind, path, project, signature, key, modified in rows
     ]
+
+
+def _lines(heading: str | None, text: str) -> list[str]:
+    return [heading or "", *text.splitlines()]
 
 
 def _free_slot(db: apsw.Connection, slot: int) -> None:

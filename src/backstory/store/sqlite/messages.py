@@ -19,6 +19,9 @@ _COLUMNS = """
     sent_at, utc_offset_min, full_bytes
 """
 
+# To look one up here takes a tenth of the time of ``Role(...)``.
+_ROLES = {role.value: role for role in Role}
+
 # Everything about a message that may change, in the order of the columns below.
 Content = tuple[str, str, str | None, str | None, int | None, int | None, int | None]
 
@@ -309,14 +312,14 @@ def _to_message(row: tuple[Any, ...]) -> Message:
         full_bytes,
     ) = row
     return Message(
-        message_id=message_id,
-        session_id=session_id,
-        native_id=native_id,
-        position=position,
-        role=Role(role),
-        text=text,
-        tool_name=tool_name,
-        call_id=call_id,
-        sent=read_moment(sent_at, utc_offset_min),
-        full_bytes=full_bytes,
+        message_id,
+        session_id,
+        native_id,
+        position,
+        _ROLES.get(role) or Role(role),
+        text,
+        tool_name,
+        call_id,
+        read_moment(sent_at, utc_offset_min),
+        full_bytes,
     )

@@ -1,19 +1,26 @@
-"""A connection for every thread; new ones in a forked child, and to a new file."""
+"""A connection for every thread; new ones after a fork, and to a new file."""
 
-import os
+import math
 import threading
+import time
 import weakref
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 import apsw
 
+from backstory.forking import close_before_fork, forget_in_child, unforked
+
+# What may only be read is tried again after so long: it may be writable by then, and
+# shows nothing of what others have written meanwhile.
+_READ_ONLY_S = 1.0
+
 
 class Connections:
     """Opens a connection where one is needed, and closes them all.
 
-    An SQLite connection must not cross a fork: a child opens its own, and leaves those
-    of its parent untouched. Nor does it notice when somebody deletes its file.
+    An SQLite connection must not cross a fork: all are closed before it, and a child
+    leaves alone what could not be closed. Nor does one notice when its file is deleted.
     """
 
     def __init__(self, path: Path, opening: Callable[[], apsw.Connection]) -> None:
@@ -21,32 +28,48 @@ class Connections:
         self._opening = opening
         self._abandoned: list[threading.local] = []
         self._reset()
+        forget_in_child(self)
+        close_before_fork(self)
 
     def _reset(self) -> None:
-        self._pid = os.getpid()
         self._local = threading.local()
         # Weak, so that the connection of a thread ends with it.
-        self._all: weakref.WeakKeyDictionary[apsw.Connection, int] = (
-            weakref.WeakKeyDictionary()
+        self._of_threads: weakref.WeakValueDictionary[int, apsw.Connection] = (
+            weakref.WeakValueDictionary()
         )
         self._lock = threading.Lock()
         self._generation = 0
 
+    def forget(self) -> None:
+        """Begin anew in a forked child, without closing what is the parent's."""
+        # Kept, because closing one here would take locks of the parent's.
+        self._abandoned.append(self._local)
+        self._reset()
+
     def current(self) -> apsw.Connection:
         """The connection of this thread, to the file that is there now."""
-        if self._pid != os.getpid():
-            # Kept, because closing one here would take locks of the parent's.
-            self._abandoned.append(self._local)
-            self._reset()
+        local = self._local
         wanted = (self._generation, self._file_id())
-        if getattr(self._local, "opened", None) != wanted:
-            opened = self._opening()
-            with self._lock:
-                self._all[opened] = threading.get_ident()
-            self._local.connection = opened
-            self._local.opened = (self._generation, self._file_id())
-        connection: apsw.Connection = self._local.connection
+        if (
+            getattr(local, "opened", None) != wanted
+            or time.monotonic() >= local.fresh_until
+        ):
+            with unforked():
+                self._open()
+        connection: apsw.Connection = local.connection
         return connection
+
+    def _open(self) -> None:
+        opened = self._opening()
+        with self._lock:
+            self._of_threads[threading.get_ident()] = opened
+        local = self._local
+        local.connection = opened
+        local.opened = (self._generation, self._file_id())
+        is_read_only = opened.readonly("main")
+        local.fresh_until = (
+            time.monotonic() + _READ_ONLY_S if is_read_only else math.inf
+        )
 
     def _file_id(self) -> tuple[int, int]:
         try:
@@ -58,16 +81,15 @@ class Connections:
     def interrupt(self, thread_ids: Collection[int]) -> None:
         """Make the statements stop that these threads are running."""
         with self._lock:
-            for connection, thread_id in list(self._all.items()):
-                if thread_id in thread_ids:
+            for thread_id in thread_ids:
+                connection = self._of_threads.get(thread_id)
+                if connection is not None:
                     connection.interrupt()
 
     def close(self) -> None:
         """Close them; used again, each thread opens a new one."""
-        if self._pid != os.getpid():
-            return
         with self._lock:
-            for connection in list(self._all):
+            for connection in list(self._of_threads.values()):
                 connection.close()
-            self._all.clear()
+            self._of_threads.clear()
             self._generation += 1

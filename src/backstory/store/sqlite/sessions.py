@@ -165,7 +165,8 @@ def refresh_excerpts(
 
 def empty_session(db: apsw.Connection, session_id: int) -> None:
     """Delete what was said in a session, and what tells of it."""
-    db.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
+    for table in ("messages", "summaries", "due_logs"):
+        db.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
     db.execute(
         """
         UPDATE sessions

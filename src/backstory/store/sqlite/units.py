@@ -16,7 +16,6 @@ from backstory.store.index import (
     Words,
 )
 from backstory.units import NewChunk, NewUnit, UnitKind, first_note_id
-from backstory.words import index_words
 
 # A word beside a message says less about it than one in it.
 _TEXT_WEIGHT = 1.0
@@ -24,6 +23,11 @@ _AROUND_WEIGHT = 0.6
 # Of so many units at most, a set is made before their words are looked at.
 _FEW_UNITS = 20_000
 _BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
+
+
+# A row of ``units``: unit_id, kind, source_id, position, said_at, text_at, text_bytes,
+# meaning_hash.
+UnitRow = tuple[int, int, int, int, int | None, int, int, bytes | None]
 
 
 # Any: SQLite rows carry no types; the schema does.
@@ -39,52 +43,32 @@ def to_json(numbers: Iterable[int]) -> str:
 # -- writing --------------------------------------------------------------------------
 
 
-def insert_units(
-    db: apsw.Connection,
-    units: Sequence[NewUnit],
-    places: Sequence[tuple[int, int]],
-    hashes: Sequence[bytes | None],
-) -> None:
-    """File units; their texts lie at ``places`` of the file of folded texts."""
+def insert_units(db: apsw.Connection, rows: Sequence[UnitRow]) -> None:
     db.executemany(
         """
         INSERT INTO units (unit_id, kind, source_id, position, said_at, text_at,
                            text_bytes, meaning_hash)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        [
-            (
-                unit.unit_id,
-                unit.kind,
-                unit.source_id,
-                unit.position,
-                unit.said_at,
-                *place,
-                key,
-            )
-            for unit, place, key in zip(units, places, hashes, strict=True)
-        ],
+        rows,
     )
-    insert_words(db, units)
-    notes = [
-        (unit.unit_id, unit.heading, unit.text)
-        for unit in units
-        if unit.heading is not None
-    ]
-    if notes:
-        db.executemany(
-            "INSERT INTO notes (unit_id, heading, text) VALUES (?, ?, ?)", notes
-        )
 
 
-def insert_words(db: apsw.Connection, units: Iterable[NewUnit]) -> None:
+def insert_notes(db: apsw.Connection, units: Iterable[NewUnit]) -> None:
+    """Keep what units of Markdown files say."""
     db.executemany(
-        "INSERT INTO words (rowid, text, around) VALUES (?, ?, ?)",
+        "INSERT INTO notes (unit_id, heading, text) VALUES (?, ?, ?)",
         [
-            (unit.unit_id, index_words(unit.text), index_words(unit.around))
+            (unit.unit_id, unit.heading, unit.text)
             for unit in units
+            if unit.heading is not None
         ],
     )
+
+
+def insert_words(db: apsw.Connection, rows: Sequence[tuple[int, str, str]]) -> None:
+    """File the words of units: number, words of the text, words around it."""
+    db.executemany("INSERT INTO words (rowid, text, around) VALUES (?, ?, ?)", rows)
 
 
 def delete_words(db: apsw.Connection, unit_ids: Iterable[int]) -> None:
@@ -104,10 +88,10 @@ def delete_units(db: apsw.Connection, unit_ids: Collection[int]) -> None:
 def find_filed(
     db: apsw.Connection, unit_ids: Iterable[int]
 ) -> dict[int, tuple[Any, ...]]:
-    """How units are filed now: place and length of the text, hash, and vector slot."""
+    """How units are filed now, by number: the columns below that follow it."""
     rows = db.execute(
         """
-        SELECT unit_id, text_at, text_bytes, meaning_hash, slot, kind, source_id,
+        SELECT unit_id, text_at, text_bytes, slot, meaning_hash, kind, source_id,
                position, said_at
           FROM units WHERE unit_id IN (SELECT value FROM json_each(?))
         """,
@@ -119,6 +103,21 @@ def find_filed(
 def list_unit_ids(db: apsw.Connection, source_id: int) -> list[int]:
     rows = db.execute("SELECT unit_id FROM units WHERE source_id = ?", (source_id,))
     return [unit_id for (unit_id,) in rows]
+
+
+def find_filed_notes(
+    db: apsw.Connection, source_id: int
+) -> dict[tuple[int, int | None, str | None, str], int]:
+    """The units of a file, by position, time, heading and text."""
+    rows = db.execute(
+        """
+        SELECT position, said_at, heading, text, unit_id
+          FROM units JOIN notes USING (unit_id)
+         WHERE source_id = ?
+        """,
+        (source_id,),
+    )
+    return {(*facts,): unit_id for *facts, unit_id in rows}
 
 
 def list_message_units(
@@ -235,7 +234,7 @@ def match_words(
         found = [(unit_id, -cost) for unit_id, cost in best if unit_id in fitting]
         if len(found) >= limit or len(best) < tried:
             return found[:limit]
-    days = _days_clause(db, where)
+    days, day_values = _days_clause(db, where)
     rows = db.execute(
         f"""
         SELECT words.rowid, {_BM25} AS cost
@@ -244,19 +243,23 @@ def match_words(
          ORDER BY cost, words.rowid DESC
          LIMIT ?
         """,
-        (expression, *values, limit),
+        (expression, *day_values, *values, limit),
     )
     return [(unit_id, -cost) for unit_id, cost in rows]
 
 
-def _days_clause(db: apsw.Connection, where: UnitFilter) -> str:
+def _days_clause(db: apsw.Connection, where: UnitFilter) -> tuple[str, list[Any]]:
     """A condition that spares reading the units of other days, if the days are few."""
-    if where.said_from is None or where.said_before is None:
-        return ""
-    first, before = int(where.said_from), int(where.said_before)
-    days = f"SELECT unit_id FROM units WHERE said_at >= {first} AND said_at < {before}"
-    count = db.execute(f"SELECT COUNT(*) FROM ({days} LIMIT {_FEW_UNITS + 1})").get
-    return f"AND +words.rowid IN ({days})" if count <= _FEW_UNITS else ""
+    values = [where.said_from, where.said_before]
+    if None in values:
+        return "", []
+    days = "SELECT unit_id FROM units WHERE said_at >= ? AND said_at < ?"
+    count = db.execute(
+        f"SELECT COUNT(*) FROM ({days} LIMIT ?)", (*values, _FEW_UNITS + 1)
+    ).get
+    if count > _FEW_UNITS:
+        return "", []
+    return f"AND +words.rowid IN ({days})", values
 
 
 def find_all_words(
@@ -289,6 +292,17 @@ def score_words(
         (any_of(words.needed + words.helpful), to_json(unit_ids)),
     )
     return {unit_id: -cost for unit_id, cost in rows}
+
+
+def has_scores(db: apsw.Connection) -> bool:
+    """Whether matches of some words have a score, as all should."""
+    terms = [term for (term,) in db.execute("SELECT term FROM word_counts LIMIT 9")]
+    if not terms:
+        return True
+    rows = db.execute(
+        f"SELECT {_BM25} FROM words WHERE words MATCH ? LIMIT 9", (any_of([terms]),)
+    )
+    return all(isinstance(cost, float) for (cost,) in rows)
 
 
 def match_expression(words: Words) -> str:
@@ -446,6 +460,14 @@ def count_units(db: apsw.Connection) -> IndexCounts:
             "SELECT COUNT(*), COUNT(meaning_hash), COUNT(embedding_id) FROM units"
         ).get
     )
+
+
+def count_unknown_kinds(db: apsw.Connection) -> int:
+    known = ", ".join(str(int(kind)) for kind in UnitKind)
+    count: int = db.execute(
+        f"SELECT COUNT(*) FROM units WHERE kind NOT IN ({known})"
+    ).get
+    return count
 
 
 def list_orphans(db: apsw.Connection, hashes: Iterable[bytes]) -> list[bytes]:

@@ -13,6 +13,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from backstory.forking import forget_in_child
 from backstory.store.index import MadeVector, UnitFilter
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index_state import (
@@ -20,6 +21,7 @@ from backstory.store.sqlite.index_state import (
     VECTOR_COLUMNS,
     get_state,
     set_state,
+    snapshot,
 )
 from backstory.store.sqlite.units import to_json
 
@@ -43,6 +45,11 @@ class VectorPages:
 
     def __init__(self, embeddings: SqliteEmbeddings) -> None:
         self._embeddings = embeddings
+        self.forget()
+        forget_in_child(self)
+
+    def forget(self) -> None:
+        """Begin anew in a forked child: another thread may have been changing it."""
         self._lock = threading.Lock()
         self._clear("")
 
@@ -66,10 +73,10 @@ class VectorPages:
 
     def refresh(self, db: apsw.Connection) -> None:
         """Read the pages that are new or changed."""
-        with self._lock:
-            reset = get_state(db, "vector_reset")
-            if (reset or "") != self._reset:
-                self._clear(reset or "")
+        with self._lock, snapshot(db):
+            reset = get_state(db, "vector_reset") or ""
+            if reset != self._reset:
+                self._clear(reset)
             # Any: SQLite rows carry no types; the schema does.
             rows: list[Any] = db.execute(
                 """
@@ -78,12 +85,13 @@ class VectorPages:
                 """,
                 (self._version,),
             ).fetchall()
-            if rows:
-                self._forget_slots()
-                self._make_room(rows[-1][0] + 1, len(rows[0][4]) // SLOTS)
-            for page_id, version, *columns in rows:
+            if not rows:
+                return
+            self._forget_slots()
+            self._make_room(rows[-1][0] + 1, len(rows[0][4]) // SLOTS)
+            for page_id, _, *columns in rows:
                 self._put(page_id, columns)
-                self._version = max(self._version, version)
+            self._version = max(version for _, version, *_ in rows)
 
     def _make_room(self, pages: int, code_bytes: int) -> None:
         if pages <= self._page_count:

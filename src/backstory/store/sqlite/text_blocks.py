@@ -1,0 +1,124 @@
+"""The tables ``text_blocks`` and ``wipes``: what the file of folded texts must hold.
+
+A checksum is that of a block in which all that was deleted has been wiped. It changes
+in the transaction that deletes, before anything is wiped; so it is right whether the
+wiping has been done, was cut short, or is still to come.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import apsw
+
+from backstory.errors import StoreDamaged
+from backstory.store.sqlite.connection import transaction
+from backstory.store.sqlite.folded_text import Block, FoldedText, Span
+from backstory.store.sqlite.index_state import get_state
+
+# To check one takes 0.1 ms; there are four to a megabyte, and all are listed often.
+BLOCK_BYTES = 256 * 1024
+
+
+def list_blocks(db: apsw.Connection, end: int) -> list[Block]:
+    """The blocks of the file up to ``end``, as this transaction knows them."""
+    checksums: list[int] = [
+        checksum
+        for (checksum,) in db.execute(
+            "SELECT checksum FROM text_blocks ORDER BY block_id"
+        )
+    ]
+    starts = range(0, end, BLOCK_BYTES)
+    if len(checksums) != len(starts):
+        raise _damaged(db, f"{len(checksums)} checksums for {len(starts)} blocks")
+    wiped = _by_block(_list_wipes(db, is_counted=True))
+    return [
+        Block(start, min(BLOCK_BYTES, end - start), checksum, wiped.get(number, ()))
+        for number, (start, checksum) in enumerate(zip(starts, checksums, strict=True))
+    ]
+
+
+def add_to_blocks(db: apsw.Connection, start: int, data: bytes) -> None:
+    """Count in what was written behind the end of the file, at ``start``."""
+    rest = memoryview(data)
+    while rest:
+        number, used = divmod(start, BLOCK_BYTES)
+        part = rest[: BLOCK_BYTES - used]
+        before = _get_checksum(db, number) if used else 0
+        _set_checksum(db, number, zlib.crc32(part, before))
+        start += len(part)
+        rest = rest[len(part) :]
+
+
+def count_wipes(db: apsw.Connection, file: FoldedText, end: int) -> None:
+    """Count out what this transaction deleted; raises when a block is damaged."""
+    deleted = _by_block(_list_wipes(db, is_counted=False))
+    if not deleted:
+        return
+    blocks = list_blocks(db, end)
+    for number, spans in deleted.items():
+        checksum = file.checksum_without(blocks[number], spans)
+        _set_checksum(db, number, checksum)
+    db.execute("UPDATE wipes SET is_counted = 1")
+
+
+def wipe_deleted(db: apsw.Connection, folder: Path) -> None:
+    """Put zeros over what was deleted; it stays due when this is cut short."""
+    if db.execute("SELECT 1 FROM wipes LIMIT 1").get is None:
+        return
+    # As a writer: the file of texts must not be another by the time it is wiped.
+    with transaction(db):
+        name = get_state(db, "text_file")
+        if name is not None:
+            FoldedText(folder / name).wipe(_list_wipes(db, is_counted=True))
+        db.execute("DELETE FROM wipes")
+
+
+# -- pieces ---------------------------------------------------------------------------
+
+
+def _list_wipes(db: apsw.Connection, *, is_counted: bool) -> list[Span]:
+    rows = db.execute(
+        "SELECT text_at, text_bytes FROM wipes WHERE is_counted = ?", (int(is_counted),)
+    )
+    return [(start, length) for start, length in rows]
+
+
+def _by_block(spans: Iterable[Span]) -> dict[int, tuple[Span, ...]]:
+    """The spans, cut where a block ends, by the number of their block."""
+    found: dict[int, list[Span]] = {}
+    for start, length in _cut(spans):
+        found.setdefault(start // BLOCK_BYTES, []).append((start, length))
+    return {number: tuple(parts) for number, parts in found.items()}
+
+
+def _cut(spans: Iterable[Span]) -> Iterator[Span]:
+    for start, length in spans:
+        while length > 0:
+            part = min(length, BLOCK_BYTES - start % BLOCK_BYTES)
+            yield start, part
+            start, length = start + part, length - part
+
+
+def _get_checksum(db: apsw.Connection, number: int) -> int:
+    checksum: int | None = db.execute(
+        "SELECT checksum FROM text_blocks WHERE block_id = ?", (number,)
+    ).get
+    if checksum is None:
+        raise _damaged(db, f"block {number} of the texts has no checksum")
+    return checksum
+
+
+def _set_checksum(db: apsw.Connection, number: int, checksum: int) -> None:
+    db.execute(
+        """
+        INSERT INTO text_blocks (block_id, checksum) VALUES (?1, ?2)
+            ON CONFLICT (block_id) DO UPDATE SET checksum = ?2
+        """,
+        (number, checksum),
+    )
+
+
+def _damaged(db: apsw.Connection, reason: str) -> StoreDamaged:
+    path = Path(db.filename)
+    return StoreDamaged(f"{path}: {reason}", path=path)
