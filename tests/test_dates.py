@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.dates import DayRange, FoundDays, asks_for_recent, day_words, find_days
+from backstory.dates import DayRange, FoundDays, day_words, find_days, find_recent
 
 # A Wednesday.
 TODAY = date(2026, 3, 4)
@@ -188,18 +188,41 @@ def test_a_hostile_text_is_not_slow(text: str) -> None:
         "when did we last time meet",
         "my current job",
         "these days",
+        "our last migration",
         "Wann war ich zuletzt dort",
         "neueste Version",
         "我最近在做什么",
     ],
 )
 def test_a_text_asks_for_the_newest(text: str) -> None:
-    assert asks_for_recent(text) is True
+    assert find_recent(text)
 
 
-@pytest.mark.parametrize("text", ["", "concurrent", "currents", "last week", "lasting"])
+@pytest.mark.parametrize(
+    "text", ["", "concurrent", "currents", "last week", "lasting", "her last name"]
+)
 def test_a_text_does_not_ask_for_the_newest(text: str) -> None:
-    assert asks_for_recent(text) is False
+    assert not find_recent(text)
+
+
+def test_where_a_text_asks_for_the_newest_is_known() -> None:
+    assert find_recent("the latest and newest plan") == ((4, 10), (15, 21))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("October", ["2025-10-01..2025-10-31"]),
+        (" march? ", ["2026-03-01..2026-03-31"]),
+        ("may", ["2025-05-01..2025-05-31"]),
+        ("the march", []),
+        ("mar", []),
+    ],
+)
+def test_a_month_needs_no_neighbour_when_it_is_all_there_is(
+    text: str, expected: list[str]
+) -> None:
+    assert days(text) == expected
 
 
 def test_a_day_is_written_as_people_write_it() -> None:

@@ -1,6 +1,8 @@
-"""Finding files, telling growth from rewriting, and locks."""
+"""Finding and writing files, telling growth from rewriting, and locks."""
 
+import errno
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from backstory.errors import StoreUnwritable
+from backstory.errors import StoreFull, StoreProblem, StoreUnwritable
 from backstory.files import (
     describe,
     find_files,
@@ -18,6 +20,9 @@ from backstory.files import (
     make_private_folder,
     prefix_hash,
     shown_name,
+    storing,
+    swap,
+    write_new,
 )
 from backstory.model import FoundFile, Problem
 from tests.ordinary_user import as_ordinary_user
@@ -368,3 +373,54 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
 
         with locked(lock, on_wait=kill):
             assert waits == [True]
+
+
+# -- writing ---
+
+
+def test_a_new_file_is_for_its_owner_and_replaces_none(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    write_new(path, b"one")
+
+    with pytest.raises(FileExistsError):
+        write_new(path, b"two")
+
+    assert path.read_bytes() == b"one"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_two_files_change_places(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("1")
+    other.write_text("2")
+
+    assert swap(one, other)
+    assert (one.read_text(), other.read_text()) == ("2", "1")
+
+
+def test_a_file_changes_places_with_none(tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    one.write_text("1")
+
+    assert not swap(one, tmp_path / "missing")
+    assert one.read_text() == "1"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, StoreFull),
+        (errno.EDQUOT, StoreFull),
+        (errno.EROFS, StoreUnwritable),
+        (errno.EACCES, StoreUnwritable),
+    ],
+)
+def test_what_the_disk_does_not_take_is_said_in_our_words(
+    number: int, kind: type[StoreProblem]
+) -> None:
+    path = Path("notes.md")
+
+    with pytest.raises(kind, match=r"notes\.md: ") as raised, storing(path):
+        raise OSError(number, os.strerror(number))
+
+    assert raised.value.path == path

@@ -1,6 +1,7 @@
 """Memory, the one object users hold: recording a conversation of one's own."""
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 import backstory
 from backstory import Memory, Message, Role
-from backstory.errors import ConfigError, UnknownName
+from backstory.errors import BadQuery, ConfigError, UnknownName
 from backstory.moments import Moment
 from tests.samples import a_memory
 
@@ -145,6 +146,21 @@ def test_an_unknown_role_is_refused_with_the_roles_there_are(memory: Memory) -> 
     )
 
 
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "summary", "error"])
+def test_nothing_said_is_refused(memory: Memory, role: str) -> None:
+    with pytest.raises(BadQuery, match=f"the text of a message by {role} is None"):
+        memory.record("trip", role, None)
+
+    assert memory.sessions() == []
+
+
+def test_a_tool_may_answer_with_nothing(memory: Memory) -> None:
+    memory.record("trip", "tool_result", None, call_id="c1")
+
+    (message,) = memory.messages("trip")
+    assert message.text == "null"
+
+
 def test_a_session_without_a_name_is_refused(memory: Memory) -> None:
     with pytest.raises(UnknownName, match="a session needs a name"):
         memory.record("", "user", "hi")
@@ -258,3 +274,74 @@ def test_a_day_without_a_zone_is_a_local_one(memory: Memory) -> None:
     ]
 
     assert found == [1, 0]
+
+
+# -- replies ---
+
+
+def reply_to(memory: Memory, query: str) -> str | None:
+    hit = memory.search(query, sources="message", limit=1).hits[0]
+    return None if hit.reply is None else hit.reply.text
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Memory]:
+    with a_memory(tmp_path, settings=("embedder.name=none",)) as opened:
+        opened.record("s", "user", "aardvark first?")
+        opened.record("s", "assistant", "Let me look.")
+        opened.record("s", "tool_call", {"x": 1}, tool_name="Bash", call_id="c1")
+        opened.record("s", "tool_result", "output", call_id="c1")
+        opened.record("s", "assistant", "It is the second.")
+        opened.record("s", "user", "badger")
+        opened.record("s", "user", "chinchilla")
+        opened.record("t", "user", "dromedary")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("aardvark", "It is the second."),
+        ("badger", None),
+        ("chinchilla", None),
+        ("dromedary", None),
+        ("second", None),
+    ],
+    ids=["the last word", "asked twice", "the end", "alone", "the agent's own"],
+)
+def test_a_found_question_comes_with_the_agents_last_word_on_it(
+    talk: Memory, query: str, expected: str | None
+) -> None:
+    assert reply_to(talk, query) == expected
+
+
+def test_a_message_that_is_not_there_is_refused_with_a_command_that_works(
+    memory: Memory,
+) -> None:
+    memory.record("-x", "user", "hi")
+
+    with pytest.raises(UnknownName) as raised:
+        memory.messages("-x", around=99)
+
+    assert raised.value.hint == "run 'backstory show -- -x' to see their numbers"
+
+
+# -- words that nobody said ---
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("aardvrak", ("did you mean 'aardvark'?",)),
+        ("a badgre or chinchila", ("did you mean 'a badger or chinchilla'?",)),
+        ("aardvarks", ()),
+        ("zyzzyva", ()),
+        ("fecond", ("did you mean 'second'?",)),
+        ("lookung", ()),
+    ],
+    ids=["a letter", "two words", "an ending", "nothing near", "first", "a stem alone"],
+)
+def test_a_query_that_finds_nothing_may_be_put_right(
+    talk: Memory, query: str, expected: tuple[str, ...]
+) -> None:
+    assert talk.search(query, sources="message").notices == expected

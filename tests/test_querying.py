@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.dates import DayRange
-from backstory.querying import Query, Term, parse_query
+from backstory.querying import Query, Term, near_spellings, parse_query
 from backstory.words import index_words
 
 TODAY = date(2026, 3, 4)
@@ -236,3 +236,66 @@ def test_each_word_of_a_text_finds_the_text(typed: list[str]) -> None:
         ).fetchall()
     ]
     assert missed == []
+
+
+def subject(text: str) -> list[str]:
+    return [term.text for term in parse(text).subject]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yesterday",
+        "in October",
+        "October?",
+        "letzte Woche",
+        "what did we do yesterday",
+        "Summarize what we talked about yesterday",
+        "Where did I go last Tuesday?",
+        "Was haben wir letzte Woche besprochen?",
+    ],
+)
+def test_a_query_for_a_day_alone_has_no_subject(text: str) -> None:
+    query = parse(text)
+
+    assert (query.subject, len(query.days)) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the latest decision about uv", ["decision", "uv"]),
+        ("most recent build", ["build"]),
+        ("our last migration", ["migration"]),
+        ("her last name", ["last", "name"]),
+        ("neueste Version", ["Version"]),
+        ("latest", ["latest"]),
+        ("what did we discuss", ["discuss"]),
+        ("what did we discuss about uv yesterday", ["discuss", "uv"]),
+    ],
+)
+def test_words_that_only_steer_are_no_subject(text: str, expected: list[str]) -> None:
+    assert subject(text) == expected
+
+
+WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=6, max_size=23)
+
+
+@given(WORDS, st.integers(0, 22), st.sampled_from("aez"))
+def test_a_word_is_near_to_each_slip_of_the_finger(
+    word: str, place: int, letter: str
+) -> None:
+    at = min(place, len(word) - 2)
+    slips = {
+        word[:at] + word[at + 1 :],
+        word[:at] + letter + word[at:],
+        word[:at] + letter + word[at + 1 :],
+        word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+    } - {word}
+
+    assert [slip for slip in slips if word not in near_spellings(slip)] == []
+
+
+@pytest.mark.parametrize("word", ["", "text", "überall", "C++", "a1b2c3", "x" * 25])
+def test_nothing_is_near_to_what_is_short_long_or_no_plain_word(word: str) -> None:
+    assert near_spellings(word) == []

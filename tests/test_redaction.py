@@ -99,6 +99,9 @@ def test_another_tool_is_no_recall(name: str | None) -> None:
         pytest.param('{"command":"cd x\\nbackstory search y"}', id="on a second line"),
         pytest.param('{"command":["backstory","search","x"]}', id="word by word"),
         pytest.param('{"command":"C:\\\\bin\\\\backstory.exe search x"}', id="Windows"),
+        pytest.param("backstory memory show", id="the long-term memory"),
+        pytest.param("backstory memory add 'likes tea'", id="what it says is noted"),
+        pytest.param("backstory logs yesterday", id="a daily log"),
     ],
 )
 def test_our_command_in_a_shell_is_recall(command: str) -> None:
@@ -109,6 +112,7 @@ def test_our_command_in_a_shell_is_recall(command: str) -> None:
     "command",
     [
         pytest.param("backstory index", id="a command that recalls nothing"),
+        pytest.param("backstory memory --json", id="figures of the notes"),
         pytest.param("mybackstory search x", id="a name that ends like ours"),
         pytest.param("backstory-search x", id="a name that begins like ours"),
         pytest.param("cat backstory/searching.py", id="a path"),

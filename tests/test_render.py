@@ -15,6 +15,7 @@ from backstory import render
 from backstory.model import (
     IndexReport,
     IndexStatus,
+    LogStatus,
     Message,
     Problem,
     Role,
@@ -24,6 +25,7 @@ from backstory.model import (
 )
 from backstory.moments import Moment
 from backstory.settings import Chosen, Setting
+from backstory.text import neutralise
 
 HOME = Path("/home/dev")
 STARTED = Moment(datetime(2026, 2, 20, 14, 32, 10, tzinfo=UTC), 60)
@@ -353,6 +355,7 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         LATER.at,
         (Problem("odd", 3, "/home/dev/a"),),
         IndexStatus(5000, 3000, 2900, 7_000_000, "auto", is_behind=True),
+        LogStatus("openai small", True, 1, 2, 1_500, 9_000, "the key is wrong"),
     )
 
     lines = list(render.render_status(status, home=HOME))
@@ -364,6 +367,8 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         "Size:      12 KB",
         "Index:     5,000 findable, 2,900 of 3,000 vectors (auto), 7.0 MB, "
         "behind the history",
+        "Logs:      openai small, 1 session to be summed up, "
+        "2 calls and 1,500 of 9,000 tokens today (the key is wrong)",
         "Last read: 2026-02-21 09:05",
         "Problems:  1",
         "  ~/a:3: odd",
@@ -529,3 +534,73 @@ def test_the_home_folder_is_a_tilde(path: str, expected: str) -> None:
 )
 def test_a_size_is_short(size: int, expected: str) -> None:
     assert render.render_size(size) == expected
+
+
+# -- whatever it is about ---
+
+HOSTILE = "a\x1b[2J\x9b\u202e\nb"
+TAMED = "a␛[2J\ufffd\ufffd b"
+
+
+def test_json_has_everything_verbatim_and_nothing_that_a_terminal_obeys() -> None:
+    written = render.to_json({"text": HOSTILE})
+
+    assert written == '{\n  "text": "a\\u001b[2J\\u009b\\u202e\\nb"\n}'
+    assert orjson.loads(written) == {"text": HOSTILE}
+
+
+def test_a_status_is_safe_to_print() -> None:
+    status = Status(
+        "/x", 1, 2, 3, {HOSTILE: 1}, index=IndexStatus(units=1, problem=HOSTILE)
+    )
+
+    lines = list(render.render_status(status, home=HOME))
+
+    assert lines[1] == f"Sessions:  1 ({TAMED} 1)"
+    assert lines[4] == f"Index:     1 findable, no vectors, 0 B ({TAMED})"
+
+
+def test_columns_are_safe_to_print() -> None:
+    source = SourceSummary(HOSTILE, "x", (HOSTILE,), 1, 2, 1, 1, 1)
+
+    _, line = render.render_sources([source], home=HOME, width=None)
+
+    assert line.startswith(f"{TAMED}  ")
+    assert line.endswith(f"  {TAMED}")
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(0, "0 sources"), (1, "1 source"), (2, "2 sources"), (1200, "1,200 sources")],
+)
+def test_a_count_is_in_the_singular_or_the_plural(number: int, expected: str) -> None:
+    assert render.render_count(number, "source") == expected
+
+
+@given(st.text(), st.integers(10, 50))
+def test_a_line_that_is_wrapped_fits_and_loses_no_more_than_blanks(
+    text: str, width: int
+) -> None:
+    line = " ".join(neutralise(text).split())
+
+    wrapped = list(render.wrap_to_width(line, width))
+
+    assert all(cell_len(piece) <= width for piece in wrapped)
+    assert "".join(wrapped).replace(" ", "") == line.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("one two three", ["one two", "three"]),
+        ("one two th", ["one two th"]),
+        ("onetwothreefour", ["onetwothre", "efour"]),
+        ("a onetwothreefour", ["a onetwoth", "reefour"]),
+        ("日本語の検索", ["日本語の検", "索"]),
+        ("", [""]),
+    ],
+)
+def test_a_line_is_wrapped_between_words_if_there_are_any(
+    line: str, expected: list[str]
+) -> None:
+    assert list(render.wrap_to_width(line, 10)) == expected

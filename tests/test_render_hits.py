@@ -4,10 +4,12 @@ import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from backstory.excerpts import excerpt
 from backstory.model import (
@@ -108,6 +110,12 @@ TITLED = a_hit(
     session=ITALIAN,
     project="/home/dev/demo",
 )
+
+
+# Any: objects are for JSON, which has no types.
+def objects(result: SearchResult, *, by_date: bool = False) -> list[dict[str, Any]]:
+    found: Any = search_object(result, scope="all", by_date=by_date)["results"]
+    return list(found)
 
 
 # -- ranked, for models ---
@@ -241,6 +249,58 @@ def test_a_secret_is_masked_even_where_the_excerpt_cuts_it() -> None:
     assert "Ab12" in str(search_object(result, scope="all", mask=keep))
 
 
+@given(CONTENT.map(lambda text: text * 40), st.sampled_from([None, Role.USER]))
+def test_no_excerpt_is_longer_than_500_characters(
+    content: str, role: Role | None
+) -> None:
+    query = parse_query(content[:9], today=datetime(2026, 1, 1).date())
+    cut = excerpt(content, query, max_chars=500)
+    hit = a_hit(content, excerpt=cut, role=role, session=DINNER)
+
+    shown = render_ranked(SearchResult(content[:9] or "x", (hit,)), scope="all")
+
+    body = shown.partition(") ---\n")[2].removeprefix("User: ")
+    assert len(body) <= 500
+
+
+def test_signs_before_quoted_lines_count_as_characters_of_an_excerpt() -> None:
+    text = "restaurant\n" + "---\n" * 200
+    hit = a_hit(text, excerpt=text[:497] + "...", session=DINNER)
+
+    shown = render_ranked(SearchResult("restaurant", (hit,)), scope="all")
+
+    body = shown.partition(") ---\n")[2]
+    assert body.startswith("restaurant\n> ---\n> ---\n")
+    assert body.endswith("...")
+    assert 300 < len(body) <= 500
+
+
+@pytest.mark.parametrize(
+    ("kept", "shown"),
+    [
+        ("Deploy with sk-ant-api03-Ab12…", "Deploy with…"),
+        ("password = hunt…", "password =…"),
+        ("本の検索ページを日本…", "本の検索ページを日本…"),
+        ("https://me:hunter2x…", "http…"),
+        ("What is a token…?", "What is a token…?"),
+    ],
+    ids=["key", "password", "no spaces", "one word", "not cut"],
+)
+def test_a_title_that_was_cut_does_not_end_with_half_a_secret(
+    kept: str, shown: str
+) -> None:
+    session = replace(ITALIAN, title=kept, preview=kept)
+    hit = replace(TITLED, session=session, text=f"{kept}\n{kept}", excerpt="x")
+    result = SearchResult("x", (hit,))
+
+    text = render_ranked(result, scope="all")
+    (found,) = objects(result)
+
+    assert f'Session: "{shown}"' in text
+    assert text.endswith(f"Preview: {shown}")
+    assert found["session"]["title"] == shown
+
+
 # -- episodes, for models ---
 
 BEFORE = Message(
@@ -308,6 +368,14 @@ def test_a_long_message_is_cut_behind_300_characters(length: int) -> None:
 
 def test_a_message_of_300_characters_is_whole() -> None:
     assert matched_line("x" * 300, "needle") == "x" * 300
+
+
+def test_signs_before_quoted_lines_count_as_characters_of_a_message() -> None:
+    shown = matched_line("needle\n" + "---\n" * 100, "needle")
+
+    assert shown.startswith("needle\n> ---\n")
+    assert shown.endswith("...")
+    assert 200 < len(shown) <= 303
 
 
 def test_a_match_behind_the_first_300_characters_is_shown() -> None:
@@ -487,6 +555,7 @@ def test_hits_as_objects_say_all_that_is_known() -> None:
                 "score": 0.87,
                 "strength": "strong",
                 "excerpt": LOGGED.excerpt,
+                "reply": None,
                 "path": "/home/dev/memory/daily/2026-02-25.md",
                 "heading": "Evening",
                 "parts": {},
@@ -503,6 +572,7 @@ def test_hits_as_objects_say_all_that_is_known() -> None:
                 "score": 0.64,
                 "strength": "fair",
                 "excerpt": ASKED.excerpt,
+                "reply": None,
                 "path": None,
                 "heading": "",
                 "parts": {"words": 0.3, "decay": 0.98765},
@@ -594,7 +664,110 @@ def test_a_command_with_a_strange_name_is_safe_to_paste() -> None:
     assert "'show': \"backstory show 'a b; rm -rf ~␛' --around 7\"" in str(found)
 
 
+@pytest.mark.parametrize("message_id", [7, None])
+def test_a_session_whose_id_looks_like_an_option_can_be_shown(
+    message_id: int | None,
+) -> None:
+    hit = replace(
+        ASKED, session=replace(DINNER, native_id="-abc"), message_id=message_id
+    )
+
+    (shown,) = objects(SearchResult("x", (hit,)))
+
+    around = "--around 7 " if message_id else ""
+    assert shown["show"] == f"backstory show {around}-- -abc"
+
+
+ANSWERED = Message(
+    8, 1, "b", 1, Role.ASSISTANT, "Sakura Sushi\x1b,\n\nnear the station.", sent=None
+)
+
+
+def test_a_reply_as_an_object_is_how_it_begins() -> None:
+    long = replace(ANSWERED, text="x" * 600)
+    result = SearchResult("x", (replace(ASKED, reply=long),))
+
+    (found,) = objects(result)
+
+    assert found["reply"] == {
+        "message_id": 8,
+        "date": None,
+        "excerpt": "x" * 497 + "...",
+    }
+
+
+def test_objects_by_date_have_the_newest_day_first() -> None:
+    result = SearchResult("x", (TITLED, ASKED))
+
+    found = objects(result, by_date=True)
+
+    assert [each["source"] for each in found] == ["message", "session"]
+
+
 # -- for people ---
+
+
+def test_a_reply_stands_under_what_it_replies_to() -> None:
+    result = SearchResult("restaurant", (replace(ASKED, reply=ANSWERED),))
+
+    shown = list(render_hits(result, names={}))
+
+    assert shown[1:3] == [
+        "   User: Can you help me find a good sushi restaurant near Shibuya station?",
+        "   ↳ Agent: Sakura Sushi␛, near the station.",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a long reply " * 20, "長い返事" * 20])
+def test_a_reply_is_cut_to_the_width_of_the_terminal(text: str) -> None:
+    hit = replace(ASKED, reply=replace(ANSWERED, text=text))
+
+    shown = render_hits(SearchResult("x", (hit,)), names={}, width=40)
+
+    (line,) = [line for line in shown if "↳" in line]
+    assert line.endswith("…")
+    assert 38 <= cell_len(line) <= 40
+
+
+def test_on_a_terminal_lines_are_wrapped_and_the_title_gives_way() -> None:
+    result = SearchResult("restaurant", (ASKED,))
+
+    shown = render_hits(
+        result,
+        names={1: "5d0c1c53"},
+        style=lambda text, kind: f"<{text}>" if kind == "bold" else text,
+        width=62,
+    )
+
+    assert list(shown) == [
+        "1  0.64  message  claude-code  2026-02-25 12:00  Dinner Plan…  demo",
+        "   User: Can you help me find a good sushi <restaurant> near",
+        "   Shibuya station?",
+        "   backstory show 5d0c1c53 --around 7",
+        "",
+    ]
+
+
+def test_a_reply_that_is_listed_itself_is_not_shown_twice() -> None:
+    listed = a_hit("Sakura Sushi", role=Role.ASSISTANT, session=DINNER, message_id=8)
+    result = SearchResult("x", (replace(ASKED, reply=ANSWERED), listed))
+
+    assert not [line for line in render_hits(result, names={}) if "↳" in line]
+
+
+def test_episodes_by_date_stand_under_their_days() -> None:
+    older = replace(EPISODE, matched=replace(MATCHED, sent=at("2026-02-19T09:00")))
+    result = EpisodeResult("uv", (EPISODE, EPISODE, older))
+
+    shown = render_person_episodes(result, names={}, by_date=True)
+
+    assert [line[:14] for line in shown if line[:1].strip()] == [
+        "— 2026-02-20 —",
+        "1  claude-code",
+        "2  claude-code",
+        "— 2026-02-19 —",
+        "3  claude-code",
+    ]
 
 
 def test_hits_for_people_say_where_they_are_and_how_to_see_more() -> None:

@@ -8,10 +8,14 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
+from backstory import cli
+from backstory.cli.app import COMMANDS, commands
 from tests.builders import (
     SESSION,
     a_line,
@@ -180,6 +184,11 @@ def test_index_with_an_unknown_source_offers_the_nearest(shell: Shell) -> None:
     )
 
 
+def _hear_interrupts() -> None:
+    """In a process to be started: tests that run in the background are deaf to them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_watch_reads_what_is_written_and_stops_when_interrupted(shell: Shell) -> None:
     append(session_file(shell.home), a_line("one", uuid="u1"))
     watching = subprocess.Popen(
@@ -187,6 +196,7 @@ def test_watch_reads_what_is_written_and_stops_when_interrupted(shell: Shell) ->
         env={**shell.environ, "BACKSTORY_INDEX_WATCH_SECONDS": "0.05"},
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=_hear_interrupts,
     )
     assert watching.stdout is not None
 
@@ -197,6 +207,26 @@ def test_watch_reads_what_is_written_and_stops_when_interrupted(shell: Shell) ->
     code = watching.wait(timeout=10)
 
     assert (first["new_messages"], second["new_messages"], code) == (1, 1, 130)
+    watching.stdout.close()
+
+
+def test_watch_says_in_words_what_it_read(shell: Shell) -> None:
+    append(session_file(shell.home), a_line("one", uuid="u1"))
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "backstory", "index", "--watch"],
+        env=shell.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=_hear_interrupts,
+    )
+    assert watching.stdout is not None
+
+    line = watching.stdout.readline()
+    watching.send_signal(signal.SIGINT)
+    code = watching.wait(timeout=10)
+
+    assert (line[8:], code) == ("  1 new message in 1 source\n", 130)
     watching.stdout.close()
 
 
@@ -301,7 +331,9 @@ def test_sessions_as_json_is_a_list_of_objects(used_shell: Shell) -> None:
     [
         (("--project", "/srv/site"), ["other"]),
         (("--project", "app"), ["other"]),
-        (("--project", "/srv/sit"), []),
+        (("--project", "APP"), ["other"]),
+        (("--project", "site/app"), ["other"]),
+        (("--project", "demo", "--since", "2026-02-22"), []),
         (("--since", "2026-02-22"), ["other"]),
         (("--since", "2026-02-20"), ["other", SESSION]),
         (("--since", "0 days ago"), []),
@@ -398,8 +430,18 @@ def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
             "backstory: no agent program is called 'codx'\n"
             "  hint: did you mean 'codex'?\n",
         ),
+        (
+            ("sessions", "--project", "nowhere"),
+            "backstory: no session ran in a folder called 'nowhere'\n"
+            "  hint: the names are: demo, app\n",
+        ),
+        (
+            ("sessions", "--project", "/srv/sit"),
+            "backstory: no session ran in /srv/sit or below it\n"
+            "  hint: did you mean '/srv/site/app'?\n",
+        ),
     ],
-    ids=["session", "message", "host"],
+    ids=["session", "message", "host", "name of a folder", "part of a path"],
 )
 def test_a_name_that_is_unknown_ends_with_12(
     used_shell: Shell, words: tuple[str, ...], message: str
@@ -442,6 +484,15 @@ def test_status_sums_up(used_shell: Shell) -> None:
             "is_behind": False,
             "problem": None,
         },
+        "logs": {
+            "is_enabled": True,
+            "model": None,
+            "due": 0,
+            "calls_today": 0,
+            "tokens_today": 0,
+            "daily_tokens": 200_000,
+            "problem": None,
+        },
     }
 
 
@@ -452,6 +503,7 @@ def test_status_in_words(shell: Shell) -> None:
         f"Home:      {shell.kept}",
         "Sessions:  0",
         "Messages:  0",
+        "Logs:      no language model",
         "Last read: never",
         "Problems:  none",
     ]
@@ -528,7 +580,7 @@ def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:
         (("--home", "", "status"), 2, "a path is needed, and this one is empty."),
         (("index", "--path", ""), 2, "a path is needed, and this one is empty."),
         (("sessions", "-n", "9" * 30), 2, "is not in the range 1<=x<=1000000."),
-        (("sessions", "--project", "caf\udce9"), 10, "surrogates not allowed"),
+        (("sessions", "--project", "caf\udce9"), 12, "run 'backstory index'"),
     ],
     ids=["home", "path", "number", "name"],
 )
@@ -562,6 +614,107 @@ def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
 
 
 def test_a_filter_that_nothing_fits_says_so(used_shell: Shell) -> None:
-    assert used_shell.out("sessions", "--project", "nowhere") == (
-        "None of the 2 sessions fits.\n"
+    assert used_shell.out("sessions", "--since", "today") == (
+        "None of 2 sessions fits.\n"
     )
+
+
+def test_an_error_cannot_make_a_terminal_do_anything(used_shell: Shell) -> None:
+    done = used_shell.run("show", "\x1b[2J\nbackstory: done")
+
+    assert done.stderr.splitlines()[0] == (
+        "backstory: no session is called '␛[2J backstory: done'"
+    )
+
+
+# -- starting and stopping ---
+
+# Interrupts itself, as Ctrl-C does, when a module is about to be loaded.
+_INTERRUPTED = """
+import os, runpy, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            os.kill(os.getpid(), signal.SIGINT)
+
+moment = sys.argv.pop(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+runpy.run_module("backstory", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "backstory.cli.app",
+        "click",
+        "backstory.settings",
+        "backstory.cli.searching",
+        "backstory.memory",
+        "apsw",
+        "numpy",
+        "onnxruntime",
+    ],
+)
+def test_an_interrupt_at_any_moment_ends_quietly_with_130(
+    used_shell: Shell, moment: str
+) -> None:
+    used_shell.out("index", "--wait")
+
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED, moment, "search", "database"],
+        env=used_shell.environ,
+        cwd=used_shell.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+# Tells in the end what was loaded.
+_TELLING = """
+import atexit, runpy, sys
+atexit.register(lambda: sys.stderr.write(" ".join(sys.modules)))
+runpy.run_module("backstory", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [
+        (["--version"], {"backstory.memory", "backstory.tools"}),
+        (["--help"], {"rich.console"}),
+        (["status"], {"rich.console", "markdown_it", "asyncio", "subprocess", "numpy"}),
+        (["search", "x"], {"rich.console", "asyncio", "subprocess", "backstory.tools"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_loads_nothing_that_it_does_not_need(
+    shell: Shell, words: list[str], loaded: set[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _TELLING, *words],
+        env={**shell.environ, "BACKSTORY_EMBEDDER_NAME": "none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    names = set(done.stderr.split())
+    assert "backstory.cli.app" in names
+    assert names & loaded == set()
+
+
+def test_every_command_is_found_in_its_module() -> None:
+    context = click.Context(commands)
+    folder = Path(str(cli.__file__)).parent
+    for module in folder.glob("[a-z]*.py"):
+        import_module(f"backstory.cli.{module.stem}")
+
+    found = {name for name in COMMANDS if commands.get_command(context, name)}
+
+    assert found == set(COMMANDS) == set(commands.commands)

@@ -3,12 +3,14 @@
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from backstory.tools import TOOLS
 from tests.builders import (
     a_line,
     a_tool_call,
@@ -110,6 +112,8 @@ def test_words_of_a_query_need_no_quotes(used: Searcher) -> None:
     ("options", "expected"),
     [
         (["--project", "app"], [PLANTS]),
+        (["--project", "App"], [PLANTS]),
+        (["--project", "site/app"], [PLANTS]),
         (["--project", "/srv/site"], [PLANTS]),
         (["--since", "2026-02-21"], [PLANTS]),
         (["--since", "2026-02-20", "--until", "2026-02-20"], [WHICH]),
@@ -125,6 +129,98 @@ def test_search_narrows(
     found = used.out("search", "database", "--source", "message", *options)
 
     assert heads(found) == expected
+
+
+def test_search_shows_the_reply_to_what_was_asked(used: Searcher) -> None:
+    shown = used.out("search", "which", "database", "-n", "1")
+
+    assert shown.splitlines()[1:] == [
+        "   User: Which database?",
+        "   ↳ Agent: SQLite. Its password = hunter2x",
+        "   backstory show 5d0c1c53 --around 1",
+    ]
+
+
+def test_search_as_json_has_the_reply(used: Searcher) -> None:
+    found = json.loads(used.out("search", "which database", "-n", "1", "--json"))
+
+    assert found["results"][0]["reply"] == {
+        "message_id": 2,
+        "date": "2026-02-20T14:34:00+00:00",
+        "excerpt": "SQLite. Its password = hunter2x",
+    }
+
+
+@pytest.mark.parametrize(
+    ("project", "expected"),
+    [
+        (
+            "nowhere",
+            "backstory: no session ran in a folder called 'nowhere'\n"
+            "  hint: the names are: demo, app\n",
+        ),
+        (
+            "dem",
+            "backstory: no session ran in a folder called 'dem'\n"
+            "  hint: did you mean 'demo'?\n",
+        ),
+        (
+            "/srv/sit",
+            "backstory: no session ran in /srv/sit or below it\n"
+            "  hint: did you mean '/srv/site/app'?\n",
+        ),
+    ],
+)
+def test_search_in_a_folder_that_is_unknown_ends_with_12(
+    used: Searcher, project: str, expected: str
+) -> None:
+    done = used.run("search", "database", "--project", project)
+
+    assert (done.returncode, done.stdout, done.stderr) == (12, "", expected)
+
+
+@pytest.mark.parametrize("view", ["ranked", "episodes"])
+def test_search_from_a_day_after_the_last_says_so(used: Searcher, view: str) -> None:
+    done = used.run(
+        *("search", "database", "--view", view),
+        *("--since", "2026-03-05", "--until", "2026-03-01"),
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "Nothing found for 'database'.\n",
+        "Notice: from 2026-03-05 is after 2026-03-01: there are no such days\n",
+    )
+
+
+@pytest.mark.parametrize("view", ["ranked", "episodes"])
+def test_search_before_anything_was_read_says_what_to_do(
+    shell: Searcher, view: str
+) -> None:
+    done = shell.run("search", "database", "--view", view)
+
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "Nothing found for 'database'.\n",
+        "Notice: no conversation has been read yet; run 'backstory index'\n",
+    )
+
+
+@pytest.mark.parametrize("view", ["ranked", "episodes"])
+def test_a_word_that_nobody_said_is_put_right(used: Searcher, view: str) -> None:
+    done = used.run("search", "the databaze", "--view", view)
+
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "Nothing found for 'the databaze'.\n",
+        "Notice: did you mean 'the database'?\n",
+    )
+
+
+def test_a_notice_cannot_make_a_terminal_do_anything(used: Searcher) -> None:
+    done = used.run("search", "databaze \x1b[2J\nbackstory: done")
+
+    assert done.stderr == ("Notice: did you mean 'database ␛[2J backstory: done'?\n")
 
 
 @pytest.mark.parametrize(
@@ -180,6 +276,51 @@ def test_episodes_are_of_conversations(used: Searcher, options: list[str]) -> No
         "Error: Episodes are of conversations: they go with --scope all or sessions, "
         "and with no --source.\n"
     )
+
+
+def test_episodes_by_date_have_a_heading_for_every_day(used: Searcher) -> None:
+    shown = used.out("search", "database", "--view", "episodes", "--by-date")
+
+    days = [line for line in shown.splitlines() if line.startswith("—")]
+    assert days == ["— 2026-02-22 —", "— 2026-02-20 —"]
+
+
+def test_episodes_have_no_score_to_explain(used: Searcher) -> None:
+    done = used.run("search", "database", "--view", "episodes", "--explain")
+
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "Error: --explain does not go with --view episodes, which have no score.\n"
+    )
+
+
+def test_a_source_that_a_scope_does_not_have_is_refused(used: Searcher) -> None:
+    done = used.run("search", "x", "--scope", "memory", "--source", "message")
+
+    assert (done.returncode, done.stderr) == (
+        14,
+        "backstory: scope 'memory' has no source message\n"
+        "  hint: it has daily_log, memory\n",
+    )
+
+
+def test_what_is_printed_shows_a_session_whose_id_looks_like_an_option(
+    shell: Searcher,
+) -> None:
+    append(session_file(shell.home, "-x"), a_line("zyzzyva", uuid="u1", session="-x"))
+    shell.out("index")
+
+    *_, command = shell.out("search", "zyzzyva").splitlines()
+    shown = shell.out(*shlex.split(command)[1:])
+
+    assert command == "   backstory show --around 1 -- -x"
+    assert shown.endswith("  zyzzyva\n")
+
+
+def test_search_for_a_day_finds_what_was_said_on_it(used: Searcher) -> None:
+    shown = used.out("search", "what was said on 22 February 2026?")
+
+    assert heads(shown) == [PLANTS]
 
 
 def test_search_as_json_is_one_object_with_nothing_masked(used: Searcher) -> None:
@@ -334,20 +475,21 @@ def test_call_knows_only_the_tools_there_are(
 
 
 def test_tools_lists_what_an_agent_may_be_given(shell: Searcher) -> None:
-    assert shell.out("tools") == (
-        """\
-NAME            WHAT IT DOES
-search_history  Search past conversation history, memory, and daily logs for \
-information the user mentioned before
-memory_search   Search past conversations and workspace files for relevant context
-"""
-    )
+    head, *lines = shell.out("tools").splitlines()
+
+    assert head == "NAME            WHAT IT DOES"
+    assert lines[:2] == [
+        "search_history  Search past conversation history, memory, and daily logs for "
+        "information the user mentioned before",
+        "memory_search   Search past conversations and workspace files for relevant "
+        "context",
+    ]
+    assert [line.split()[0] for line in lines] == [row.name for row in TOOLS]
 
 
 def test_tools_gives_their_schemas(shell: Searcher) -> None:
     found = json.loads(shell.out("tools", "--format", "mcp"))
 
     assert [(tool["name"], sorted(tool)) for tool in found] == [
-        ("search_history", ["description", "inputSchema", "name"]),
-        ("memory_search", ["description", "inputSchema", "name"]),
+        (row.name, ["description", "inputSchema", "name"]) for row in TOOLS
     ]

@@ -14,7 +14,8 @@ from backstory.errors import StoreLocked, UnknownName
 from backstory.hosts.base import Machine
 from backstory.memory import Memory
 from backstory.model import SearchResult
-from backstory.tools import TOOLS, Tool, ToolResult, bind_tools, schemas
+from backstory.text import UNSAFE
+from backstory.tools import TOOLS, Tool, ToolResult, ToolRow, bind_tools, schemas
 from tests.samples import a_memory
 
 BY_WORDS = ("embedder.name=none",)
@@ -148,6 +149,7 @@ MEMORY_SEARCH_SCHEMA = {
         "limit": {"type": "integer", "default": 10, "maximum": 25},
     },
     "required": ["query"],
+    "additionalProperties": False,
 }
 
 
@@ -218,6 +220,11 @@ def test_a_schema_may_be_changed_without_harm(memory: Memory) -> None:
     mine.clear()
 
     assert tool(memory).parameters["type"] == "object"
+
+
+@pytest.mark.parametrize("row", TOOLS, ids=lambda row: row.name)
+def test_every_tool_refuses_arguments_that_it_does_not_know(row: ToolRow) -> None:
+    assert row.parameters["additionalProperties"] is False
 
 
 @pytest.mark.parametrize("row", TOOLS, ids=lambda row: row.name)
@@ -509,6 +516,93 @@ def test_dates_narrow_the_search(
     assert found.is_empty == (expected == 0)
 
 
+@pytest.mark.parametrize("view", ["ranked", "episodes"])
+def test_an_impossible_range_finds_nothing_and_says_why(
+    used: Memory, view: str
+) -> None:
+    found = tool(used).run(
+        query="sushi", date_from="2026-02-26", date_to="2026-02-24", view=view
+    )
+
+    assert (found.error, found.is_empty) == (None, True)
+    assert found.text.endswith(
+        "\n\n[Notice: from 2026-02-26 is after 2026-02-24: there are no such days]"
+    )
+
+
+def test_data_are_as_safe_to_print_as_the_text(memory: Memory) -> None:
+    hostile = "needle \x1b[31m\x9b\u202e\x07"
+    memory.record(
+        "s\x1b",
+        "user",
+        hostile,
+        host="h\x1b",
+        title=f"t{hostile}",
+        project="/p\x1b",
+    )
+    memory.record("s\x1b", "assistant", hostile, host="h\x1b")
+    asked = "needle \x1b[31m"
+
+    found = [
+        tool(memory).run(query=asked).data,
+        tool(memory).run(query=asked, view="episodes").data,
+        tool(memory, "memory_search").run(query=asked).data,
+    ]
+
+    assert all(found)
+    assert not UNSAFE.search("".join(_texts(found)))
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in some data."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            yield from _texts(list(value.values()))
+        case list():
+            for each in value:
+                yield from _texts(each)
+
+
+SECRETS = (
+    "sk-ant-" + "api03-" + "Zq8Wx3" * 8,
+    "password = Zq8Wx3Zq8Wx3Zq8Wx3",
+    "https://me:Zq8Wx3Zq8Wx3@example.com/",
+)
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=["key", "password", "URL"])
+@pytest.mark.parametrize("name", ["search_history", "memory_search"])
+@pytest.mark.parametrize("near", [80, 200, 300, 500, 4096])
+def test_a_secret_is_never_shown_in_part_wherever_a_text_is_cut(
+    tmp_path: Path, name: str, near: int, secret: str
+) -> None:
+    # Each is cut elsewhere: what is before it grows letter by letter.
+    with a_memory(tmp_path, settings=BY_WORDS) as memory:
+        for number in range(0, len(secret) + 4, 3):
+            before = f"needle{number} " + "word " * 2000
+            start = near - len(secret) - 2 + number
+            text = f"{before[:start]} {secret} and more words " + "tail " * 300
+            memory.record(f"s{number}", "user", text)
+            memory.record(f"s{number}", "assistant", text)
+        shown = [
+            tool(memory, name).run(query=f"needle{number}", **more)
+            for number in range(0, len(secret) + 4, 3)
+            for more in _VIEWS[name]
+        ]
+
+    assert all(found.error is None and not found.is_empty for found in shown)
+    # Four letters say what kind of secret it was.
+    assert "8Wx3" not in "".join(_texts([[each.text, each.data] for each in shown]))
+
+
+_VIEWS: dict[str, tuple[dict[str, object], ...]] = {
+    "search_history": ({}, {"view": "episodes"}, {"scope": "sessions"}),
+    "memory_search": ({},),
+}
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "expected"),
     [
@@ -578,8 +672,8 @@ def test_any_query_is_answered(
 def test_what_a_session_is_just_saying_is_not_found(used: Memory) -> None:
     used.record("s2", "user", "Do you remember the zyzzyva?")
 
-    (asking, _) = bind_tools(used, session="s2")
-    (other, _) = bind_tools(used)
+    asking, *_ = bind_tools(used, session="s2")
+    other, *_ = bind_tools(used)
 
     assert asking.run(query="zyzzyva", view="episodes").is_empty
     assert not other.run(query="zyzzyva", view="episodes").is_empty

@@ -6,42 +6,35 @@ print(memory.search("when do we fly?").hits)
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from backstory.errors import BackstoryError
-from backstory.memory import Memory
-from backstory.model import (
-    Episode,
-    EpisodeResult,
-    Hit,
-    HitSource,
-    IndexReport,
-    IndexStatus,
-    Message,
-    Problem,
-    Recalled,
-    RecallResult,
-    Role,
-    ScorePart,
-    SearchResult,
-    Session,
-    SessionKind,
-    SourceSummary,
-    Status,
-    Strength,
-)
-from backstory.moments import Moment
-
+# For the type checker this is true; the module that says so takes long to load.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from backstory.errors import BackstoryError
+    from backstory.memory import Memory
+    from backstory.model import (
+        Episode,
+        EpisodeResult,
+        Hit,
+        HitSource,
+        IndexReport,
+        IndexStatus,
+        Message,
+        Problem,
+        Recalled,
+        RecallResult,
+        Role,
+        ScorePart,
+        SearchResult,
+        Session,
+        SessionKind,
+        SourceSummary,
+        Status,
+        Strength,
+    )
+    from backstory.moments import Moment
+
     __version__: str
-else:
-
-    def __getattr__(name: str) -> str:
-        # The packages' metadata take longer to load than the rest of a command.
-        if name == "__version__":
-            return import_module("importlib.metadata").version("backstory")
-        raise AttributeError(f"module 'backstory' has no attribute '{name}'")
-
 
 __all__ = [
     "BackstoryError",
@@ -67,3 +60,24 @@ __all__ = [
     "Strength",
     "__version__",
 ]
+
+
+# Where a name is that is no value of the model. Each is loaded when it is asked for: a
+# command that needs one module of ours must not wait for all.
+_HOMES = {
+    "BackstoryError": "backstory.errors",
+    "Memory": "backstory.memory",
+    "Moment": "backstory.moments",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("backstory")
+    if name not in __all__:
+        raise AttributeError(f"module 'backstory' has no attribute '{name}'")
+    return getattr(import_module(_HOMES.get(name, "backstory.model")), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -62,9 +62,9 @@ def find_days(text: str, *, today: date) -> tuple[FoundDays, ...]:
     return tuple(sorted(found, key=lambda one: one.start))
 
 
-def asks_for_recent(text: str) -> bool:
-    """Whether the text asks for what is newest rather than for what fits best."""
-    return _RECENT.search(text[:_READ_CHARS]) is not None
+def find_recent(text: str) -> tuple[tuple[int, int], ...]:
+    """Where the text asks for what is newest rather than for what fits best."""
+    return tuple(found.span() for found in _RECENT.finditer(text[:_READ_CHARS]))
 
 
 def day_words(day: date) -> str:
@@ -75,6 +75,7 @@ def day_words(day: date) -> str:
 
 _RECENT = re.compile(
     r"\b(?:latest|recent|recently|newest|last time|current|currently|these days|lately"
+    r"|(?:the|my|our|your) last(?! names?\b)"
     r"|zuletzt|neueste[nrsm]?|kürzlich|aktuell(?:e[nrsm]?)?|neulich"
     r"|récemment|dernièrement|recientemente|últimamente)\b"
     r"|最近|最新|目前|近来",
@@ -362,6 +363,8 @@ _WAYS = (
         rf"\b(?:in|since|during|of|around|by|last|past|this(?! ma[yr])) {_MONTH}",
         _named_month,
     ),
+    # Alone, even May and March are months.
+    _way(rf"\A\W*(?P<month>{'|'.join(_MONTHS)})\W*\Z", _named_month),
     _way(rf"\b(?:in|of|during|since|from|throughout) {_YEAR}", _named_year),
     _way(r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", _days_ago(0)),
     _way(r"\b(?:yesterday|last (?:night|evening))\b", _days_ago(1)),

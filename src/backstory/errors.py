@@ -4,8 +4,8 @@
 
     BackstoryError                10
       ConfigError                 11   a setting is unknown, malformed, not allowed
-      UnknownName                 12   no source, format or session of that name
-      BadQuery                    14   a tool was called with what it cannot use
+      UnknownName                 12   no source, format, session or folder of that name
+      BadQuery                    14   what was asked for cannot be meant
       StoreProblem                20   anything wrong with a database of ours as a whole
         StoreLocked               22   another process is writing, and went on too long
         StoreDamaged              23   the file is not a sound database
@@ -13,7 +13,10 @@
         StoreFull                 25   no room left on the disk
         StoreUnwritable           26   the folder or file may not be written
       SourceUnreadable            30   a whole source could not be opened
-      ProviderError               40   an embedder failed
+      NotesConflict               31   a note changed on disk since it was read
+      FactNotFound                32   no fact says that
+      FactAmbiguous               33   more than one fact says that
+      ProviderError               40   an embedder or a language model failed
         ProviderRefused           41   it will fail again: key, quota, model, size
         ProviderUnavailable       42   it may work later: no answer, overload
 
@@ -48,15 +51,18 @@ class ConfigError(BackstoryError):
 
 
 class UnknownName(BackstoryError):
-    """No source, format or session has that name."""
+    """No source, format, session or project folder has that name."""
 
     exit_code = 12
 
 
 class BadQuery(BackstoryError):
-    """A tool was called with an argument that it cannot use."""
+    """What was asked for cannot be meant, such as an empty query."""
 
     exit_code = 14
+
+
+_MAX_NAMES_LISTED = 20
 
 
 def nearest_hint(name: str, names: Iterable[str]) -> str:
@@ -67,7 +73,10 @@ def nearest_hint(name: str, names: Iterable[str]) -> str:
     meant = begun[:3] or difflib.get_close_matches(typed, known, n=1, cutoff=0.5)
     if meant:
         return "did you mean " + " or ".join(f"'{known[each]}'" for each in meant) + "?"
-    return "the names are: " + ", ".join(known.values())
+    listed = list(known.values())
+    more = len(listed) - _MAX_NAMES_LISTED
+    some = ", ".join(listed[:_MAX_NAMES_LISTED])
+    return f"the names are: {some}" + (f" and {more} more" if more > 0 else "")
 
 
 class StoreProblem(BackstoryError):
@@ -123,21 +132,52 @@ class SourceUnreadable(BackstoryError):
     exit_code = 30
 
 
+class NotesConflict(BackstoryError):
+    """A note changed on disk since it was read; nothing was overwritten."""
+
+    exit_code = 31
+    hint = "look at the file as it is now, then make the change again"
+
+
+class FactNotFound(BackstoryError):
+    """No fact says that; ``near`` are those that come nearest."""
+
+    exit_code = 32
+    hint = "run 'backstory memory show' to see how it is worded"
+
+    def __init__(self, message: str, *, near: Iterable[str] = ()) -> None:
+        self.near = tuple(near)
+        found = " or ".join(f"'{each}'" for each in self.near)
+        super().__init__(message, hint=f"did you mean {found}?" if found else None)
+
+
+class FactAmbiguous(BackstoryError):
+    """More than one fact says that; ``matches`` are some of them."""
+
+    exit_code = 33
+
+    def __init__(self, message: str, *, count: int, matches: Iterable[str]) -> None:
+        self.count = count
+        self.matches = tuple(matches)
+        found = ", ".join(f"'{each}'" for each in self.matches)
+        super().__init__(message, hint=f"give more of it; there are: {found}")
+
+
 class ProviderError(BackstoryError):
-    """An embedder could not do its work."""
+    """An embedder or a language model could not do its work."""
 
     exit_code = 40
 
 
 class ProviderRefused(ProviderError):
-    """The embedder will refuse again: the key, the quota, the model or the size."""
+    """It will refuse again: the key, the quota, the model or the size."""
 
     exit_code = 41
-    hint = "check the embedder's settings: 'backstory settings' shows them"
+    hint = "check its settings: 'backstory settings' shows them"
 
 
 class ProviderUnavailable(ProviderError):
-    """The embedder did not answer as it should; it may the next time."""
+    """It did not answer as it should; it may the next time."""
 
     exit_code = 42
     hint = "searches go by words alone until it answers; nothing is lost"

@@ -1,18 +1,24 @@
-"""Find files, watch over folder borders, and hold a lock that dies with its process."""
+"""Find and write files, watch over folder borders, hold a lock that dies with us."""
 
+import errno
 import fnmatch
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
-from backstory.errors import StoreUnwritable
+from backstory.errors import StoreFull, StoreUnwritable
 from backstory.identity import bytes_hash
 from backstory.model import FoundFile, Problem
 
 _WINDOW = 1024 * 1024
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# Of the functions that let files change places.
+_HERE = -100
+_SWAP = 2
 
 
 def describe(path: Path) -> FoundFile:
@@ -136,6 +142,62 @@ def make_private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
         raise StoreUnwritable(f"{folder}: {exc.strerror}") from exc
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Say in our words why the disk did not take what was written to ``path``."""
+    try:
+        yield
+    except OSError as exc:
+        kind = StoreFull if exc.errno in _FULL else StoreUnwritable
+        raise kind(f"{path}: {exc.strerror}", path=path) from exc
+
+
+def write_new(path: Path, raw: bytes, *, mode: int = 0o600) -> None:
+    """Make a file that is safe on the disk when this returns, or no file at all.
+
+    Raises OSError, also when there is a file of that name.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        path.chmod(mode)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def swap(one: Path, other: Path) -> bool:
+    """Let two files change places at one moment; False where that cannot be done.
+
+    Unlike a rename it loses neither, whatever others do to them meanwhile.
+    """
+    names = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "linux":
+        function, given = "renameat2", (_HERE, names[0], _HERE, names[1], _SWAP)
+    elif sys.platform == "darwin":
+        function, given = "renamex_np", (*names, _SWAP)
+    else:
+        return False
+    # Loaded for the first file that is replaced: most commands replace none.
+    library = import_module("ctypes").CDLL(None)
+    return hasattr(library, function) and getattr(library, function)(*given) == 0
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder outlive a power failure."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 Three kinds: the long-term memory and the daily logs of a Backstory home, and the files
 in which a project tells its agents how to work. Any of them may be written by anybody,
 so whatever stands in a file, splitting it takes time in proportion to its size, and
-every line that is no heading and no rule is in exactly one block.
+every line that is no heading, no rule and no marker of ours is in exactly one block.
 """
 
 import os
@@ -13,15 +13,21 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, list_block
-from markdown_it.token import Token
-
+from backstory.daily_logs import is_marker
 from backstory.errors import SourceUnreadable
 from backstory.files import describe, has_text_name, is_inside, shown_name
+from backstory.markdown_lines import MAX_HEADING_CHARS, front_matter_end
 from backstory.model import Problem
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.token import Token
 
 MAX_NOTE_BYTES = 2_000_000
 
@@ -293,36 +299,32 @@ def read_note(note: FoundNote) -> str:
 
 # -- splitting a text -----------------------------------------------------------------
 
-# What is longer is a paragraph that begins with a number sign. A short heading also
-# keeps the paths of a file's sections from being many times larger than the file.
-_MAX_HEADING_CHARS = 200
-
-_YAML_KEY = re.compile(r"[A-Za-z_][\w .-]*:(?:\s|$)")
 _MARKER = re.compile(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]*")
 _QUOTE = re.compile(r" {0,3}>")
 
 
-def _outermost_list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+@cache
+def _block_parser() -> "MarkdownIt":
+    # No quotes: what they look ahead makes some texts quadratic. No link definitions:
+    # they leave no trace. No tables: a million cells are three million tokens. Each of
+    # them is a paragraph then, which ends where they would.
+    # Loaded for the first note: most commands read none.
+    parser: MarkdownIt = import_module("markdown_it").MarkdownIt("zero", {"html": True})
+    parser.enable(["code", "fence", "hr", "list", "html_block", "heading", "lheading"])
+    parser.block.ruler.at("list", _outermost_list, {"alt": ["paragraph"]})
+    return parser
+
+
+def _outermost_list(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
     """The rule for lists, but not for those in lists: an item stays as written.
 
     So a thousand lists in each other cost no more than one.
     """
     if state.level > 0 and not silent:
         return False
-    return list_block(state, start, end, silent)
-
-
-def _block_parser() -> MarkdownIt:
-    # No quotes: what they look ahead makes some texts quadratic. No link definitions:
-    # they leave no trace. No tables: a million cells are three million tokens. Each of
-    # them is a paragraph then, which ends where they would.
-    parser = MarkdownIt("zero", {"html": True})
-    parser.enable(["code", "fence", "hr", "list", "html_block", "heading", "lheading"])
-    parser.block.ruler.at("list", _outermost_list, {"alt": ["paragraph"]})
-    return parser
-
-
-_PARSER = _block_parser()
+    rules = import_module("markdown_it.rules_block")
+    is_list: bool = rules.list_block(state, start, end, silent)
+    return is_list
 
 
 def split_markdown(text: str) -> list[Section]:
@@ -334,11 +336,12 @@ def split_markdown(text: str) -> list[Section]:
     a rule are a paragraph, since that is what people mean by it.
     """
     lines = text.replace("\r\n", "\n").split("\n")
-    body_start = _front_matter_end(lines)
+    body_start = front_matter_end(lines)
     sections = [("", [_as_block(lines[:body_start])])]
     lines = lines[body_start:]
     path: list[tuple[int, str]] = []
-    tokens = _PARSER.block.parse("\n".join(lines), _PARSER, {}, []) or []
+    parser = _block_parser()
+    tokens = parser.block.parse("\n".join(lines), parser, {}, []) or []
     for index, token in enumerate(tokens):
         if token.map is None or token.level > (token.type == "list_item_open"):
             continue
@@ -353,26 +356,15 @@ def split_markdown(text: str) -> list[Section]:
     return [Section(heading, blocks) for heading, blocks in full if blocks]
 
 
-def _front_matter_end(lines: list[str]) -> int:
-    """How many lines are front matter: YAML between two rules at the very start."""
-    # Notes may also begin with a rule.
-    if lines[0].rstrip() != "---" or not _YAML_KEY.match("".join(lines[1:2])):
-        return 0
-    for number, line in enumerate(lines[1:], start=2):
-        if line.rstrip() in ("---", "..."):
-            return number
-    return 0
-
-
 def _is_heading(title: str) -> bool:
     return (
-        len(title) <= _MAX_HEADING_CHARS
+        len(title) <= MAX_HEADING_CHARS
         and "\n" not in title
         and not _QUOTE.match(title)
     )
 
 
-def _blocks(token: Token, part: list[str]) -> Iterator[str]:
+def _blocks(token: "Token", part: list[str]) -> Iterator[str]:
     """The blocks in the lines of a token; some may be empty."""
     match token.type:
         case "list_item_open":
@@ -384,6 +376,8 @@ def _blocks(token: Token, part: list[str]) -> Iterator[str]:
             quote = next((n for n, line in enumerate(part) if _QUOTE.match(line)), 0)
             yield _as_block(part[:quote])
             yield _as_block(part[quote:])
+        case "html_block" if all(map(is_marker, part)):
+            return
         case "fence" | "code_block" | "html_block":
             yield _as_block(part)
 

@@ -6,12 +6,12 @@ spelled as the phrase it has become there.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from backstory.dates import DayRange, FoundDays, asks_for_recent, find_days
+from backstory.dates import DayRange, find_days, find_recent
 from backstory.words import (
     NAMED,
     SPACELESS,
@@ -51,6 +51,14 @@ _IDENTIFIER = re.compile(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
 _SEGMENT = re.compile(r"[^/\\:@#?]+")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
+# With a day and nothing else, they ask for all that was said on it.
+_TALK = """
+    chat chatted conversation conversations discuss discussed discussion go happen
+    happened mention mentioned recap said say speak spoke spoken summarise summarize
+    summary talk talked talking went work worked
+    besprochen gemacht geredet gesagt gesprochen passiert zusammenfassung
+"""
+_TALK_WORDS = frozenset(_TALK.split())
 _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
 
 
@@ -72,8 +80,9 @@ class Query:
 
     ``folded`` is for exact search. ``terms`` are distinct, in order, without function
     words unless there is nothing else; ``phrases`` are what stood in quotes, folded.
-    ``subject`` are the terms that an answer may be expected to have: none of a date,
-    and no pair of characters that is half a function word.
+    ``subject`` are the terms that an answer may be expected to have: none of a date, no
+    word that asks for the newest, and no pair of characters that is half a function
+    word. There are none when all that was asked for is what was said on some days.
     """
 
     text: str
@@ -90,25 +99,29 @@ def parse_query(text: str, *, today: date) -> Query:
     """Take apart what was typed; never raises, and has no terms if it had no words."""
     text = text.strip()
     read = text[:_READ_CHARS]
-    found = find_days(read, today=today)
+    dates, recent = find_days(read, today=today), find_recent(read)
+    terms = _choose_terms(_iter_terms(read))
+    named = [(date_.start, date_.end) for date_ in dates]
+    subject = _parse_subject(read, [*named, *recent])
+    if not dates:
+        subject = subject or terms
+    elif all(_is_function_word(term) or _asks_for_talk(term) for term in subject):
+        subject = ()
     return Query(
         text=text,
         folded=fold(text),
-        terms=_choose_terms(_iter_terms(read)),
-        subject=_parse_subject(read, found),
+        terms=terms,
+        subject=subject,
         phrases=_parse_phrases(read),
-        days=tuple(dict.fromkeys(one.days for one in found)),
-        wants_recent=asks_for_recent(read),
+        days=tuple(dict.fromkeys(one.days for one in dates)),
+        wants_recent=bool(recent),
     )
 
 
-def _parse_subject(text: str, dates: Sequence[FoundDays]) -> tuple[Term, ...]:
-    for date_ in dates:
-        blank = " " * (date_.end - date_.start)
-        text = text[: date_.start] + blank + text[date_.end :]
+def _parse_subject(text: str, leave_out: Iterable[tuple[int, int]]) -> tuple[Term, ...]:
+    for start, end in leave_out:
+        text = text[:start] + " " * (end - start) + text[end:]
     terms = _choose_terms(_iter_terms(text))
-    if dates and all(map(_is_function_word, terms)):
-        return ()  # "what did we do yesterday" asks for the day alone
     telling = [
         term
         for term in terms
@@ -203,6 +216,32 @@ def _is_telling(word: str) -> bool:
 
 def _is_function_word(term: Term) -> bool:
     return all(word in STOP_WORDS for word in term.spellings[0].split())
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MIN_LETTERS, _MAX_LETTERS = 5, 24
+
+
+def near_spellings(word: str) -> list[str]:
+    """What may have been meant by a word with one slip of the finger in it.
+
+    None for words that are not of plain letters, or so short that anything is near.
+    """
+    typed = word.lower()
+    if not _MIN_LETTERS <= len(typed) <= _MAX_LETTERS or not set(typed) <= {*_LETTERS}:
+        return []
+    places = [(typed[:at], typed[at:]) for at in range(len(typed) + 1)]
+    meant = [
+        *(head + tail[1] + tail[0] + tail[2:] for head, tail in places if tail[1:]),
+        *(head + tail[1:] for head, tail in places if tail),
+        *(head + letter + tail for head, tail in places for letter in _LETTERS),
+        *(head + letter + tail[1:] for head, tail in places for letter in _LETTERS),
+    ]
+    return [each for each in dict.fromkeys(meant) if each != typed]
+
+
+def _asks_for_talk(term: Term) -> bool:
+    return fold(term.text) in _TALK_WORDS
 
 
 def _telling_pairs(run: str) -> list[str]:

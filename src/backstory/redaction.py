@@ -36,7 +36,7 @@ _RECALL_NAME = re.compile(
 _RECALL_COMMAND = re.compile(
     r"(?:^|[\s;&|(\"'/\\]|\\[nrt])backstory(?:\.exe)?"
     r"(?:[\s\"',]+(?:--home|--set)[\s\"',=]+[^\s\"',=][^\s\"',]*)*"
-    r"[\s\"',]+(?:search|show|call|context)\b"
+    r"[\s\"',]+(?:search|show|call|context|logs|memory[\s\"',]+(?:show|add|forget))\b"
 )
 
 
@@ -148,7 +148,8 @@ _BARE_VALUE = re.compile(
     rf"((?=(?:(?!\d){_BARE}){{0,200}}\d)(?![/~.]){_BARE}{{8,}}+)(?![(\[])",
     re.IGNORECASE,
 )
-_ASSIGNED = re.compile(r"passw|passph|pwd|secret|token|key|credential", re.IGNORECASE)
+# One of these is in every name above; most texts have none.
+_NEEDED = ("passw", "passph", "pwd", "secret", "token", "key", "credential")
 
 
 def mask_secrets(text: str) -> str:
@@ -165,8 +166,10 @@ def mask_secrets(text: str) -> str:
             text = shape.sub(_mask_key, text)
     if "://" in text:
         text = _URL_PASSWORD.sub(_mask_password, text)
-    text = _SCHEME.sub(_mask_value, text)
-    if _ASSIGNED.search(text):
+    small = text.lower()
+    if "bearer" in small or "basic" in small:
+        text = _SCHEME.sub(_mask_value, text)
+    if any(word in small for word in _NEEDED):
         text = _QUOTED_VALUE.sub(_mask_value, text)
         text = _VARIABLE.sub(_mask_value, text)
         text = _BARE_VALUE.sub(_mask_value, text)

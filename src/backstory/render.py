@@ -10,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 
 import orjson
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 from backstory.model import (
     IndexReport,
     IndexStatus,
+    LogStatus,
     Message,
     Problem,
     Role,
@@ -24,13 +25,14 @@ from backstory.model import (
 )
 from backstory.moments import Moment
 from backstory.settings import Chosen
-from backstory.text import neutralise, one_line
+from backstory.text import UNSAFE, neutralise, one_line
 
 MAX_PROBLEMS_SHOWN = 20
 _MIN_ID_CHARS = 8
 # An id that is hardly longer than that is shown whole.
 _MAX_WHOLE_ID_CHARS = 12
 _MIN_FOLDER_CHARS = 12
+_MIN_TEXT_WIDTH = 10
 _ROLE_NAMES = {
     Role.USER: "USER",
     Role.ASSISTANT: "ASSISTANT",
@@ -46,8 +48,9 @@ _ROLE_NAMES = {
 
 
 def to_json(value: object) -> str:
-    """A value as readable JSON."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    """A value as readable JSON, with what a terminal would obey written as escapes."""
+    written = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def session_object(session: Session) -> dict[str, object]:
@@ -133,6 +136,15 @@ def status_object(status: Status) -> dict[str, object]:
             "is_behind": status.index.is_behind,
             "problem": status.index.problem or None,
         },
+        "logs": {
+            "is_enabled": status.logs.is_enabled,
+            "model": status.logs.model or None,
+            "due": status.logs.due,
+            "calls_today": status.logs.calls_today,
+            "tokens_today": status.logs.tokens_today,
+            "daily_tokens": status.logs.daily_tokens,
+            "problem": status.logs.problem or None,
+        },
     }
 
 
@@ -167,11 +179,11 @@ def render_sessions(
     rows = [
         (
             render_time(session.last_active),
-            _cell(session.host),
-            _cell(short.get(session.native_id, session.native_id)),
+            session.host,
+            short.get(session.native_id, session.native_id),
             str(session.message_count),
             _ending(_cell(render_path(session.project or "", home)), folder_width),
-            one_line(neutralise(session.title), 200),
+            one_line(session.title, 200),
         )
         for session in sessions
     ]
@@ -201,7 +213,7 @@ def render_transcript(
         session.host,
         session.native_id,
         place,
-        _count(session.message_count, "message"),
+        render_count(session.message_count, "message"),
         render_span(session.started, session.last_active),
     )
     yield " · ".join(_cell(fact) for fact in facts if fact)
@@ -230,9 +242,9 @@ def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator
         yield "Nothing was found to read; 'backstory index --path' takes any place."
         return
     yield (
-        f"Read {_count(report.read, 'source')}: "
-        f"{_count(report.new_sessions, 'new session')}, "
-        f"{_count(report.new_messages, 'new message')}"
+        f"Read {render_count(report.read, 'source')}: "
+        f"{render_count(report.new_sessions, 'new session')}, "
+        f"{render_count(report.new_messages, 'new message')}"
         + (f", {report.changed_messages:,} changed" if report.changed_messages else "")
         + f" ({render_size(report.read_bytes)} in {took_s:.1f} s)."
     )
@@ -250,7 +262,7 @@ def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator
 def render_problems(problems: Sequence[Problem], *, home: Path) -> Iterator[str]:
     """What could not be read as it stands, at most a screenful of it."""
     if problems:
-        yield f"{_count(len(problems), 'problem')}:"
+        yield f"{render_count(len(problems), 'problem')}:"
         yield from _list_problems(problems, home)
 
 
@@ -294,11 +306,12 @@ def render_status(status: Status, *, home: Path) -> Iterator[str]:
         ("Messages", f"{status.messages:,}"),
         ("Size", render_size(status.size_bytes)),
         ("Index", _index_state(status.index)),
+        ("Logs", _log_state(status.logs)),
         ("Last read", render_local(last_read_at) if last_read_at else "never"),
         ("Problems", f"{len(status.problems):,}" if status.problems else "none"),
     )
     for name, value in facts:
-        yield f"{name + ':':<11}{value}"
+        yield f"{name + ':':<11}{_cell(value)}"
     yield from _list_problems(status.problems, home)
 
 
@@ -313,6 +326,18 @@ def _index_state(index: IndexStatus) -> str:
     parts = [f"{index.units:,} findable", vectors, render_size(index.size_bytes)]
     parts += ["behind the history"] * index.is_behind
     return ", ".join(parts) + (f" ({index.problem})" if index.problem else "")
+
+
+def _log_state(logs: LogStatus) -> str:
+    if not logs.is_enabled:
+        return "switched off"
+    parts = [logs.model or "no language model"]
+    if logs.due:
+        parts.append(f"{render_count(logs.due, 'session')} to be summed up")
+    if logs.calls_today:
+        tokens = f"{logs.tokens_today:,} of {logs.daily_tokens:,} tokens"
+        parts.append(f"{render_count(logs.calls_today, 'call')} and {tokens} today")
+    return ", ".join(parts) + (f" ({logs.problem})" if logs.problem else "")
 
 
 def render_settings(
@@ -353,6 +378,7 @@ def render_columns(
     width: int | None,
 ) -> Iterator[str]:
     """Aligned columns; with a ``width``, the last column is cut to fit a terminal."""
+    rows = [[_cell(cell) for cell in row] for row in rows]
     widths = [
         max(cell_len(row[index]) for row in (heads, *rows))
         for index in range(len(heads))
@@ -365,9 +391,26 @@ def render_columns(
             for index, cell in enumerate(row[:-1])
         ]
         line = "  ".join([*cells, row[-1]]).rstrip()
-        if width is not None and cell_len(line) > width:
-            line = set_cell_size(line, width - 1).rstrip() + "…"
-        yield line
+        yield line if width is None else cut_to_width(line, width)
+
+
+def cut_to_width(line: str, width: int) -> str:
+    """As much of a line as a terminal of that width can show, with an ellipsis."""
+    if cell_len(line) <= width:
+        return line
+    return set_cell_size(line, width - 1).rstrip() + "…"
+
+
+def wrap_to_width(line: str, width: int) -> Iterator[str]:
+    """A line as several that fit a terminal, broken between words if there are any."""
+    width = max(width, _MIN_TEXT_WIDTH)
+    while cell_len(line) > width:
+        fits = chop_cells(line, width)[0]
+        space = fits.rfind(" ", len(fits) // 2)
+        at = len(fits) if space < 0 or line[len(fits)] == " " else space
+        yield line[:at].rstrip()
+        line = line[at:].lstrip(" ")
+    yield line
 
 
 def _cell(text: str) -> str:
@@ -441,5 +484,6 @@ def render_size(size_bytes: int) -> str:
     return f"{size:.1f} GB"
 
 
-def _count(number: int, noun: str) -> str:
+def render_count(number: int, noun: str) -> str:
+    """How many there are of something, in the singular or the plural."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -5,7 +5,7 @@ import re
 _CUT_MARK = re.compile(r"\n\[cut: [0-9,]+ of ([0-9,]*[0-9]) bytes kept\]\Z")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # Characters that move the cursor, colour the terminal, or reorder what a reader sees.
-_UNSAFE = re.compile(
+UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
 )
 
@@ -38,6 +38,16 @@ def one_line(text: str, max_chars: int) -> str:
     return line[: max_chars - 1].rstrip() + "…"
 
 
+def cut_middle(text: str, max_chars: int) -> str:
+    """At most ``max_chars`` of a text: more of its beginning than of its end."""
+    if len(text) <= max_chars:
+        return text
+    mark = f"\n[… {len(text) - max_chars:,} characters …]\n"
+    kept = max(0, max_chars - len(mark))
+    head = kept * 3 // 5
+    return text[:head] + mark[: max_chars - kept] + text[len(text) - kept + head :]
+
+
 def replace_surrogates(text: str) -> str:
     """Put U+FFFD for half characters, which no UTF-8 database can hold."""
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -48,7 +58,7 @@ def neutralise(text: str) -> str:
 
     Line ends and tabs stay; carriage returns go, since terminals overwrite with them.
     """
-    return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
+    return UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 
 def _visible(found: re.Match[str]) -> str:

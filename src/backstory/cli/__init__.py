@@ -1,16 +1,15 @@
 """The command line: one file per group of commands."""
 
-from backstory.cli import (  # noqa: F401  # they register
-    browsing,
-    demo,
-    reading,
-    searching,
-    state,
-    upkeep,
-)
-from backstory.cli.app import commands
+from importlib import import_module
+
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line."""
-    commands(prog_name="backstory")
+    # Nothing is loaded before this: whoever presses Ctrl-C wants no traceback, however
+    # early it is.
+    try:
+        import_module("backstory.cli.app").run()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None

@@ -8,22 +8,48 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from backstory.background import start_worker
+from backstory.cli import INTERRUPTED
 from backstory.cli.parameters import PATH
 from backstory.errors import BackstoryError
 from backstory.hosts.base import Machine
-from backstory.memory import Memory
 from backstory.places import find_home, load_settings, this_machine
 from backstory.settings import Settings
+from backstory.text import neutralise, one_line
+
+if TYPE_CHECKING:
+    from backstory.memory import Memory
 
 logger = logging.getLogger(__name__)
 
+FOUND_NOTHING = 1
 SKIPPED_SOME = 3
-INTERRUPTED = 130
+# Each command and the module that it is in: only the one that is called is loaded.
+COMMANDS = {
+    "call": "calling",
+    "context": "recalling",
+    "curate": "recalling",
+    "demo": "demo",
+    "index": "reading",
+    "logs": "notes",
+    "memory": "notes",
+    "rebuild": "upkeep",
+    "search": "searching",
+    "sessions": "browsing",
+    "settings": "state",
+    "show": "browsing",
+    "sources": "reading",
+    "status": "state",
+    "tools": "calling",
+    "work": "upkeep",
+}
+_MAX_ERROR_CHARS = 2_000
 
 
 def _now() -> datetime:
@@ -44,9 +70,10 @@ class Context:
         return load_settings(self.machine, self.flags)
 
     @cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> "Memory":
         home = find_home(self.machine, self.home)
-        memory = Memory(
+        # Most of what there is to load: help and the version do without.
+        memory: Memory = import_module("backstory.memory").Memory(
             home,
             self.settings,
             self.machine,
@@ -64,13 +91,22 @@ class Context:
 class Commands(click.Group):
     """A group whose commands may raise our errors, and be interrupted."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in COMMANDS:
+            # There it registers.
+            import_module(f"backstory.cli.{COMMANDS[cmd_name]}")
+        return super().get_command(ctx, cmd_name)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except BackstoryError as exc:
-            click.echo(f"backstory: {exc}", err=True)
+            _echo_error(f"backstory: {exc}")
             if exc.hint:
-                click.echo(f"  hint: {exc.hint}", err=True)
+                _echo_error(f"  hint: {exc.hint}")
             ctx.exit(exc.exit_code)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
@@ -81,8 +117,14 @@ class Commands(click.Group):
         except (OSError, UnicodeError) as exc:
             # The output cannot be written, or a word on the command line is no text.
             logger.debug("%s", exc, exc_info=True)
-            click.echo(f"backstory: {exc}", err=True)
+            _echo_error(f"backstory: {exc}")
             ctx.exit(BackstoryError.exit_code)
+
+
+def _echo_error(line: str) -> None:
+    """A line of ours, though it may quote what others wrote."""
+    indent = line[: len(line) - len(line.lstrip())]
+    click.echo(indent + one_line(neutralise(line), _MAX_ERROR_CHARS), err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -104,6 +146,19 @@ def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> N
     """A memory for AI agents: every past conversation, kept and found again."""
     # Whoever runs the commands may bring a context: one in which it is another day.
     ctx.obj = replace(ctx.obj or Context(), home=home, flags=flags)
+
+
+def run() -> None:
+    """Run the command that was typed, and end the process."""
+    try:
+        # Alone, click would answer Ctrl-C with "Aborted!" and an exit code of its own.
+        code = commands.main(prog_name="backstory", standalone_mode=False)
+    except click.ClickException as exc:
+        exc.show()
+        code = exc.exit_code
+    except click.Abort:
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 def echo_lines(lines: Iterable[str]) -> None:

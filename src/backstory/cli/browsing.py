@@ -48,7 +48,7 @@ def sessions(
         click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
         return
     if not found:
-        click.echo(f"None of the {len(ids):,} sessions fits.")
+        click.echo(f"None of {render.render_count(len(ids), 'session')} fits.")
         return
     lines = render.render_sessions(
         found, ids, home=context.user_home, width=terminal_width()

@@ -28,6 +28,14 @@ _STEPS = (
         "What does an agent get that searches?",
         ["call", "search_history", '{"query": "council export", "max_results": 1}'],
     ),
+    (
+        "Tell all agents something for good.",
+        ["memory", "add", "Wants every change explained in one sentence"],
+    ),
+    (
+        "What is an agent reminded of before it answers?",
+        ["context", "what did we decide about the council export?"],
+    ),
 )
 
 
@@ -57,6 +65,7 @@ def _open(home: Path, machine: Machine) -> Context:
 
 
 def _run(ctx: click.Context, context: Context, command: list[str]) -> None:
-    found = commands.commands[command[0]]
+    found = commands.get_command(ctx, command[0])
+    assert found is not None
     with found.make_context(command[0], command[1:], parent=ctx, obj=context) as made:
         found.invoke(made)

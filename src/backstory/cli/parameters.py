@@ -72,7 +72,7 @@ def to_folder(project: str | None) -> str | Path | None:
     """A path if it looks like one or is there, else the name of a folder."""
     if project is None:
         return None
-    looks_like_path = any(mark in project for mark in "/\\~") or project in (".", "..")
-    if looks_like_path or Path(project).is_dir():
-        return Path(project).expanduser().resolve()
+    path = Path(project)
+    if path.is_absolute() or project.startswith(("~", ".")) or path.is_dir():
+        return path.expanduser().resolve()
     return project

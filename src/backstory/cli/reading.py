@@ -1,24 +1,13 @@
 """index, sources: read what the agents on this machine wrote."""
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import orjson
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from backstory import render
+from backstory.cli import progress
 from backstory.cli.app import (
     SKIPPED_SOME,
     Context,
@@ -27,11 +16,7 @@ from backstory.cli.app import (
     terminal_width,
 )
 from backstory.cli.parameters import PATH
-from backstory.cli.upkeep import counting
-from backstory.model import IndexReport, OnProgress, Problem
-from backstory.text import one_line
-
-_MAX_PATH_SHOWN = 40
+from backstory.model import IndexReport, Problem
 
 
 @commands.command()
@@ -62,12 +47,12 @@ def index(
         _watch(context, host, path, as_json)
         return
     started = time.monotonic()
-    with _progress() as on_progress:
+    with progress.reading() as on_progress:
         report = context.memory.index(
             host=host, path=path, on_progress=on_progress, on_wait=_say_waiting
         )
     if wait:
-        with counting("vectors") as on_embedded:
+        with progress.counting("vectors") as on_embedded:
             context.memory.embed(on_embedded=on_embedded)
     if as_json:
         click.echo(render.to_json(render.report_object(report)))
@@ -111,32 +96,10 @@ def _echo_change(report: IndexReport, home: Path, as_json: bool) -> None:
         click.echo(orjson.dumps(render.report_object(report)))
         return
     at = time.strftime("%H:%M:%S")
-    click.echo(f"{at}  {report.new_messages:,} new messages in {report.read:,} sources")
+    new = render.render_count(report.new_messages, "new message")
+    click.echo(f"{at}  {new} in {render.render_count(report.read, 'source')}")
     echo_lines(render.render_problems(report.problems, home=home))
 
 
 def _say_waiting() -> None:
     click.echo("Another reading is under way; waiting for it to end.", err=True)
-
-
-@contextmanager
-def _progress() -> Iterator[OnProgress | None]:
-    """A progress bar on a terminal, nothing anywhere else."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (
-        BarColumn(),
-        TaskProgressColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def on_progress(done: int, total: int, name: str) -> None:
-            shown = one_line(Path(name).name, _MAX_PATH_SHOWN)
-            bar.update(task, completed=done, total=total, description=shown)
-
-        yield on_progress

@@ -1,30 +1,32 @@
-"""search, call, tools: find what was said, oneself or as an agent would."""
+"""search: find something, and show it to a person or a program."""
 
 import os
-import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import click
-import orjson
 
 from backstory import render, render_hits
-from backstory.cli.app import Context, commands, echo_lines, terminal_width
+from backstory.asking import SCOPES, SCOPES_WITH_EPISODES, VIEWS
+from backstory.cli.app import (
+    FOUND_NOTHING,
+    Context,
+    commands,
+    echo_lines,
+    terminal_width,
+)
 from backstory.cli.parameters import DAY, to_folder
 from backstory.envelope import echo_query
-from backstory.errors import BackstoryError, BadQuery, UnknownName, nearest_hint
+from backstory.errors import UnknownName
 from backstory.memory import Memory
 from backstory.model import EpisodeResult, HitSource, SearchResult, Session
-from backstory.text import replace_surrogates
-from backstory.tools import SCHEMA_FORMATS, TOOLS, Tool, bind_tools, schemas
-from backstory.tools.base import VALIDATION_ERROR
-from backstory.tools.search_history import SCOPES, SCOPES_WITH_EPISODES, VIEWS
+from backstory.text import neutralise, one_line
 
-FOUND_NOTHING = 1
 # Beginnings of ids to try, from short to long, before the id is shown whole.
 _SHORT_ID_CHARS = (8, 13, 18)
 _MAX_WHOLE_ID_CHARS = 12
+_NOTICE_CHARS = 500
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Asked:
             sources=self.sources or None,
             host=self.host,
             project=to_folder(self.project),
-            date_from=_local_day(self.since),
-            date_to=_local_day(self.until),
+            date_from=self.since,
+            date_to=self.until,
             days=self.days,
             limit=self.limit,
         )
@@ -63,25 +65,18 @@ class Asked:
             query,
             host=self.host,
             project=to_folder(self.project),
-            date_from=_local_day(self.since),
-            date_to=_local_day(self.until),
+            date_from=self.since,
+            date_to=self.until,
             days=self.days,
             limit=self.limit,
         )
-
-
-def _local_day(moment: datetime | None) -> date | None:
-    return None if moment is None else moment.astimezone().date()
-
-
-# -- search ---------------------------------------------------------------------------
 
 
 @commands.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option(
     "--scope",
-    type=click.Choice(SCOPES),
+    type=click.Choice(list(SCOPES)),
     default="all",
     show_default=True,
     help="Notes, daily logs, or conversations only.",
@@ -95,7 +90,9 @@ def _local_day(moment: datetime | None) -> date | None:
 )
 @click.option("--host", metavar="NAME", help="Only sessions of this agent program.")
 @click.option(
-    "--project", metavar="FOLDER", help="Only sessions in this folder or below it."
+    "--project",
+    metavar="FOLDER",
+    help="Only sessions in this folder or below it; a path, or the folder's name.",
 )
 @click.option(
     "--since", type=DAY, help="Only from this day on: 2026-02-01, '3 days ago'."
@@ -138,20 +135,27 @@ def search(
 ) -> None:
     """Find what was said or noted before.
 
-    Exit code 1 says that nothing was found.
+    Under what a person said stands what the agent replied. Exit code 1 says that
+    nothing was found.
     """
-    words = replace_surrogates(" ".join(query).strip())
+    words = " ".join(query).strip()
     if not words:
         raise click.UsageError("What shall be found? The query is empty.")
     # Any: click has checked the types of all options.
     asked = Asked(**options)  # type: ignore[arg-type]
     if view == "episodes":
-        _search_episodes(context, words, asked, as_json)
+        if explain:
+            raise click.UsageError(
+                "--explain does not go with --view episodes, which have no score."
+            )
+        _search_episodes(context.memory, words, asked, by_date, as_json)
         return
     result = asked.search(context.memory, words)
+    if not result.hits:
+        result = replace(result, notices=_why_nothing(context.memory, result.notices))
     if as_json:
         found = render_hits.search_object(
-            result, scope=asked.scope, mask=render_hits.keep
+            result, scope=asked.scope, mask=render_hits.keep, by_date=by_date
         )
         click.echo(render.to_json(found))
     else:
@@ -169,25 +173,42 @@ def _echo_hits(
         style=_style(),
         by_date=by_date,
         explain=explain,
+        width=terminal_width(),
     )
     _echo_found(result.query, lines, result.notices)
 
 
-def _search_episodes(context: Context, words: str, asked: Asked, as_json: bool) -> None:
-    result = asked.find_episodes(context.memory, words)
+def _search_episodes(
+    memory: Memory, words: str, asked: Asked, by_date: bool, as_json: bool
+) -> None:
+    result = asked.find_episodes(memory, words)
+    if not result.episodes:
+        result = replace(result, notices=_why_nothing(memory, result.notices))
     if as_json:
+        # They are in the order of their days already.
         found = render_hits.episodes_object(
             result, scope=asked.scope, mask=render_hits.keep
         )
         click.echo(render.to_json(found))
     else:
-        names = _short_names(
-            context.memory, (episode.session for episode in result.episodes)
+        names = _short_names(memory, (episode.session for episode in result.episodes))
+        lines = render_hits.render_person_episodes(
+            result,
+            names=names,
+            style=_style(),
+            by_date=by_date,
+            width=terminal_width(),
         )
-        lines = render_hits.render_person_episodes(result, names=names, style=_style())
-        _echo_found(words, lines, result.notices)
+        _echo_found(result.query, lines, result.notices)
     if not result.episodes:
         raise SystemExit(FOUND_NOTHING)
+
+
+def _why_nothing(memory: Memory, notices: tuple[str, ...]) -> tuple[str, ...]:
+    """What else there is to say when nothing was found."""
+    if memory.sessions(limit=1):
+        return notices
+    return (*notices, "no conversation has been read yet; run 'backstory index'")
 
 
 def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> None:
@@ -198,7 +219,9 @@ def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> Non
     else:
         click.echo(f"Nothing found for '{echo_query(query)}'.")
     for notice in notices:
-        click.echo(f"Notice: {notice}", err=True)
+        # An error that a notice quotes may quote what others wrote.
+        line = one_line(neutralise(notice), _NOTICE_CHARS)
+        click.echo(f"Notice: {line}", err=True)
 
 
 def _style() -> render_hits.Style:
@@ -235,74 +258,3 @@ def _short_name(memory: Memory, session: Session) -> str:
         except UnknownName:
             continue
     return f"{session.host}/{native_id}"
-
-
-# -- tools ----------------------------------------------------------------------------
-
-
-@commands.command()
-@click.argument("tool", metavar="TOOL")
-@click.argument("arguments", metavar="[JSON]", default="{}")
-@click.option("--json", "as_json", is_flag=True, help="Text, data and error.")
-@click.pass_obj
-def call(context: Context, tool: str, arguments: str, as_json: bool) -> None:
-    """Call a tool as an agent would; JSON is an object, or - to read it.
-
-    Exit code 1 says that nothing was found, 14 that an argument is wrong.
-    """
-    given = _parse_arguments(arguments)
-    result = _get_tool(context.memory, tool).call(given)
-    if as_json:
-        whole = {"text": result.text, "data": result.data, "error": result.error}
-        click.echo(render.to_json(whole))
-    else:
-        click.echo(result.text, err=result.error is not None)
-    if result.error is not None:
-        is_bad = result.error == VALIDATION_ERROR
-        raise SystemExit(BadQuery.exit_code if is_bad else BackstoryError.exit_code)
-    if result.is_empty:
-        raise SystemExit(FOUND_NOTHING)
-
-
-@commands.command()
-@click.option(
-    "--format",
-    type=click.Choice(SCHEMA_FORMATS),
-    help="Their JSON Schemas, as this API wants them.",
-)
-@click.pass_obj
-def tools(context: Context, format: str | None) -> None:
-    """List the tools that an agent may be given."""
-    bound = bind_tools(context.memory)
-    if format is not None:
-        click.echo(render.to_json(schemas(bound, format)))
-        return
-    rows = [(tool.name, tool.description.partition(". ")[0]) for tool in bound]
-    heads = ("NAME", "WHAT IT DOES")
-    echo_lines(render.render_columns(heads, rows, width=terminal_width()))
-
-
-def _parse_arguments(text: str) -> dict[str, object]:
-    if text == "-":
-        text = sys.stdin.read()
-    try:
-        given = orjson.loads(text)
-    except orjson.JSONDecodeError as exc:
-        raise click.UsageError(f"The arguments are not valid JSON: {exc}") from None
-    if not isinstance(given, dict):
-        raise click.UsageError("The arguments are no JSON object, such as {}.")
-    return given
-
-
-def _get_tool(memory: Memory, name: str) -> Tool:
-    bound = {tool.name: tool for tool in bind_tools(memory)}
-    if name in bound:
-        return bound[name]
-    for row in TOOLS:
-        if row.name == name:
-            raise UnknownName(
-                f"the tool '{name}' is turned off",
-                hint=f"the setting {row.setting} turns it on",
-            )
-    hint = nearest_hint(name, bound) if bound else "every tool is turned off"
-    raise UnknownName(f"no tool is called '{name}'", hint=hint)

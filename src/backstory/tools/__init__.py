@@ -3,7 +3,9 @@
 from backstory.memory import Memory
 from backstory.tools.base import SCHEMA_FORMATS, Tool, ToolResult, ToolRow, schemas
 from backstory.tools.memory_search import MEMORY_SEARCH
+from backstory.tools.save_memory import SAVE_MEMORY
 from backstory.tools.search_history import SEARCH_HISTORY
+from backstory.tools.update_memory import UPDATE_MEMORY
 
 __all__ = [
     "SCHEMA_FORMATS",
@@ -15,7 +17,12 @@ __all__ = [
     "schemas",
 ]
 
-TOOLS: tuple[ToolRow, ...] = (SEARCH_HISTORY, MEMORY_SEARCH)
+TOOLS: tuple[ToolRow, ...] = (
+    SEARCH_HISTORY,
+    MEMORY_SEARCH,
+    SAVE_MEMORY,
+    UPDATE_MEMORY,
+)
 
 
 def bind_tools(memory: Memory, *, session: str | None = None) -> tuple[Tool, ...]:

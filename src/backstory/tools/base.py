@@ -1,27 +1,29 @@
 """What a tool is: a row that says what it does, and the tool that a memory makes of it.
 
 A tool never raises into the program that calls it. What it was given and cannot use is
-a ``validation_error``, anything that goes wrong a ``search_error``; the text of either
-is meant for the model that called.
+a ``validation_error``, anything that goes wrong a ``search_error`` or ``save_error``;
+the text of any is meant for the model that called.
 """
 
-import asyncio
 import copy
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 
 from backstory.envelope import echo_query
 from backstory.errors import UnknownName, nearest_hint
 from backstory.memory import Memory
-from backstory.text import replace_surrogates
 
 logger = logging.getLogger(__name__)
 
 VALIDATION_ERROR = "validation_error"
 SEARCH_ERROR = "search_error"
+SAVE_ERROR = "save_error"
+EMPTY = "Parameter '{name}' is required and cannot be empty"
+_FAILED = {SEARCH_ERROR: "Search failed", SAVE_ERROR: "Saving failed"}
 
 JsonSchema = Mapping[str, object]
 Arguments = Mapping[str, object]
@@ -56,13 +58,14 @@ class ToolRow:
     """One row: what the tool is called, what it says of itself, and what it runs.
 
     ``run`` gets the memory, the arguments and the session that asks, if it is known; it
-    raises ``BadArgument``.
+    raises ``BadArgument``. ``failure`` is the error when it cannot do its work.
     """
 
     name: str
     description: str
     parameters: JsonSchema
     run: Callable[[Memory, Arguments, str | None], ToolResult]
+    failure: str = SEARCH_ERROR
 
     @property
     def setting(self) -> str:
@@ -111,11 +114,15 @@ class Tool:
         except Exception as exc:
             logger.exception("the tool %s failed", self.name)
             words = echo_query(str(exc)) or type(exc).__name__
-            return ToolResult(f"Search failed: {words}", error=SEARCH_ERROR)
+            failure = self._row.failure
+            return ToolResult(f"{_FAILED[failure]}: {words}", error=failure)
 
     async def acall(self, arguments: Arguments | None = None) -> ToolResult:
         """The same, in a thread, for programs that must not wait."""
-        return await asyncio.to_thread(self.call, arguments)
+        # Whoever awaits has loaded it; everybody else does without.
+        asyncio = import_module("asyncio")
+        answer: ToolResult = await asyncio.to_thread(self.call, arguments)
+        return answer
 
 
 # -- schemas --------------------------------------------------------------------------
@@ -176,15 +183,18 @@ def check_names(arguments: object, parameters: JsonSchema) -> None:
 
 
 def read_query(arguments: Arguments) -> str:
-    query = arguments.get("query")
-    if not isinstance(query, str) or not query.strip():
-        raise BadArgument("Parameter 'query' is required and cannot be empty")
-    # Half a character, which JSON can hold, is nothing that a text can.
-    return replace_surrogates(query.strip())
+    return read_text(arguments, "query")
+
+
+def read_text(arguments: Arguments, name: str) -> str:
+    text = arguments.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise BadArgument(EMPTY.format(name=name))
+    return text
 
 
 def read_choice(
-    arguments: Arguments, name: str, choices: Sequence[str], *, default: str
+    arguments: Arguments, name: str, choices: Collection[str], *, default: str
 ) -> str:
     value = arguments.get(name)
     if value is None:

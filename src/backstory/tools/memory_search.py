@@ -1,5 +1,6 @@
 """memory_search: stretches of past conversations and workspace files."""
 
+from backstory.asking import SOURCE_TYPES
 from backstory.memory import Memory
 from backstory.render_hits import recalled_objects, render_recalled
 from backstory.tools.base import (
@@ -11,7 +12,6 @@ from backstory.tools.base import (
     read_query,
 )
 
-SOURCE_TYPES = ("conversation", "file", "all")
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 25
 
@@ -51,6 +51,7 @@ MEMORY_SEARCH = ToolRow(
             },
         },
         "required": ["query"],
+        "additionalProperties": False,
     },
     _run,
 )

@@ -1,8 +1,10 @@
 """search_history: past conversations, memory and daily logs, ranked or as episodes."""
 
 import re
+from contextlib import suppress
 from datetime import date
 
+from backstory.asking import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.memory import Memory
 from backstory.render_hits import (
     episodes_object,
@@ -21,16 +23,11 @@ from backstory.tools.base import (
     say_value,
 )
 
-SCOPES = ("all", "memory", "daily_log", "sessions")
-VIEWS = ("ranked", "episodes")
-SCOPES_WITH_EPISODES = ("all", "sessions")
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 50
 # More days than any history has.
 _MAX_DAYS = 100_000
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# There is nothing before or behind; further away, clocks and calendars give out.
-_FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 
 
 def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
@@ -77,12 +74,9 @@ def _read_date(arguments: Arguments, name: str) -> date | None:
     if value is None:
         return None
     if isinstance(value, str) and _DATE.fullmatch(value):
-        try:
-            day = date.fromisoformat(value)
-        except ValueError:
-            pass  # such as 2026-02-30
-        else:
-            return min(max(day, _FIRST_DAY), _LAST_DAY)
+        # Such as 2026-02-30.
+        with suppress(ValueError):
+            return date.fromisoformat(value)
     raise BadArgument(f"Date must be in YYYY-MM-DD format: {say_value(value)}")
 
 

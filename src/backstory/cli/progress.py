@@ -1,0 +1,60 @@
+"""Bars that show how far something is, on a terminal; nothing anywhere else."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from backstory.model import OnProgress
+from backstory.text import neutralise, one_line
+
+_MAX_PATH_SHOWN = 40
+
+OnCount = Callable[[int, int], None]
+
+
+@contextmanager
+def reading() -> Iterator[OnProgress | None]:
+    """A bar of the bytes that were read."""
+    rich = _load_bars()
+    if rich is None:
+        yield None
+        return
+    columns = (
+        rich.BarColumn(),
+        rich.TaskProgressColumn(),
+        rich.DownloadColumn(),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+    )
+    console = rich.Console(stderr=True)
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def on_progress(done: int, total: int, name: str) -> None:
+            shown = one_line(neutralise(Path(name).name), _MAX_PATH_SHOWN)
+            bar.update(task, completed=done, total=total, description=shown)
+
+        yield on_progress
+
+
+@contextmanager
+def counting(noun: str) -> Iterator[OnCount | None]:
+    """A bar of how many were done."""
+    rich = _load_bars()
+    if rich is None:
+        yield None
+        return
+    columns = (rich.BarColumn(), rich.MofNCompleteColumn(), rich.TextColumn(noun))
+    console = rich.Console(stderr=True)
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+# Any: a module that is loaded late has no type.
+def _load_bars() -> Any:
+    """What draws the bars, where anybody sees them: it takes long to load."""
+    return import_module("rich.progress") if sys.stderr.isatty() else None
