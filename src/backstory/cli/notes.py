@@ -1,0 +1,278 @@
+"""memory, logs: look at what is noted, and change it."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from contextlib import suppress
+from datetime import date, datetime
+from pathlib import Path
+
+import click
+
+from backstory import render, render_notes
+from backstory.archives import merge_archive, read_archive, write_archive
+from backstory.cli.app import (
+    SKIPPED_SOME,
+    Context,
+    commands,
+    echo_lines,
+    terminal_width,
+)
+from backstory.cli.parameters import DAY, PATH
+from backstory.errors import (
+    BackstoryError,
+    NotesConflict,
+    SourceUnreadable,
+    UnknownName,
+)
+from backstory.facts import DEFAULT_TOPIC, TITLE, find_duplicate
+from backstory.notebook import Notebook
+from backstory.places import find_home
+from backstory.render_notes import ListedLog
+from backstory.text import neutralise, one_line
+
+_EDITORS = ("sensible-editor", "nano", "vim", "vi", "notepad")
+_MAX_SHOWN_CHARS = 500
+
+
+def _open_notebook(context: Context) -> Notebook:
+    """The notes alone: they can be read and changed whatever the databases are like."""
+    return Notebook(find_home(context.machine, context.home))
+
+
+# -- memory ---------------------------------------------------------------------------
+
+
+@commands.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="One object.")
+@click.pass_context
+def memory(ctx: click.Context, as_json: bool) -> None:
+    """Show how much is noted; or look at MEMORY.md and change it."""
+    if ctx.invoked_subcommand is not None:
+        return
+    context: Context = ctx.obj
+    notebook = _open_notebook(context)
+    found = notebook.summary()
+    if as_json:
+        click.echo(render.to_json(render_notes.summary_object(found, notebook.folder)))
+        return
+    lines = render_notes.render_summary(found, notebook.folder, home=context.user_home)
+    echo_lines(lines)
+
+
+@memory.command()
+@click.option("--json", "as_json", is_flag=True, help="The text and its facts.")
+@click.pass_obj
+def show(context: Context, as_json: bool) -> None:
+    """Show MEMORY.md, the long-term memory."""
+    notebook = _open_notebook(context)
+    text = notebook.read_memory()
+    if as_json:
+        shown = render_notes.memory_object(text, notebook.memory_path)
+        click.echo(render.to_json(shown))
+    elif text.strip():
+        echo_lines(render_notes.render_memory(text))
+    else:
+        click.echo("MEMORY.md is empty; 'backstory memory add' puts a fact into it.")
+
+
+@memory.command()
+@click.argument("fact", nargs=-1, required=True)
+@click.option(
+    "--topic",
+    default=DEFAULT_TOPIC,
+    show_default=True,
+    help="The heading to put it under; made if there is none.",
+)
+@click.pass_obj
+def add(context: Context, fact: tuple[str, ...], topic: str) -> None:
+    """Put a fact into MEMORY.md, unless it is there already."""
+    notebook = _open_notebook(context)
+    said = " ".join(fact)
+    saved = notebook.add_fact(said, topic, mask=False)
+    if saved is None:
+        known = find_duplicate(notebook.read_memory(), said) or said
+        click.echo(f"MEMORY.md says already: {_shown(known)}")
+    else:
+        click.echo(f"Saved: {_shown(saved)}")
+
+
+@memory.command()
+@click.argument("fact", nargs=-1, required=True)
+@click.pass_obj
+def forget(context: Context, fact: tuple[str, ...]) -> None:
+    """Take a fact out of MEMORY.md; any words that only it has are enough."""
+    gone = _open_notebook(context).forget_fact(" ".join(fact))
+    click.echo(f"Forgotten: {_shown(gone)}")
+
+
+@memory.command()
+@click.pass_obj
+def edit(context: Context) -> None:
+    """Open MEMORY.md in your editor: $VISUAL, or $EDITOR.
+
+    What you edit is a copy. It is put in place only if nobody changed MEMORY.md
+    meanwhile; otherwise your text stays in a file that is named.
+    """
+    notebook = _open_notebook(context)
+    before = notebook.read_memory()
+    begun = before or f"# {TITLE}\n"
+    command = _find_editor(context)
+    copy = notebook.write_aside(begun, "MEMORY-edited.md")
+    try:
+        after = _run_editor(command, copy)
+        if after != begun:
+            notebook.replace_memory(after, before, keep_backup=True)
+    except (BackstoryError, OSError, KeyboardInterrupt) as exc:
+        _keep_if_changed(copy, begun, exc)
+        raise
+    copy.unlink()
+    click.echo("Saved." if after != begun else "Nothing was changed.")
+
+
+@memory.command()
+@click.argument("file", type=PATH)
+@click.pass_obj
+def export(context: Context, file: Path) -> None:
+    """Write MEMORY.md and all daily logs into a new zip file."""
+    count = write_archive(_open_notebook(context), file)
+    click.echo(f"{render.render_count(count, 'file')} in {neutralise(str(file))}.")
+
+
+@memory.command("import")
+@click.argument("file", type=PATH)
+@click.pass_obj
+def import_archive(context: Context, file: Path) -> None:
+    """Add what such a zip file has and the notes here have not.
+
+    Nothing here is changed or removed.
+    """
+    archive = read_archive(file)
+    merged = merge_archive(_open_notebook(context), archive)
+    echo_lines(render_notes.render_merged(merged, archive))
+
+
+def _find_editor(context: Context) -> list[str]:
+    for variable in ("VISUAL", "EDITOR"):
+        chosen = context.machine.environ.get(variable, "").strip()
+        if chosen:
+            return shlex.split(chosen, posix=os.name != "nt")
+    for name in _EDITORS:
+        if shutil.which(name):
+            return [name]
+    raise click.UsageError("Which editor? Set $EDITOR to its name.")
+
+
+def _run_editor(command: list[str], copy: Path) -> str:
+    """What the person made of the copy."""
+    try:
+        code = subprocess.run([*command, str(copy)], check=False).returncode
+    except OSError as exc:
+        raise UnknownName(
+            f"the editor '{command[0]}' cannot be started ({exc.strerror})",
+            hint="set $EDITOR to the name of one that can",
+        ) from exc
+    if code != 0:
+        raise SourceUnreadable(f"the editor '{command[0]}' ended with code {code}")
+    try:
+        return copy.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise SourceUnreadable(f"{copy}: byte {exc.start:,} is not UTF-8") from exc
+
+
+def _keep_if_changed(copy: Path, begun: str, exc: BaseException) -> None:
+    """Leave the person's text where it is, and say so; a copy of ours goes."""
+    with suppress(OSError):
+        if copy.read_bytes() == begun.encode("utf-8"):
+            copy.unlink()
+            return
+    if isinstance(exc, NotesConflict):
+        exc.hint = f"your text is in {copy}; compare the two, then edit again"
+    elif isinstance(exc, BackstoryError):
+        exc.hint = f"your text is in {copy}"
+    else:
+        click.echo(f"Your text is in {neutralise(str(copy))}", err=True)
+
+
+def _shown(text: str) -> str:
+    return one_line(neutralise(text), _MAX_SHOWN_CHARS)
+
+
+# -- logs -----------------------------------------------------------------------------
+
+
+@commands.command()
+@click.argument("day", type=DAY, required=False, metavar="[DATE]")
+@click.option("--json", "as_json", is_flag=True, help="A list of objects, or one.")
+@click.option("--write", is_flag=True, help="Write those that are due, now.")
+@click.option(
+    "--since",
+    type=DAY,
+    metavar="DATE",
+    help="With --write: all sessions that were active from then on.",
+)
+@click.pass_obj
+def logs(
+    context: Context,
+    day: datetime | None,
+    as_json: bool,
+    write: bool,
+    since: datetime | None,
+) -> None:
+    """List the daily logs, the newest last; or show the one of a day.
+
+    DATE is such as 2026-02-01, today, yesterday or '3 days ago'.
+    """
+    if since is not None and not write:
+        raise click.UsageError("--since goes with --write")
+    if write:
+        _write_logs(context, since)
+        return
+    notebook = _open_notebook(context)
+    if day is not None:
+        _show_log(notebook, day.astimezone().date(), as_json)
+        return
+    listed = [_list_log(notebook, each) for each in notebook.list_logs()]
+    if as_json:
+        objects = [render_notes.listed_log_object(log) for log in listed]
+        click.echo(render.to_json(objects))
+    elif listed:
+        echo_lines(render_notes.render_logs(listed, width=terminal_width()))
+    else:
+        click.echo("There are no daily logs yet.")
+    if any(log.problem for log in listed):
+        raise SystemExit(SKIPPED_SOME)
+
+
+def _write_logs(context: Context, since: datetime | None) -> None:
+    def say(title: str, left: int) -> None:
+        click.echo(f"  {left} to go: {_shown(title)}", err=True)
+
+    day = None if since is None else since.astimezone().date()
+    report = context.memory.write_logs(since=day, on_session=say)
+    echo_lines(render_notes.render_log_report(report))
+    if report.problems:
+        raise SystemExit(SKIPPED_SOME)
+
+
+def _list_log(notebook: Notebook, day: date) -> ListedLog:
+    path = notebook.log_path(day)
+    try:
+        return ListedLog(day, path, notebook.read_log(day) or "")
+    except SourceUnreadable as exc:
+        return ListedLog(day, path, problem=str(exc))
+
+
+def _show_log(notebook: Notebook, day: date, as_json: bool) -> None:
+    text = notebook.read_log(day)
+    if text is None:
+        raise UnknownName(
+            f"there is no daily log of {day.isoformat()}",
+            hint="run 'backstory logs' to see which days have one",
+        )
+    if as_json:
+        shown = ListedLog(day, notebook.log_path(day), text)
+        click.echo(render.to_json(render_notes.log_object(shown)))
+    else:
+        echo_lines(render_notes.render_log(text))

@@ -1,0 +1,133 @@
+"""save_memory: put a fact into MEMORY.md, to be known in every later conversation."""
+
+from backstory.errors import BadQuery
+from backstory.facts import (
+    DEFAULT_TOPIC,
+    MAX_FACT_CHARS,
+    TOPICS,
+    Fact,
+    check_fact,
+    find_duplicate,
+    folded_name,
+    list_topics,
+    split_facts,
+)
+from backstory.memory import Memory
+from backstory.tools.base import (
+    EMPTY,
+    SAVE_ERROR,
+    Arguments,
+    BadArgument,
+    ToolResult,
+    ToolRow,
+    read_text,
+    say_value,
+)
+
+DUPLICATE = "duplicate"
+
+# What a category is called, and the heading that it is filed under.
+CATEGORIES = {
+    "profile": "User Profile",
+    "preferences": "Preferences",
+    "interests": "Interests",
+    "workflow": "Workflow",
+    "projects": "Projects",
+    "notes": "Notes",
+}
+
+
+def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
+    content = read_text(arguments, "content").strip()
+    if len(content) > MAX_FACT_CHARS:
+        raise BadArgument(
+            f"Parameter 'content' must be {MAX_FACT_CHARS} characters or less: "
+            f"{len(content)}"
+        )
+    notebook = memory.notebook
+    topic = _read_topic(arguments, notebook.read_memory())
+    saved: list[dict[str, str]] = []
+    known: list[str] = []
+    for fact in _read_facts(content):
+        filed = topic or fact.topic or DEFAULT_TOPIC
+        text = notebook.add_fact(fact.text, filed)
+        if text is None:
+            known.append(find_duplicate(notebook.read_memory(), fact.text) or fact.text)
+        else:
+            saved.append({"topic": filed, "text": text})
+    return _answer(saved, known)
+
+
+def _read_facts(content: str) -> list[Fact]:
+    facts = split_facts(content)
+    try:
+        for fact in facts:
+            check_fact(fact.text)
+    except BadQuery as exc:
+        # It has signs, but none that anybody sees.
+        raise BadArgument(EMPTY.format(name="content")) from exc
+    return facts
+
+
+def _answer(saved: list[dict[str, str]], known: list[str]) -> ToolResult:
+    already = [f"MEMORY.md says already: '{say_value(text)}'" for text in known]
+    if not saved:
+        advice = "Use update_memory to change what it says."
+        return ToolResult("\n".join([*already, advice]), error=DUPLICATE)
+    lines = [
+        f"Saved to MEMORY.md under '{say_value(each['topic'])}': "
+        f"{say_value(each['text'])}"
+        for each in saved
+    ]
+    return ToolResult(
+        "\n".join([*lines, *already]), {"saved": saved, "known_already": known}
+    )
+
+
+def _read_topic(arguments: Arguments, text: str) -> str | None:
+    """The heading for a category, which may also be a heading that is there already."""
+    value = arguments.get("category")
+    if value is None or value == "":
+        return None
+    own = [name for name in list_topics(text) if name not in TOPICS]
+    names = {**CATEGORIES, **{name: name for name in (*TOPICS, *own)}}
+    if isinstance(value, str):
+        for name, topic in names.items():
+            if folded_name(name) == folded_name(value):
+                return topic
+    known = ", ".join([*CATEGORIES, *map(say_value, own)])
+    raise BadArgument(f"Invalid category '{say_value(value)}'. Must be one of: {known}")
+
+
+SAVE_MEMORY = ToolRow(
+    "save_memory",
+    "Save information to long-term memory (MEMORY.md), which is given to you in every "
+    "future conversation. Use this when the user asks you to remember something, or "
+    "when you learn a lasting fact about them, their preferences, their work or a "
+    "project. Do not save what is passing (the task at hand, today's settings), what "
+    "you only guess, secrets, or what the memory says already: to correct an entry, "
+    "use update_memory.",
+    {
+        "type": "object",
+        "properties": {
+            "content": {
+                "type": "string",
+                "maxLength": MAX_FACT_CHARS,
+                "description": "The fact to remember, in one or two sentences that can "
+                "be understood on their own. Several facts as a Markdown list are "
+                "saved one by one. Max 5,000 characters.",
+            },
+            "category": {
+                "type": "string",
+                "default": "notes",
+                "description": "The section to put it in. One of: profile, "
+                "preferences, interests, workflow, projects, notes (default); or the "
+                "name of another section that the memory has.",
+            },
+        },
+        "required": ["content"],
+        "additionalProperties": False,
+    },
+    _run,
+    failure=SAVE_ERROR,
+)

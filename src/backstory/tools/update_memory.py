@@ -1,0 +1,94 @@
+"""update_memory: correct something in MEMORY.md, or take it out."""
+
+from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
+from backstory.facts import MAX_FACT_CHARS
+from backstory.memory import Memory
+from backstory.tools.base import (
+    SAVE_ERROR,
+    Arguments,
+    BadArgument,
+    ToolResult,
+    ToolRow,
+    read_text,
+    say_value,
+)
+
+NOT_FOUND = "not_found"
+AMBIGUOUS_MATCH = "ambiguous_match"
+
+
+def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
+    old = read_text(arguments, "old_text").strip()
+    new = _read_new(arguments)
+    if old == new:
+        raise BadArgument("Parameters 'old_text' and 'new_text' are the same")
+    try:
+        put = memory.notebook.update_fact(old, new)
+    except FactNotFound as exc:
+        return ToolResult(_say_near(exc), error=NOT_FOUND)
+    except FactAmbiguous as exc:
+        return ToolResult(_say_matches(exc), error=AMBIGUOUS_MATCH)
+    except BadQuery as exc:
+        raise BadArgument(f"Parameter 'new_text' cannot be used: {exc}") from exc
+    data = {"old_text": old, "new_text": put}
+    if not put:
+        return ToolResult(f"Removed from MEMORY.md: {say_value(old)}", data)
+    return ToolResult(f"Updated in MEMORY.md: {say_value(put)}", data)
+
+
+def _read_new(arguments: Arguments) -> str:
+    new = arguments.get("new_text")
+    if not isinstance(new, str):
+        raise BadArgument(
+            "Parameter 'new_text' is required; an empty one removes old_text"
+        )
+    new = new.strip()
+    if len(new) > MAX_FACT_CHARS:
+        raise BadArgument(
+            f"Parameter 'new_text' must be {MAX_FACT_CHARS} characters or less: "
+            f"{len(new)}"
+        )
+    return new
+
+
+def _say_near(exc: FactNotFound) -> str:
+    said = "The text of 'old_text' was not found in MEMORY.md. Use its exact wording."
+    near = ", ".join(f"'{say_value(each)}'" for each in exc.near)
+    return f"{said} The nearest there is: {near}" if near else said
+
+
+def _say_matches(exc: FactAmbiguous) -> str:
+    some = ", ".join(f"'{say_value(each)}'" for each in exc.matches)
+    return (
+        f"The text of 'old_text' fits {exc.count} places in MEMORY.md, among them: "
+        f"{some}. Give more of the text around the one that is meant."
+    )
+
+
+UPDATE_MEMORY = ToolRow(
+    "update_memory",
+    "Correct or remove an entry of long-term memory (MEMORY.md). Use this when "
+    "something saved there is outdated, wrong or no longer wanted, instead of saving a "
+    "second entry that contradicts it. Give the text as it stands there and what "
+    "should stand there instead; an empty new_text removes it.",
+    {
+        "type": "object",
+        "properties": {
+            "old_text": {
+                "type": "string",
+                "description": "The text as it stands in MEMORY.md: a whole entry, or "
+                "words that stand in one place only.",
+            },
+            "new_text": {
+                "type": "string",
+                "maxLength": MAX_FACT_CHARS,
+                "description": "What should stand there instead. An empty string "
+                "removes old_text.",
+            },
+        },
+        "required": ["old_text", "new_text"],
+        "additionalProperties": False,
+    },
+    _run,
+    failure=SAVE_ERROR,
+)
