@@ -1,0 +1,111 @@
+"""Run a program with a text on its standard input, within limits of time and size.
+
+Input and output are nameless files, so that nothing is left behind, no pipe can fill up
+and nobody else can read along; a command line could be read by every user.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOOK_S = 0.02
+
+
+class TookTooLong(Exception):
+    """The program did not end in time, and was ended."""
+
+
+class WroteTooMuch(Exception):
+    """The program wrote more than it may, and was ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended, and what it wrote."""
+
+    code: int
+    output: str
+    errors: str
+
+
+def run_program(
+    command: Sequence[str],
+    *,
+    text: str,
+    folder: Path,
+    environ: Mapping[str, str],
+    timeout_s: float,
+    max_bytes: int,
+) -> Ended:
+    """Run the program in ``folder`` until it ends, and with it all that it started.
+
+    Raises ``TookTooLong``, ``WroteTooMuch`` and ``OSError``.
+    """
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+    ):
+        given.write(text.encode())
+        given.seek(0)
+        process = subprocess.Popen(
+            command,
+            stdin=given,
+            stdout=output,
+            stderr=errors,
+            cwd=folder,
+            env=dict(environ),
+            # A group of its own, so that all of it can be ended.
+            start_new_session=True,
+        )
+        try:
+            code = _wait(
+                process, (output.fileno(), errors.fileno()), timeout_s, max_bytes
+            )
+        finally:
+            # Not reaped yet, so the number is still this program's.
+            if process.returncode is None:
+                _end_group(process)
+        return Ended(
+            code, *(_read(file.fileno(), max_bytes) for file in (output, errors))
+        )
+
+
+def _wait(
+    process: subprocess.Popen[bytes],
+    written: Sequence[int],
+    timeout_s: float,
+    max_bytes: int,
+) -> int:
+    ends_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            return process.wait(_LOOK_S)
+        except subprocess.TimeoutExpired:
+            if any(os.fstat(each).st_size > max_bytes for each in written):
+                raise WroteTooMuch from None
+            if time.monotonic() > ends_s:
+                raise TookTooLong from None
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    if sys.platform == "win32":
+        subprocess.run(
+            ["taskkill", "/F", "/T", "/PID", str(process.pid)],
+            capture_output=True,
+            check=False,
+        )
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read(descriptor: int, max_bytes: int) -> str:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, max_bytes).decode("utf-8", errors="replace")
