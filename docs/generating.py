@@ -18,7 +18,7 @@ from pathlib import Path
 import apsw
 import click
 
-import backstory.cli  # registers the commands
+import backstory
 from backstory import errors
 from backstory.cli.app import commands
 from backstory.embedders import EMBEDDERS
@@ -26,6 +26,8 @@ from backstory.embedders.base import EmbedderRow
 from backstory.hosts import HOSTS
 from backstory.hosts.base import Machine
 from backstory.importers import FORMATS
+from backstory.llms import LLMS
+from backstory.llms.base import LlmRow
 from backstory.memory import Memory
 from backstory.settings import SETTINGS, Setting, read_settings
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
@@ -38,12 +40,16 @@ _TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 def cli() -> str:
-    """Every command with its help."""
+    """Every command with its help, but for those that only we call."""
     parts = [_help(commands, "backstory", None)]
-    for name, command in sorted(commands.commands.items()):
-        parts.append(
-            _help(command, name, click.Context(commands, info_name="backstory"))
-        )
+    context = click.Context(commands, info_name="backstory")
+    for name in commands.list_commands(context):
+        command = commands.get_command(context, name)
+        if command is not None and not command.hidden:
+            parts.append(_help(command, name, context))
+        if isinstance(command, click.Group):
+            inner = click.Context(command, info_name=name, parent=context)
+            parts += [_help(each, n, inner) for n, each in command.commands.items()]
     return "\n".join(parts)
 
 
@@ -134,6 +140,28 @@ def _key(row: EmbedderRow) -> str:
     if not row.default_url:
         return "none"
     return "for this server" if row.needs_key else "none"
+
+
+# -- language models ---
+
+
+def llms() -> str:
+    lines = [
+        "",
+        "| name | what it is | model | server or program | key | tokens a call |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{row.name}` | {row.summary} | {_code(row.default_model)} "
+        f"| {_code(row.default_url or row.program)} | {_llm_key(row)} "
+        f"| {f'{row.context_tokens:,}' if row.context_tokens else 'none'} |"
+        for row in LLMS
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _llm_key(row: LlmRow) -> str:
+    return ", ".join(map(_code, row.key_variables)) or "none"
 
 
 def _code(text: str) -> str:

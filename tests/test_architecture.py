@@ -14,7 +14,7 @@ ROOT = Path(backstory.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
 LAYERS = (
-    {"errors", "model", "moments", "text", "identity", "units"},
+    {"errors", "forking", "model", "moments", "text", "identity", "units"},
     {
         "redaction",
         "words",
@@ -24,13 +24,57 @@ LAYERS = (
         "chunking",
         "ranking",
         "envelope",
+        "tokens",
+        "markdown_lines",
+        "outline",
+        "inert",
+        "wording",
+        "duplicates",
+        "facts",
+        "daily_logs",
+        "merging",
+        "highlights",
+        "recalling",
     },
-    {"files", "notes", "store", "importers", "hosts", "embedders"},
-    {"indexing", "cataloguing", "embedding", "gathering", "showing", "searching"},
-    {"settings", "places", "background", "lookup", "memory"},
-    {"render", "render_hits", "tools", "cli"},
+    {
+        "files",
+        "notes",
+        "notebook",
+        "archives",
+        "keys",
+        "servers",
+        "store",
+        "importers",
+        "hosts",
+        "embedders",
+        "llms",
+    },
+    {
+        "indexing",
+        "cataloguing",
+        "embedding",
+        "gathering",
+        "showing",
+        "searching",
+        "plain_searching",
+        "model_calls",
+        "summarizing",
+        "curating",
+    },
+    {
+        "settings",
+        "places",
+        "asking",
+        "background",
+        "derived",
+        "upkeep",
+        "lookup",
+        "logbook",
+        "memory",
+    },
+    {"render", "render_hits", "render_notes", "tools", "cli"},
 )
-FAMILIES = ("store", "importers", "hosts", "embedders")
+FAMILIES = ("store", "importers", "hosts", "embedders", "llms")
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|CREATE\s+TABLE)\b", re.S
 )
@@ -126,10 +170,19 @@ def test_families_of_the_edge_do_not_know_each_other(module: Path) -> None:
 
 @each_module()
 def test_surfaces_reach_no_store_no_importer_and_no_use_case(module: Path) -> None:
-    if part_of(module) not in ("cli", "render", "render_hits", "tools"):
+    if part_of(module) not in ("cli", "render", "render_hits", "render_notes", "tools"):
         return
 
-    below = ("store", "importers", "embedders", *sorted(LAYERS[3]), "lookup")
+    below = (
+        "store",
+        "importers",
+        "embedders",
+        "llms",
+        *sorted(LAYERS[3]),
+        "derived",
+        "upkeep",
+        "lookup",
+    )
     reached = [name for name in imports(module) if name.startswith(below)]
 
     assert reached == []

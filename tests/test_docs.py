@@ -7,12 +7,14 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+import click
 import pytest
 
 from backstory import HitSource, Memory, Strength, __all__
-from backstory.cli.app import commands
+from backstory.cli.app import COMMANDS, commands
 from backstory.embedders import EMBEDDERS
 from backstory.hosts import HOSTS
+from backstory.llms import LLMS
 from backstory.tools import TOOLS, ToolRow
 from tests import tutorial
 from tests.samples import all_cases
@@ -112,10 +114,14 @@ def test_a_page_shows_what_its_commands_print(page: Path) -> None:
 
 def test_every_command_is_in_the_readme_or_the_reference() -> None:
     page = read("docs/reference/cli.md")
+    context = click.Context(commands)
+    listed = {name: commands.get_command(context, name) for name in COMMANDS}
 
-    assert [
-        name for name in commands.commands if f"## backstory {name}" not in page
-    ] == []
+    documented = {name for name in COMMANDS if f"## backstory {name}" in page}
+
+    assert documented == {
+        name for name, each in listed.items() if each and not each.hidden
+    }
 
 
 def test_every_embedder_is_documented() -> None:
@@ -125,6 +131,19 @@ def test_every_embedder_is_documented() -> None:
         f"{row.name}: {page}"
         for page in pages
         for row in EMBEDDERS
+        if f"`{row.name}`" not in read(page)
+    ]
+
+    assert missing == []
+
+
+def test_every_language_model_is_documented() -> None:
+    pages = ("docs/reference/llms.md", "docs/how-to/choose-a-model.md")
+
+    missing = [
+        f"{row.name}: {page}"
+        for page in pages
+        for row in LLMS
         if f"`{row.name}`" not in read(page)
     ]
 

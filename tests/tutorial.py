@@ -21,6 +21,7 @@ TUTORIAL = _DOCS / "tutorial.md"
 # Each begins where everything has been read.
 OTHERS = (
     _DOCS / "how-to" / "search-well.md",
+    _DOCS / "how-to" / "edit-memory.md",
     _DOCS / "how-to" / "give-an-agent-the-tools.md",
     _DOCS / "explanation" / "ranking.md",
 )
@@ -29,7 +30,6 @@ _PROGRAM = """
 import sys
 from datetime import UTC, datetime
 
-import backstory.cli
 from backstory.cli.app import Context, commands
 
 today = datetime(2026, 3, 2, 9, tzinfo=UTC)

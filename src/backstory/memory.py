@@ -1,10 +1,12 @@
 """Memory: the one object users hold. It builds everything else and closes it again."""
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import cache, partial
 from importlib import import_module
 from itertools import chain
@@ -12,8 +14,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from backstory.asking import (
+    EVER,
+    Period,
+    in_project,
+    to_day,
+    to_instant,
+    to_limit,
+    to_number,
+    to_period,
+    to_query,
+    to_source_type,
+    to_sources,
+)
 from backstory.background import start_worker
-from backstory.errors import BadQuery, UnknownName, nearest_hint
+from backstory.errors import BackstoryError, BadQuery, StoreProblem, UnknownName
 from backstory.files import locked, make_private_folder
 from backstory.hosts import HOSTS, get_host
 from backstory.hosts.base import Host, Machine
@@ -22,12 +37,16 @@ from backstory.importers import FORMATS, get_format
 from backstory.importers.base import Format, compact_json
 from backstory.importers.recognising import iter_recognised
 from backstory.indexing import Found, Indexer
+from backstory.logbook import Logbook
 from backstory.lookup import Lookup
 from backstory.model import (
+    Curation,
     EpisodeResult,
     FoundFile,
+    Hit,
     HitSource,
     IndexReport,
+    LogReport,
     Message,
     NewMessage,
     OnProgress,
@@ -40,8 +59,11 @@ from backstory.model import (
     Source,
     SourceSummary,
     Status,
+    show_command,
 )
-from backstory.moments import Moment, start_of_day, to_moment
+from backstory.moments import Moment, from_microseconds, start_of_day, to_moment
+from backstory.notebook import Notebook
+from backstory.notes import FoundNote, find_guidance
 from backstory.places import (
     absolute,
     both_names,
@@ -50,21 +72,34 @@ from backstory.places import (
     read_hosts,
     this_machine,
 )
+from backstory.querying import Term, near_spellings, parse_query
+from backstory.recalling import (
+    REMEMBERED,
+    Context,
+    build_context,
+    is_worth_searching,
+)
 from backstory.redaction import is_recall
 from backstory.searching import Request
 from backstory.settings import Settings
 from backstory.store.base import Batch, SessionFilter
+from backstory.store.index import UnitFilter
 from backstory.store.intake import Rules
 from backstory.store.sqlite.history import SqliteHistory
-from backstory.units import session_unit_id
+from backstory.units import UnitKind, session_unit_id
 
 if TYPE_CHECKING:
     from backstory.tools.base import Tool
+
+logger = logging.getLogger(__name__)
 
 RECORDED_HOST = "python"
 LOCK_NAME = "index.lock"
 # An empty file; its time says when the sources were last looked through.
 STAMP_NAME = "last-read"
+# The most that an agent says to one message, as far as its reply is looked for.
+_REPLY_STEPS = 20
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def _now() -> datetime:
@@ -112,9 +147,15 @@ class Memory:
             settings,
             machine,
             self._store,
+            self._find_guidance,
             clock=clock,
             start_worker=start_worker,
         )
+        self._logbook = Logbook(
+            home, settings, machine, self._store, clock=clock, start_worker=start_worker
+        )
+        # The sessions that were recorded here, the latest last, and their latest day.
+        self._recorded: dict[tuple[str, str], date] = {}
 
     @classmethod
     def open(
@@ -141,6 +182,7 @@ class Memory:
     def close(self) -> None:
         """Close it; a closed memory cannot be used again."""
         self._lookup.close()
+        self._logbook.close()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -174,7 +216,8 @@ class Memory:
         """Keep one message of a session of your own; durable when this returns.
 
         ``session`` is any name you choose; the session begins with its first message.
-        ``text`` that is not a text (a tool's arguments or result) is kept as JSON.
+        ``text`` that is not a text (a tool's arguments or result) is kept as JSON; None
+        is only what a tool may have been given or have answered.
         ``message`` is your id of the message: recording it again replaces it.
         Returns the number of the message, or None when it is left out: the session
         ran in an excluded folder, or the text is the result of a recall tool.
@@ -190,12 +233,19 @@ class Memory:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
             )
+        if text is None and known_role not in (Role.TOOL_CALL, Role.TOOL_RESULT):
+            raise BadQuery(
+                f"the text of a message by {known_role.value} is None",
+                hint="leave out a message in which nothing is said",
+            )
         if known_role is Role.TOOL_RESULT and self._answers_recall(
             host, session, tool_name, call_id
         ):
             return None
         if self._is_excluded(host, session, project):
             return None
+        sent = to_moment(sent_at) if sent_at else Moment(self._clock())
+        self._note_day(host, session, sent.at.astimezone().date())
         native_id = message or str(uuid.uuid4())
         new = NewMessage(
             session,
@@ -204,7 +254,7 @@ class Memory:
             text if isinstance(text, str) else compact_json(text),
             tool_name,
             call_id,
-            to_moment(sent_at) if sent_at else Moment(self._clock()),
+            sent,
         )
         facts = SessionFacts(
             session,
@@ -225,9 +275,9 @@ class Memory:
     ) -> bool:
         """Whether a result is that of a recall tool; often only the call names it."""
         if tool_name is None and call_id is not None:
-            for known in self._store.find_sessions(f"{host}/{session}"):
-                if (known.host, known.native_id) == (host, session):
-                    tool_name = self._store.find_tool_name(known.session_id, call_id)
+            known = self._find_session(host, session)
+            if known is not None:
+                tool_name = self._store.find_tool_name(known.session_id, call_id)
         return is_recall(tool_name)
 
     def _is_excluded(self, host: str, session: str, project: str | Path | None) -> bool:
@@ -236,6 +286,137 @@ class Memory:
         if folder is not None and self._rules.exclude(folder):
             self._excluded_sessions.add((host, session))
         return (host, session) in self._excluded_sessions
+
+    def _note_day(self, host: str, session: str, day: date) -> None:
+        """When a session goes on another day, what was said before is to be logged."""
+        before = self._recorded.pop((host, session), None)
+        self._recorded[(host, session)] = day
+        known = None if before == day else self._find_session(host, session)
+        if known is not None and known.last_active is not None:
+            before = known.last_active.at.astimezone().date()
+            if before < day:
+                self._logbook.mark_due(known, "day change")
+
+    def _find_session(self, host: str, native_id: str) -> Session | None:
+        for known in self._store.find_sessions(f"{host}/{native_id}"):
+            if (known.host, known.native_id) == (host, native_id):
+                return known
+        return None
+
+    # -- the daily logs ---
+
+    def end_session(self, session: str | None = None) -> bool:
+        """Have what was said in a session summed up in the daily log.
+
+        Without a name it is the one that was recorded last. This takes no time: the log
+        is written in the background, when a language model is configured. Returns
+        whether there is anything to log.
+        """
+        return self._trigger("session end", session)
+
+    def before_compaction(self, session: str | None = None) -> bool:
+        """The same, when messages are about to be left out of a session's prompt."""
+        return self._trigger("compaction", session)
+
+    def switch_session(self, session: str) -> bool:
+        """The same for all sessions recorded here but the one that now goes on."""
+        return self._trigger_all("session switch", but=session)
+
+    def background(self) -> bool:
+        """The same for all sessions recorded here, when the program is put away."""
+        return self._trigger_all("background")
+
+    def _trigger(self, cause: str, session: str | None) -> bool:
+        known: Session | None = None
+        if session is not None:
+            # One that has said nothing yet is no mistake.
+            with suppress(UnknownName):
+                known = self.session(session)
+        elif self._recorded:
+            known = self._find_session(*next(reversed(self._recorded)))
+        return known is not None and self._logbook.mark_due(known, cause)
+
+    def _trigger_all(self, cause: str, but: str | None = None) -> bool:
+        others = [key for key in self._recorded if key[1] != but]
+        found = [self._find_session(*key) for key in others]
+        marked = [self._logbook.mark_due(each, cause) for each in found if each]
+        return any(marked)
+
+    def write_logs(
+        self,
+        *,
+        since: date | str | None = None,
+        on_session: Callable[[str, int], None] | None = None,
+    ) -> LogReport:
+        """Write the daily logs that are due, now.
+
+        ``since`` is a day: every session that was active from then on is due.
+        """
+        if since is not None:
+            day = to_day(since, "since") or date.min
+            active_since = from_microseconds(start_of_day(day)).at
+            where = SessionFilter(active_since=active_since)
+            for session in self._store.list_sessions(where):
+                self._logbook.mark_due(session, "asked for", wake=False)
+        return self._logbook.write(on_session)
+
+    def curate(self) -> Curation:
+        """Tidy the long-term memory with the language model; keeps a backup.
+
+        Raises ``ConfigError`` without a model, ``ProviderError`` when it fails, and
+        ``NotesConflict`` when MEMORY.md was changed meanwhile.
+        """
+        return self._logbook.curate()
+
+    # -- the prompt ---
+
+    def context(
+        self, prompt: str, *, session: str | None = None, max_tokens: int | None = None
+    ) -> Context:
+        """What to put below the system prompt of an agent that is asked ``prompt``.
+
+        The long-term memory, and what was said or noted that fits the prompt, but for
+        what ``session`` itself has said. Never raises: whatever goes wrong, the prompt
+        goes without memories.
+        """
+        try:
+            return self._context(prompt, session, max_tokens)
+        except Exception:
+            # A prompt must not fail for want of memories, whatever the cause.
+            logger.exception("no memories for this prompt")
+            return Context()
+
+    def _context(
+        self, prompt: str, session: str | None, max_tokens: int | None
+    ) -> Context:
+        budget = self.settings.whole("context.max_tokens")
+        if max_tokens is not None:
+            budget = to_number(max_tokens, "max_tokens")
+        notes = ""
+        with suppress(BackstoryError):
+            notes = self.notebook.read_memory()
+        hits: tuple[Hit, ...] = ()
+        query = parse_query(prompt, today=self._clock().astimezone().date())
+        most = self.settings.whole("context.max_memories")
+        if most and is_worth_searching(query):
+            current = frozenset[int]()
+            if session is not None:
+                with suppress(UnknownName):
+                    current = frozenset({self.session(session).session_id})
+            request = Request(
+                prompt,
+                REMEMBERED,
+                # Some of them are in the long-term memory already.
+                limit=3 * most,
+                without_sessions=current,
+                timeout_s=self.settings.number("context.timeout_seconds"),
+                weights=self._lookup.weights(),
+            )
+            try:
+                hits = self._lookup.search(request).hits
+            except BackstoryError as exc:
+                logger.warning("no relevant memories for this prompt: %s", exc)
+        return build_context(notes, hits, max_tokens=budget, max_memories=most)
 
     # -- reading the sources ---
 
@@ -269,7 +450,7 @@ class Memory:
 
     def _update_lookup(self) -> IndexReport:
         """Make what was read findable; returns what could not be read of the notes."""
-        problems = self._lookup.update(self._projects(), self._rules.exclude)
+        problems = self._lookup.update()
         return IndexReport(problems=tuple(problems))
 
     def watch(
@@ -315,6 +496,12 @@ class Memory:
         here = [str(self._machine.folder)] if self._machine.folder else []
         return list(dict.fromkeys([*here, *self._store.list_projects()]))
 
+    def _find_guidance(self) -> Iterator[FoundNote | Problem]:
+        """The files in which projects tell agents how to work."""
+        return find_guidance(
+            self._projects(), user_home=self._machine.home, exclude=self._rules.exclude
+        )
+
     def _found_at(self, path: Path, host: str | None) -> Iterator[Found]:
         rows = [
             row
@@ -338,11 +525,11 @@ class Memory:
         query: str,
         *,
         scope: str = "all",
-        sources: Collection[HitSource | str] | None = None,
+        sources: Collection[HitSource | str] | str | None = None,
         host: str | None = None,
         project: str | Path | None = None,
-        date_from: date | None = None,
-        date_to: date | None = None,
+        date_from: date | str | None = None,
+        date_to: date | str | None = None,
         days: int = 0,
         limit: int = 10,
         session: str | None = None,
@@ -354,19 +541,24 @@ class Memory:
         ``days`` takes only the last so many. ``session`` is the one that asks: what it
         is just saying is not found.
         """
-        _check_limit(limit)
-        wanted = _to_sources(scope, sources)
-        request = Request(
+        period = to_period(date_from, date_to, days, now=self._clock())
+        request = self._request(
             query,
-            wanted,
+            to_sources(scope, sources),
             limit=limit,
-            said_from=self._first_moment(date_from, days),
-            said_before=None if date_to is None else _day_after(date_to),
-            sessions=self._session_numbers(host, project),
-            without=self._being_said(session),
-            weights=self._lookup.weights(),
+            period=period,
+            host=host,
+            project=project,
+            session=session,
         )
-        return self._lookup.search(request)
+        if period.why_empty:
+            return SearchResult(request.text, notices=(period.why_empty,))
+        result = self._lookup.search(request)
+        notices = result.notices
+        if result.is_weak:
+            notices += tuple(self._suggest(request.text))
+        hits = tuple(map(self._with_reply, result.hits))
+        return replace(result, hits=hits, notices=notices)
 
     def recall(
         self,
@@ -380,27 +572,16 @@ class Memory:
 
         ``source_type`` is conversation, file or all.
         """
-        _check_limit(limit)
-        if source_type not in _SOURCE_TYPES:
-            raise UnknownName(
-                f"no source type is called '{source_type}'",
-                hint=nearest_hint(source_type, _SOURCE_TYPES),
-            )
-        weights = self._lookup.weights()
+        request = self._request(
+            query, to_source_type(source_type), limit=limit, session=session
+        )
         weights = replace(
-            weights,
-            words=weights.message_words,
+            request.weights,
+            words=request.weights.message_words,
             sources=dict.fromkeys(HitSource, 1.0),
             decay_per_day=0.0,
         )
-        request = Request(
-            query,
-            _SOURCE_TYPES[source_type],
-            limit=limit,
-            without=self._being_said(session),
-            weights=weights,
-        )
-        return self._lookup.recall(request)
+        return self._lookup.recall(replace(request, weights=weights))
 
     def episodes(
         self,
@@ -408,69 +589,53 @@ class Memory:
         *,
         host: str | None = None,
         project: str | Path | None = None,
-        date_from: date | None = None,
-        date_to: date | None = None,
+        date_from: date | str | None = None,
+        date_to: date | str | None = None,
         days: int = 0,
         limit: int = 10,
         session: str | None = None,
     ) -> EpisodeResult:
         """Find messages with the query in them, the newest first, each with what was
         said before and after it."""
-        _check_limit(limit)
-        request = Request(
+        period = to_period(date_from, date_to, days, now=self._clock())
+        request = self._request(
             query,
             frozenset({HitSource.MESSAGE}),
             limit=limit,
-            said_from=self._first_moment(date_from, days),
-            said_before=None if date_to is None else _day_after(date_to),
+            period=period,
+            host=host,
+            project=project,
+            session=session,
+        )
+        if period.why_empty:
+            return EpisodeResult(request.text, notices=(period.why_empty,))
+        result = self._lookup.episodes(request)
+        if result.episodes:
+            return result
+        meant = tuple(self._suggest(request.text))
+        return replace(result, notices=result.notices + meant)
+
+    def _request(
+        self,
+        query: str,
+        sources: frozenset[HitSource],
+        *,
+        limit: int,
+        session: str | None,
+        period: Period = EVER,
+        host: str | None = None,
+        project: str | Path | None = None,
+    ) -> Request:
+        return Request(
+            to_query(query),
+            sources,
+            limit=to_limit(limit),
+            said_from=period.first,
+            said_before=period.end,
             sessions=self._session_numbers(host, project),
             without=self._being_said(session),
+            weights=self._lookup.weights(),
         )
-        return self._lookup.episodes(request)
-
-    def tools(self, *, session: str | None = None) -> tuple["Tool", ...]:
-        """The tools that an agent may be given; ``session`` is the one it runs in."""
-        # Tools call a memory, and so stand above it; nothing here depends on them.
-        bound: tuple[Tool, ...] = import_module("backstory.tools").bind_tools(
-            self, session=session
-        )
-        return bound
-
-    def embed(self, *, on_embedded: Callable[[int, int], None] | None = None) -> bool:
-        """Make the vectors that are missing now; returns whether all are there.
-
-        Raises ``ProviderError`` when the embedder fails; what it made before stays.
-        """
-        return self._lookup.embed(on_embedded=on_embedded)
-
-    def rebuild(
-        self, *, on_taken: Callable[[int, int], None] | None = None
-    ) -> IndexReport:
-        """Make the index again from the history and the notes.
-
-        The old one serves until the new one is whole. Vectors are kept.
-        """
-        problems = self._lookup.rebuild(
-            projects=self._projects(), exclude=self._rules.exclude, on_taken=on_taken
-        )
-        return IndexReport(problems=tuple(problems))
-
-    def work(self) -> None:
-        """Do what is left to do in the background, unless another process does."""
-        self._lookup.work(self._projects(), self._rules.exclude)
-
-    def _first_moment(self, date_from: date | None, days: int) -> int | None:
-        try:
-            first = None if date_from is None else start_of_day(date_from)
-        except (OverflowError, ValueError):
-            first = None  # the first day there is
-        if days <= 0:
-            return first
-        try:
-            start = Moment(self._clock() - timedelta(days=days)).to_microseconds()
-        except OverflowError:
-            return first  # longer ago than there are dates
-        return start if first is None else max(first, start)
 
     def _session_numbers(
         self, host: str | None, project: str | Path | None
@@ -494,6 +659,77 @@ class Memory:
             {session_unit, *self._store.list_latest_turn(asking.session_id)}
         )
 
+    def _suggest(self, query: str) -> Iterator[str]:
+        """The query with words put right that nobody ever said, if that is easy."""
+        meant, today = query, self._clock().astimezone().date()
+        with suppress(StoreProblem):
+            for term in parse_query(query, today=today).subject:
+                for word in self._near_words(term):
+                    meant = meant.replace(term.text, word)
+        if meant != query:
+            yield f"did you mean '{meant}'?"
+
+    def _near_words(self, term: Term) -> Iterator[str]:
+        """The word said most often of those one letter away; none if it was said."""
+        index, near = self._lookup.index, near_spellings(term.text)
+        if not near or any(index.count_documents([term.spellings])):
+            return
+        counts = dict(
+            zip(near, index.count_documents([(n,) for n in near]), strict=True)
+        )
+        for word in sorted(filter(counts.get, near), key=counts.__getitem__)[::-1]:
+            # The index counts all that has the same stem, such as "bothing" for "both".
+            if index.find_text(word, UnitFilter(frozenset(UnitKind)), 1):
+                yield word
+                return
+
+    def _with_reply(self, hit: Hit) -> Hit:
+        if hit.role is not Role.USER or hit.session is None or hit.position is None:
+            return hit
+        reply, position = None, hit.position
+        for _ in range(_REPLY_STEPS):
+            _, after = self._store.find_beside(hit.session.session_id, position)
+            if after is None or after.role is not Role.ASSISTANT:
+                break
+            # An agent says first what it will do, and last what came of it.
+            reply, position = after, after.position
+        return replace(hit, reply=reply)
+
+    @property
+    def notebook(self) -> Notebook:
+        """The long-term memory and the daily logs, to read and to change."""
+        return self._logbook.notebook
+
+    def tools(self, *, session: str | None = None) -> tuple["Tool", ...]:
+        """The tools that an agent may be given; ``session`` is the one it runs in."""
+        # Tools call a memory, and so stand above it; nothing here depends on them.
+        bound: tuple[Tool, ...] = import_module("backstory.tools").bind_tools(
+            self, session=session
+        )
+        return bound
+
+    def embed(self, *, on_embedded: Callable[[int, int], None] | None = None) -> bool:
+        """Make the vectors that are missing now; returns whether all are there.
+
+        Raises ``ProviderError`` when the embedder fails; what it made before stays.
+        """
+        return self._lookup.embed(on_embedded=on_embedded)
+
+    def rebuild(
+        self, *, on_taken: Callable[[int, int], None] | None = None
+    ) -> IndexReport:
+        """Make the index again from the history and the notes.
+
+        The old one serves until the new one is whole. Vectors are kept.
+        """
+        problems = self._lookup.rebuild(on_taken=on_taken)
+        return IndexReport(problems=tuple(problems))
+
+    def work(self) -> None:
+        """Do what is left to do in the background, unless another process does."""
+        self._lookup.work()
+        self._logbook.work()
+
     # -- looking ---
 
     def sessions(
@@ -501,24 +737,32 @@ class Memory:
         *,
         host: str | None = None,
         project: str | Path | None = None,
-        since: datetime | None = None,
+        since: date | str | None = None,
         limit: int | None = None,
     ) -> list[Session]:
         """The sessions there are, the most recently active first.
 
         ``project`` is a folder: as a path, sessions that ran in it or below it; as a
-        bare name, sessions that ran in any folder called so.
+        name, sessions that ran in any folder called so, or whose path ends so. Raises
+        ``UnknownName`` when no session ran there. ``since`` is a day or a time.
         """
         if host is not None:
             self._check_host(host)
-        # A time without a zone is local here too.
-        since = since and since.astimezone(UTC)
-        where = SessionFilter(host, active_since=since, limit=limit)
-        if isinstance(project, Path) or (project and Path(project).is_absolute()):
-            where = replace(where, folder=str(project))
-        elif project:
-            where = replace(where, folder_name=project)
-        return self._store.list_sessions(where)
+        where = SessionFilter(
+            host,
+            active_since=to_instant(since, "since"),
+            limit=None if limit is None else to_limit(limit),
+        )
+        if project is None:
+            return self._store.list_sessions(where)
+        found = [
+            session
+            for each in in_project(where, project, self._store.list_projects())
+            for session in self._store.list_sessions(each)
+        ]
+        # Several folders of that name come one after the other.
+        distinct = {session.session_id: session for session in found}
+        return sorted(distinct.values(), key=_recency, reverse=True)[: where.limit]
 
     def _check_host(self, host: str) -> None:
         """Raise ``UnknownName`` for a host that neither we nor the store know."""
@@ -567,8 +811,9 @@ class Memory:
         if middle is None:
             raise UnknownName(
                 f"no message of session {session.native_id} is called '{around}'",
-                hint=f"run 'backstory show {session.native_id}' to see their numbers",
+                hint=f"run '{show_command(session.native_id)}' to see their numbers",
             )
+        context = max(0, to_number(context, "context"))
         return self._store.iter_messages(
             session.session_id,
             first=max(0, middle.position - context),
@@ -634,6 +879,7 @@ class Memory:
             last_read_at=self._last_read_at(),
             problems=tuple(self._store.list_problems()),
             index=self._lookup.status(),
+            logs=self._logbook.status(),
         )
 
     def _last_read_at(self) -> datetime | None:
@@ -644,58 +890,9 @@ class Memory:
         return datetime.fromtimestamp(modified, UTC)
 
 
-_SCOPES = {
-    "all": frozenset(
-        {
-            HitSource.MEMORY,
-            HitSource.DAILY_LOG,
-            HitSource.MESSAGE,
-            HitSource.SESSION,
-        }
-    ),
-    "memory": frozenset({HitSource.MEMORY, HitSource.DAILY_LOG}),
-    "daily_log": frozenset({HitSource.DAILY_LOG}),
-    "sessions": frozenset({HitSource.MESSAGE, HitSource.SESSION}),
-}
-_FILES = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.FILE})
-_SOURCE_TYPES = {
-    "conversation": frozenset({HitSource.MESSAGE}),
-    "file": _FILES,
-    "all": _FILES | {HitSource.MESSAGE},
-}
-
-
-def _to_sources(
-    scope: str, sources: Collection[HitSource | str] | None
-) -> frozenset[HitSource]:
-    """The kinds of hits that a scope stands for, narrowed to those that are named."""
-    if scope not in _SCOPES:
-        raise UnknownName(
-            f"no scope is called '{scope}'", hint=nearest_hint(scope, _SCOPES)
-        )
-    if sources is None:
-        return _SCOPES[scope]
-    try:
-        named = frozenset(HitSource(source) for source in sources)
-    except ValueError as exc:
-        raise UnknownName(
-            str(exc), hint="the sources are: " + ", ".join(HitSource)
-        ) from None
-    # Guidance files are in no scope of the design; they are there for the asking.
-    allowed = _SCOPES[scope] | ({HitSource.FILE} if scope == "all" else frozenset())
-    return named & allowed
-
-
-def _check_limit(limit: int) -> None:
-    if limit < 1:
-        raise BadQuery(f"limit is {limit}, and nothing can be found then")
-
-
-def _day_after(day: date) -> int | None:
-    try:
-        return start_of_day(day + timedelta(days=1))
-    except (OverflowError, ValueError):
-        return None  # the last day there is
+def _recency(session: Session) -> tuple[datetime, int]:
+    active = session.last_active
+    return (active.at if active else _NEVER, session.session_id)
 
 
 def _is_below(native_id: str, others: Collection[str]) -> bool:

@@ -4,6 +4,7 @@
 are what the store holds. All are frozen: a value that crosses a module never changes.
 """
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from backstory.moments import Moment
+from backstory.text import neutralise
 
 
 class Role(StrEnum):
@@ -23,6 +25,22 @@ class Role(StrEnum):
     SYSTEM = "system"
     SUMMARY = "summary"
     ERROR = "error"
+
+    @property
+    def speaker(self) -> str:
+        """What it is called before what it said."""
+        return _SPEAKERS[self]
+
+
+_SPEAKERS = {
+    Role.USER: "User",
+    Role.ASSISTANT: "Agent",
+    Role.TOOL_CALL: "Tool",
+    Role.TOOL_RESULT: "Tool",
+    Role.SYSTEM: "System",
+    Role.SUMMARY: "Summary",
+    Role.ERROR: "Error",
+}
 
 
 class SessionKind(StrEnum):
@@ -151,6 +169,19 @@ class Message:
     full_bytes: int | None = None
 
 
+def show_command(session: str, message_id: int | None = None) -> str:
+    """The command that shows a session of that name, to read and to paste."""
+    words = ["backstory", "show"]
+    if session.startswith("-"):
+        # Or it would be taken for an option.
+        words += [] if message_id is None else ["--around", str(message_id)]
+        words += ["--", shlex.quote(neutralise(session))]
+    else:
+        words += [shlex.quote(neutralise(session))]
+        words += [] if message_id is None else ["--around", str(message_id)]
+    return " ".join(words)
+
+
 # -- what a search finds --------------------------------------------------------------
 
 
@@ -185,7 +216,8 @@ class Hit:
     """Something that was found, with all that is known about where it stands.
 
     ``text`` is what was found, whole; ``excerpt`` the part of it around the match. Of a
-    session, they are its title and preview.
+    session, they are its title and preview. ``reply`` is what the agent had to say to a
+    message of the user, before the user spoke again.
     """
 
     source: HitSource
@@ -203,6 +235,7 @@ class Hit:
     heading: str = ""
     project: str | None = None
     parts: tuple[ScorePart, ...] = ()
+    reply: Message | None = None
 
     @property
     def host(self) -> str | None:
@@ -336,6 +369,44 @@ class IndexStatus:
     problem: str = ""
 
 
+@dataclass(slots=True)
+class LogReport:
+    """What a run of the summarizer did. ``problems`` say why something waits."""
+
+    sessions: int = 0
+    messages: int = 0
+    blocks: int = 0
+    facts: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Curation:
+    """What became of the long-term memory. ``refused`` says why nothing did."""
+
+    removed: tuple[str, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
+    added: tuple[str, ...] = ()
+    refused: str = ""
+
+    @property
+    def is_change(self) -> bool:
+        return bool(self.removed or self.replaced or self.added)
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """How the daily logs stand, and what the language model was used for today."""
+
+    model: str = ""
+    is_enabled: bool = True
+    due: int = 0
+    calls_today: int = 0
+    tokens_today: int = 0
+    daily_tokens: int = 0
+    problem: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """The state of one Backstory home."""
@@ -348,3 +419,4 @@ class Status:
     last_read_at: datetime | None = None
     problems: tuple[Problem, ...] = ()
     index: IndexStatus = field(default_factory=IndexStatus)
+    logs: LogStatus = field(default_factory=LogStatus)

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from backstory.embedders import EMBEDDERS
 from backstory.errors import ConfigError, nearest_hint
+from backstory.llms import LLMS
 
 Value = str | int | float | bool | tuple[str, ...]
 
@@ -20,6 +22,7 @@ ENVIRONMENT_PREFIX = "BACKSTORY_"
 # Not settings: they say where everything else is.
 HOME_VARIABLE = "BACKSTORY_HOME"
 CONFIG_VARIABLE = "BACKSTORY_CONFIG"
+_BY_HAND = "--set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,25 @@ class Setting:
 
 SETTINGS = (
     Setting(
+        "context.max_memories",
+        5,
+        "How many memories at most are added to a prompt, beside MEMORY.md.",
+        minimum=0,
+        maximum=50,
+    ),
+    Setting(
+        "context.max_tokens",
+        2000,
+        "How many tokens at most are added to a prompt, MEMORY.md included.",
+        minimum=0,
+    ),
+    Setting(
+        "context.timeout_seconds",
+        2.0,
+        "How long a prompt may wait for its memories before it goes without them.",
+        minimum=0.05,
+    ),
+    Setting(
         "embedder.in_background",
         True,
         "Make vectors in a process of their own after reading; otherwise only when "
@@ -64,14 +86,15 @@ SETTINGS = (
     Setting(
         "embedder.key",
         "",
-        "The key of its server, as env:NAME for the environment variable NAME.",
+        "The key of its server, as env:NAME for the environment variable NAME, or as "
+        "file:/path for a file that only you may read.",
     ),
     Setting("embedder.model", "", "Which of its models; empty for the usual one."),
     Setting(
         "embedder.name",
         "auto",
         "What turns texts into vectors: auto, minilm, ollama, openai, gemini or none.",
-        choices=("auto", "minilm", "ollama", "openai", "gemini", "none"),
+        choices=tuple(row.name for row in EMBEDDERS),
     ),
     Setting(
         "embedder.timeout_seconds",
@@ -103,6 +126,58 @@ SETTINGS = (
         1.0,
         "How often 'backstory index --watch' looks for changes.",
         minimum=0.05,
+    ),
+    Setting(
+        "llm.context_tokens",
+        0,
+        "How many tokens it takes in one call, prompt and answer together; 0 for the "
+        "usual number.",
+        minimum=0,
+    ),
+    Setting(
+        "llm.daily_tokens",
+        200_000,
+        "How many tokens it may use in a day, read and written; no call is made that "
+        "could pass this.",
+        minimum=0,
+    ),
+    Setting(
+        "llm.key",
+        "",
+        "The key of its server, as env:NAME for the environment variable NAME, or as "
+        "file:/path for a file that only you may read.",
+    ),
+    Setting("llm.model", "", "Which of its models; empty for the usual one."),
+    Setting(
+        "llm.name",
+        "auto",
+        "The language model: auto, openai, anthropic, gemini, ollama, claude, codex or "
+        "none.",
+        choices=tuple(row.name for row in LLMS),
+    ),
+    Setting(
+        "llm.timeout_seconds",
+        120.0,
+        "How long to wait for an answer, all tries together.",
+        minimum=0.1,
+    ),
+    Setting("llm.url", "", "Where its server is; empty for the usual place."),
+    Setting(
+        "logs.curate_daily",
+        True,
+        "Tidy MEMORY.md with the language model once a day, after daily logs.",
+    ),
+    Setting(
+        "logs.enabled",
+        True,
+        "Write daily logs with the language model when a session ends; false makes no "
+        "call.",
+    ),
+    Setting(
+        "logs.in_background",
+        True,
+        "Write them in a process of their own; otherwise only when asked for with "
+        "'backstory logs --write'.",
     ),
     Setting(
         "ranking.decay_floor",
@@ -171,9 +246,19 @@ SETTINGS = (
         "Whether agents have the tool memory_search.",
     ),
     Setting(
+        "tools.save_memory.enabled",
+        True,
+        "Whether agents have the tool save_memory.",
+    ),
+    Setting(
         "tools.search_history.enabled",
         True,
         "Whether agents have the tool search_history.",
+    ),
+    Setting(
+        "tools.update_memory.enabled",
+        True,
+        "Whether agents have the tool update_memory.",
     ),
 )
 
@@ -185,6 +270,11 @@ class Chosen:
     setting: Setting
     value: Value
     origin: str
+
+    @property
+    def is_for_this_run(self) -> bool:
+        """Whether it was given by hand, and the next run does not know of it."""
+        return self.origin == _BY_HAND
 
 
 class Settings:
@@ -259,8 +349,8 @@ def read_settings(
         name, separator, text = flag.partition("=")
         if not separator:
             raise ConfigError(f"--set {flag}: expected NAME=VALUE")
-        row = _find(rows, name.strip(), "--set")
-        chosen[row.name] = Chosen(row, _parse(row, text, f"--set {name}"), "--set")
+        row = _find(rows, name.strip(), _BY_HAND)
+        chosen[row.name] = Chosen(row, _parse(row, text, f"--set {name}"), _BY_HAND)
     return Settings(chosen)
 
 

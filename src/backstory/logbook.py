@@ -1,0 +1,197 @@
+"""Logbook: the daily logs of one home, and the model that writes them.
+
+A trigger only writes down that a session is due, which takes no time; the worker, or
+``write``, does the rest. Several triggers in a row are one.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import date, datetime
+from functools import cached_property
+from pathlib import Path
+
+from backstory.curating import Curator
+from backstory.errors import BackstoryError, ConfigError, ProviderRefused
+from backstory.files import locked, try_locked
+from backstory.hosts.base import Machine
+from backstory.llms import load_llm
+from backstory.llms.base import Llm
+from backstory.model import Curation, LogReport, LogStatus, Session, SessionKind
+from backstory.model_calls import ModelCalls
+from backstory.notebook import Notebook
+from backstory.settings import Settings
+from backstory.store.base import HistoryStore
+from backstory.store.sqlite.journal import SqliteJournal
+from backstory.summarizing import OnSession, Summarizer
+
+logger = logging.getLogger(__name__)
+
+HISTORY_NAME = "history.db"
+_LOCK = "logs.lock"
+_WAITING_LOCK = "logs-waiting.lock"
+_CURATED_ON = "curated_on"
+
+
+class Logbook:
+    """Writes the daily logs and looks after the long-term memory."""
+
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        machine: Machine,
+        history: HistoryStore,
+        *,
+        clock: Callable[[], datetime],
+        start_worker: Callable[[], None] | None,
+    ) -> None:
+        self.home = home
+        self.notebook = Notebook(home)
+        self._settings = settings
+        self._machine = machine
+        self._history = history
+        self._journal = SqliteJournal(home / HISTORY_NAME)
+        self._clock = clock
+        self._start_worker = start_worker
+
+    @cached_property
+    def llm(self) -> Llm | None:
+        """The model; None when none is configured. Raises ``ConfigError``."""
+        return load_llm(
+            self._settings.text("llm.name"),
+            model=self._settings.text("llm.model"),
+            url=self._settings.text("llm.url"),
+            key=self._settings.text("llm.key"),
+            environ=self._machine.environ,
+            timeout_s=self._settings.number("llm.timeout_seconds"),
+            context_tokens=self._settings.whole("llm.context_tokens"),
+        )
+
+    @property
+    def is_enabled(self) -> bool:
+        return self._settings.flag("logs.enabled")
+
+    def close(self) -> None:
+        if "llm" in self.__dict__ and self.llm is not None:
+            self.llm.close()
+        self._journal.close()
+
+    # -- triggers ---
+
+    def mark_due(self, session: Session, cause: str, *, wake: bool = True) -> bool:
+        """Ask for the log of a session; returns whether there is anything to log."""
+        if not self.is_enabled or session.kind is not SessionKind.CONVERSATION:
+            return False
+        is_due = self._journal.mark_due(
+            session.session_id, None, cause, now=self._clock()
+        )
+        may_wake = wake and self._settings.flag("logs.in_background")
+        if is_due and may_wake and self._start_worker is not None and self.has_work():
+            self._start_worker()
+        return is_due
+
+    def has_work(self) -> bool:
+        """Whether the worker has something to write or to curate."""
+        if not self.is_enabled:
+            return False
+        if self._journal.sessions_waiting():
+            return True
+        with suppress(ConfigError, ProviderRefused):
+            if self.llm is not None:
+                return bool(self._journal.list_due(now=self._clock()))
+        return False
+
+    # -- writing ---
+
+    def write(self, on_session: OnSession | None = None) -> LogReport:
+        """Write the logs that are due, now; waits for another process that does."""
+        if not self.is_enabled:
+            return LogReport(problems=["the daily logs are switched off"])
+        with locked(self.home / _LOCK):
+            return self._summarizer().run(on_session)
+
+    def work(self) -> None:
+        """The worker's part: write what is due, and curate once a day."""
+        if not self.is_enabled:
+            return
+        with ExitStack() as waiting:
+            # One that writes may have looked at what is due before the latest trigger;
+            # so the next one waits for it, and no more than one does.
+            if not waiting.enter_context(try_locked(self.home / _WAITING_LOCK)):
+                return
+            with locked(self.home / _LOCK):
+                waiting.close()
+                self._summarizer().run()
+                if self._is_curation_due():
+                    try:
+                        self._curate()
+                    except BackstoryError as exc:
+                        logger.warning("the long-term memory was not curated: %s", exc)
+
+    def curate(self) -> Curation:
+        """Tidy the long-term memory now; raises what ``Curator.run`` does."""
+        with locked(self.home / _LOCK):
+            return self._curate()
+
+    def _curate(self) -> Curation:
+        calls = self._calls()
+        if calls is None:
+            raise ConfigError(
+                "no model is configured",
+                hint="set llm.name, or the key of a provider in the environment",
+            )
+        # Before it is tried: what fails is tried again tomorrow, not all day long.
+        self._journal.set_state(_CURATED_ON, self._today().isoformat())
+        return Curator(self.notebook, calls, self._clock).run()
+
+    def _is_curation_due(self) -> bool:
+        """Whether a day with logs has passed since the last time."""
+        if not self._settings.flag("logs.curate_daily") or self.llm is None:
+            return False
+        curated_on = self._journal.get_state(_CURATED_ON)
+        if curated_on == self._today().isoformat():
+            return False
+        logs = self.notebook.list_logs()
+        return bool(logs) and (curated_on is None or logs[-1].isoformat() > curated_on)
+
+    def _today(self) -> date:
+        return self._clock().astimezone().date()
+
+    def _summarizer(self) -> Summarizer:
+        return Summarizer(
+            self._history, self._journal, self.notebook, self._calls(), self._clock
+        )
+
+    def _calls(self) -> ModelCalls | None:
+        if self.llm is None:
+            return None
+        return ModelCalls(
+            self.llm,
+            self._journal,
+            self._clock,
+            self._settings.whole("llm.daily_tokens"),
+        )
+
+    # -- how things stand ---
+
+    def status(self) -> LogStatus:
+        calls = self._journal.list_calls(self._today())
+        problem = ""
+        model = ""
+        try:
+            model = "" if self.llm is None else self.llm.title
+        except BackstoryError as exc:
+            problem = str(exc)
+        failed = [call for call in calls if call.outcome not in ("ok", "running")]
+        if failed and calls[-1] is failed[-1]:
+            problem = problem or failed[-1].outcome
+        return LogStatus(
+            model=model,
+            is_enabled=self.is_enabled,
+            due=self._journal.count_due(),
+            calls_today=len(calls),
+            tokens_today=sum(call.tokens for call in calls),
+            daily_tokens=self._settings.whole("llm.daily_tokens"),
+            problem=problem,
+        )

@@ -1,0 +1,147 @@
+"""What a journal promises: which messages still have to go into the daily logs.
+
+A message is summarised once, whatever happens in between. So three things are kept
+beside the messages: how far each session has been logged, what a model made of the
+messages behind that until it is safely in the notes, and what every call of it cost.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A session whose messages up to ``last_message_id`` are to be summarised."""
+
+    session_id: int
+    last_message_id: int
+    cause: str
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a model made of some messages of one day, as it stands in the journal.
+
+    ``highlights`` is JSON; ``marker`` is unlike that of any other summary.
+    """
+
+    session_id: int
+    day: date
+    first_message_id: int
+    last_message_id: int
+    marker: str
+    highlights: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a model. ``outcome`` is ``ok``, ``running``, or why it failed."""
+
+    called_at: datetime
+    purpose: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    took_ms: int | None
+    outcome: str
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+class Journal(Protocol):
+    """Safe to use from several threads and processes; every write is durable."""
+
+    # -- what is due ---
+
+    def mark_due(
+        self, session_id: int, last_message_id: int | None, cause: str, *, now: datetime
+    ) -> bool:
+        """Ask for a session's log, up to a message or to the last one there is.
+
+        Returns whether anything is to be summarised.
+        """
+        ...
+
+    def list_due(self, *, now: datetime) -> list[Due]:
+        """The sessions that may be tried now, those that wait longest first."""
+        ...
+
+    def count_due(self) -> int:
+        """How many sessions wait, those that are to be tried later too."""
+        ...
+
+    def postpone(self, due: Due, *, until: datetime) -> None:
+        """Try a session again later."""
+        ...
+
+    def forget_due(self, due: Due) -> None:
+        """A session is done, unless more was asked for meanwhile."""
+        ...
+
+    def next_position(self, session_id: int) -> int:
+        """The position of the first message that no summary covers."""
+        ...
+
+    # -- what a model made of it ---
+
+    def add_summary(self, summary: Summary) -> None: ...
+
+    def list_summaries(self, session_id: int) -> list[Summary]:
+        """What waits to be written into the notes, in the order of the messages."""
+        ...
+
+    def sessions_waiting(self) -> list[int]:
+        """The sessions that have such summaries."""
+        ...
+
+    def finish(self, summaries: Sequence[Summary]) -> None:
+        """Summaries of one session stand in the notes: the session is logged so far."""
+        ...
+
+    def set_logged(self, session_id: int, last_message_id: int) -> None:
+        """Say that a session is logged up to a message, without a summary of it."""
+        ...
+
+    # -- what it cost ---
+
+    def reserve_call(
+        self,
+        *,
+        purpose: str,
+        model: str,
+        input_tokens: int,
+        output_tokens: int,
+        daily_tokens: int,
+        now: datetime,
+    ) -> int | None:
+        """Write down a call before it is made; None when the day's tokens forbid it."""
+        ...
+
+    def settle_call(
+        self,
+        call_id: int,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        took_ms: int,
+        outcome: str,
+    ) -> None:
+        """Write down how a call went."""
+        ...
+
+    def list_calls(self, day: date) -> list[ModelCall]:
+        """The calls of a local day, in order."""
+        ...
+
+    # -- the rest ---
+
+    def get_state(self, name: str) -> str | None: ...
+
+    def set_state(self, name: str, value: str) -> None: ...
+
+    def close(self) -> None: ...
