@@ -6,9 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import history, search
+from bench import context, history, search
 
-MEASURES = {**history.MEASURES, **search.MEASURES}
+MEASURES = {**history.MEASURES, **search.MEASURES, **context.MEASURES}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or list(MEASURES)

@@ -70,6 +70,7 @@ LAYERS = (
         "upkeep",
         "lookup",
         "logbook",
+        "reading",
         "memory",
     },
     {"render", "render_hits", "render_notes", "tools", "cli"},

@@ -42,12 +42,13 @@ class Logbook:
         settings: Settings,
         machine: Machine,
         history: HistoryStore,
+        notebook: Notebook,
         *,
         clock: Callable[[], datetime],
         start_worker: Callable[[], None] | None,
     ) -> None:
         self.home = home
-        self.notebook = Notebook(home)
+        self.notebook = notebook
         self._settings = settings
         self._machine = machine
         self._history = history

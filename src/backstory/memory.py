@@ -3,13 +3,12 @@
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from functools import cache, partial
+from functools import cached_property, partial
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -29,20 +28,14 @@ from backstory.asking import (
 )
 from backstory.background import start_worker
 from backstory.errors import BackstoryError, BadQuery, StoreProblem, UnknownName
-from backstory.files import locked, make_private_folder
-from backstory.hosts import HOSTS, get_host
-from backstory.hosts.base import Host, Machine
-from backstory.hosts.finding import iter_in_projects, iter_sources
-from backstory.importers import FORMATS, get_format
-from backstory.importers.base import Format, compact_json
-from backstory.importers.recognising import iter_recognised
-from backstory.indexing import Found, Indexer
-from backstory.logbook import Logbook
+from backstory.files import make_private_folder
+from backstory.hosts import get_host
+from backstory.hosts.base import Machine
+from backstory.importers.base import compact_json
 from backstory.lookup import Lookup
 from backstory.model import (
     Curation,
     EpisodeResult,
-    FoundFile,
     Hit,
     HitSource,
     IndexReport,
@@ -56,7 +49,6 @@ from backstory.model import (
     SearchResult,
     Session,
     SessionFacts,
-    Source,
     SourceSummary,
     Status,
     show_command,
@@ -89,14 +81,13 @@ from backstory.store.sqlite.history import SqliteHistory
 from backstory.units import UnitKind, session_unit_id
 
 if TYPE_CHECKING:
+    from backstory.logbook import Logbook
+    from backstory.reading import Reader
     from backstory.tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
 RECORDED_HOST = "python"
-LOCK_NAME = "index.lock"
-# An empty file; its time says when the sources were last looked through.
-STAMP_NAME = "last-read"
 # The most that an agent says to one message, as far as its reply is looked for.
 _REPLY_STEPS = 20
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -104,11 +95,6 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-@cache
-def _load_format(name: str) -> Format:
-    return get_format(name).load()
 
 
 class Memory:
@@ -131,6 +117,7 @@ class Memory:
         self.settings = settings
         self._machine = machine
         self._clock = clock
+        # Here, because a typo must not be found out only when something is read.
         self._excluded_hosts = read_hosts(settings, "exclude.hosts")
         self._excluded_sessions: set[tuple[str, str]] = set()
         self._store = SqliteHistory(home / "history.db")
@@ -151,11 +138,43 @@ class Memory:
             clock=clock,
             start_worker=start_worker,
         )
-        self._logbook = Logbook(
-            home, settings, machine, self._store, clock=clock, start_worker=start_worker
-        )
+        self._start_worker = start_worker
         # The sessions that were recorded here, the latest last, and their latest day.
         self._recorded: dict[tuple[str, str], date] = {}
+
+    # What only some uses need is loaded when it is: to load takes longer than to work.
+
+    @cached_property
+    def _reader(self) -> "Reader":
+        made: Reader = import_module("backstory.reading").Reader(
+            self.home,
+            self.settings,
+            self._machine,
+            self._store,
+            self._rules,
+            self._excluded_hosts,
+            self._projects,
+            clock=self._clock,
+        )
+        return made
+
+    @cached_property
+    def _logbook(self) -> "Logbook":
+        made: Logbook = import_module("backstory.logbook").Logbook(
+            self.home,
+            self.settings,
+            self._machine,
+            self._store,
+            self.notebook,
+            clock=self._clock,
+            start_worker=self._start_worker,
+        )
+        return made
+
+    @cached_property
+    def notebook(self) -> Notebook:
+        """The long-term memory and the daily logs, to read and to change."""
+        return Notebook(self.home)
 
     @classmethod
     def open(
@@ -182,7 +201,8 @@ class Memory:
     def close(self) -> None:
         """Close it; a closed memory cannot be used again."""
         self._lookup.close()
-        self._logbook.close()
+        if "_logbook" in self.__dict__:
+            self._logbook.close()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -433,20 +453,13 @@ class Memory:
         ``host`` reads one program only; ``path`` one file or folder, wherever it lies.
         One reading runs at a time; ``on_wait`` is called when another has to end first.
         """
-        hosts = [get_host(host)] if host is not None else list(HOSTS)
-        indexer = self._indexer()
-        with locked(self.home / LOCK_NAME, on_wait=on_wait):
-            if path is not None:
-                report = indexer.run(self._found_at(Path(path), host), on_progress)
-                return report + self._update_lookup()
-            report = indexer.run(self._found(hosts), on_progress)
-            # The sessions just read may name folders that other programs write into.
-            report += indexer.run(self._found_in_projects(hosts), None)
-            if host is None:
-                loose = list(indexer.loose_problems)
-                self._store.replace_loose_problems(loose, now=self._clock())
-                (self.home / STAMP_NAME).touch(mode=0o600)
-            return report + self._update_lookup()
+        return self._reader.index(
+            host,
+            path,
+            update=self._update_lookup,
+            on_progress=on_progress,
+            on_wait=on_wait,
+        )
 
     def _update_lookup(self) -> IndexReport:
         """Make what was read findable; returns what could not be read of the notes."""
@@ -469,28 +482,6 @@ class Memory:
             # On a machine with very many files, looking must not become all it does.
             sleep(max(self.settings.number("index.watch_seconds"), took * 10))
 
-    def _indexer(self) -> Indexer:
-        return Indexer(
-            self._store,
-            _load_format,
-            self._clock,
-            companions=frozenset(row.name for row in FORMATS if row.is_companion),
-            rules=self._rules,
-        )
-
-    def _found(self, hosts: Iterable[Host]) -> Iterator[Found]:
-        for host in hosts:
-            if host.name not in self._excluded_hosts:
-                yield from iter_sources(host, self._machine)
-        for folder in self.settings.texts("index.folders"):
-            yield from self._found_at(absolute(folder, self._machine), None)
-
-    def _found_in_projects(self, hosts: Iterable[Host]) -> Iterator[Found]:
-        projects = self._projects()
-        for host in hosts:
-            if host.name not in self._excluded_hosts:
-                yield from iter_in_projects(host, projects)
-
     def _projects(self) -> list[str]:
         """The folders that sessions were seen in, and the one the person stands in."""
         here = [str(self._machine.folder)] if self._machine.folder else []
@@ -501,22 +492,6 @@ class Memory:
         return find_guidance(
             self._projects(), user_home=self._machine.home, exclude=self._rules.exclude
         )
-
-    def _found_at(self, path: Path, host: str | None) -> Iterator[Found]:
-        rows = [
-            row
-            for row in FORMATS
-            if row.host not in self._excluded_hosts and host in (None, row.host)
-        ]
-        if self._rules.exclude(path):
-            yield Problem("your settings exclude it", path=str(path))
-            return
-        is_folder = path.is_dir()
-        for found in iter_recognised(path, rows, self._rules.exclude):
-            if isinstance(found, FoundFile) and not is_folder:
-                yield Problem("not in a format that Backstory knows", path=str(path))
-            else:
-                yield found
 
     # -- searching ---
 
@@ -695,11 +670,6 @@ class Memory:
             reply, position = after, after.position
         return replace(hit, reply=reply)
 
-    @property
-    def notebook(self) -> Notebook:
-        """The long-term memory and the daily logs, to read and to change."""
-        return self._logbook.notebook
-
     def tools(self, *, session: str | None = None) -> tuple["Tool", ...]:
         """The tools that an agent may be given; ``session`` is the one it runs in."""
         # Tools call a memory, and so stand above it; nothing here depends on them.
@@ -822,50 +792,7 @@ class Memory:
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""
-        indexer = self._indexer()
-        known = self._store.list_sources()
-        counts = {count.host: count for count in self._store.count_by_host()}
-        projects = self._projects()
-        summaries = []
-        for host in HOSTS:
-            found = [
-                item
-                for item in chain(
-                    iter_sources(host, self._machine), iter_in_projects(host, projects)
-                )
-                if isinstance(item, Source) and not get_format(item.format).is_companion
-            ]
-            count = counts.pop(host.name, None)
-            if not found and count is None:
-                continue
-            sources, indexed = indexer.survey(found, known)
-            summaries.append(
-                SourceSummary(
-                    host=host.name,
-                    title=host.title,
-                    places=self._places(host, found),
-                    found=sources,
-                    found_bytes=sum(item.file.size_bytes for item in found),
-                    indexed=indexed,
-                    sessions=count.sessions if count else 0,
-                    messages=count.messages if count else 0,
-                    excluded=host.name in self._excluded_hosts,
-                )
-            )
-        for count in counts.values():
-            summaries.append(
-                SourceSummary(
-                    count.host, count.host, (), 0, 0, 0, count.sessions, count.messages
-                )
-            )
-        return summaries
-
-    def _places(self, host: Host, found: Iterable[Source]) -> tuple[str, ...]:
-        roots = (folder.locate(self._machine) for folder in host.folders)
-        there = [str(root) for root in roots if root is not None and root.exists()]
-        if there:
-            return tuple(dict.fromkeys(there))
-        return tuple(sorted({str(item.file.path.parent) for item in found}))
+        return self._reader.sources()
 
     def status(self) -> Status:
         """How much is kept, when it was last read, and what went wrong."""
@@ -876,18 +803,11 @@ class Memory:
             messages=sum(count.messages for count in counts),
             size_bytes=self._store.size_bytes(),
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
-            last_read_at=self._last_read_at(),
+            last_read_at=self._reader.last_read_at(),
             problems=tuple(self._store.list_problems()),
             index=self._lookup.status(),
             logs=self._logbook.status(),
         )
-
-    def _last_read_at(self) -> datetime | None:
-        try:
-            modified = (self.home / STAMP_NAME).stat().st_mtime
-        except OSError:
-            return None
-        return datetime.fromtimestamp(modified, UTC)
 
 
 def _recency(session: Session) -> tuple[datetime, int]:
