@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 
 from backstory.memory import Memory
@@ -240,6 +241,78 @@ def test_a_conversation_across_midnight_is_filed_under_both_days(
     assert report.blocks == 2
 
 
+def test_a_message_longer_than_the_model_reads_is_cut(
+    open_memory: OpenMemory, server: LlmServer
+) -> None:
+    with open_memory("llm.context_tokens=8192") as memory:
+        say(memory, "开头" + "字" * 8000 + "结尾")
+        memory.end_session()
+
+        report = memory.write_logs()
+
+    assert (report.problems, report.blocks) == ([], 1)
+    (entry,) = json.loads(prompts(server)[0])["said"]
+    assert entry["text"].startswith("开头")
+    assert entry["text"].endswith("结尾")
+
+
+def test_a_wordy_model_fills_several_blocks(
+    open_memory: OpenMemory, server: LlmServer
+) -> None:
+    def wordy(prompt: str) -> str:
+        first = json.loads(prompt)["said"][0]["text"].split()[1]
+        lists = ("topics", "decisions", "tasks_done", "preferences", "facts")
+        return json.dumps(
+            {
+                name: [f"{first} {name} {n} " + "x" * 390 for n in range(12)]
+                for name in lists
+            }
+        )
+
+    server.follow(Script(reply=wordy))
+    with open_memory("llm.context_tokens=12000") as memory:
+        say(memory, *(f"message {n} " + "word " * 200 for n in range(120)))
+        memory.end_session()
+
+        report = memory.write_logs()
+
+        assert report.problems == []
+        assert report.blocks > 1
+        assert memory.session("s").last_logged_message_id == 120
+
+
+def test_a_session_excluded_meanwhile_is_not_sent(
+    open_memory: OpenMemory, server: LlmServer, tmp_path: Path
+) -> None:
+    with open_memory() as memory:
+        memory.record("s", "user", "one", project=tmp_path / "secret")
+        memory.end_session()
+    with open_memory(f"exclude.folders={tmp_path / 'secret'}") as memory:
+        memory.write_logs()
+        assert memory.status().logs.due == 0
+    assert server.asked == []
+
+
+def test_only_a_session_of_exactly_that_name_is_meant(open_memory: OpenMemory) -> None:
+    with open_memory() as memory:
+        say(memory, "one", session="chat-1")
+
+        assert not memory.end_session("chat")
+        assert memory.end_session("python/chat-1")
+
+
+def test_a_trigger_never_fails(open_memory: OpenMemory) -> None:
+    with open_memory() as memory:
+        say(memory, "one")
+        db = apsw.Connection(str(memory.home / "history.db"))
+        db.execute("BEGIN IMMEDIATE")
+
+        assert not memory.end_session()
+
+        db.execute("ROLLBACK")
+        assert memory.end_session()
+
+
 def test_a_very_long_conversation_is_summed_up_in_parts(
     open_memory: OpenMemory, server: LlmServer
 ) -> None:
@@ -325,11 +398,27 @@ def test_a_model_that_fails_is_asked_again_later(
 
         server.faults = []
         asked = len(server.asked)
-        memory.write_logs()
+        memory.work()
         assert len(server.asked) == asked
         clock.move(minutes=6)
-        memory.write_logs()
+        memory.work()
         assert "Sushi" in log(memory)
+
+
+def test_whoever_asks_for_it_need_not_wait(
+    open_memory: OpenMemory, server: LlmServer
+) -> None:
+    server.faults = [Fault(401, b"{}")]
+    with open_memory() as memory:
+        say(memory, "one")
+        memory.end_session()
+        memory.write_logs()
+        assert "401" in memory.status().logs.problem
+
+        memory.write_logs()
+
+        assert "Sushi" in log(memory)
+        assert memory.status().logs.problem == ""
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,19 @@ logger = logging.getLogger(__name__)
 _started: dict[Path, "subprocess.Popen[bytes]"] = {}
 
 
-def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
+def start_worker(
+    home: Path, settings: Sequence[str] = (), *, beside: bool = False
+) -> None:
     """Start a worker for a home, with the settings that were given by hand.
+
+    ``beside`` starts it also while one is running that may have looked already at what
+    there is to do.
 
     If an embedder is among them, the worker makes no vectors: what was chosen for one
     run must not take the place of the vectors that all others search with.
     """
     running = _started.get(home)
-    if running is not None and running.poll() is None:
+    if running is not None and running.poll() is None and not beside:
         return
     passed_on = [each for each in settings if not each.strip().startswith("embedder.")]
     if len(passed_on) < len(settings):

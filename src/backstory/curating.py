@@ -8,9 +8,10 @@ memory is refused whole.
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, TypeGuard
+from typing import Any
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
 from backstory.facts import (
@@ -29,6 +30,7 @@ from backstory.notebook import Notebook
 from backstory.redaction import mask_secrets
 from backstory.text import cut_middle
 from backstory.tokens import most_tokens
+from backstory.words import STOP_WORDS, word_set
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,12 @@ _MAX_CHANGES = 50
 _DAYS_NEEDED = 2
 # No answer may take away more of the facts than this.
 _MOST_LOST = 0.5
+# What must stay of a fact's words for it to be the same fact, put right.
+_KEPT_SHARE = 0.3
+# And for another to say it as well.
+_SAID_SHARE = 0.6
+# Every fact is about the user.
+_SAY_LITTLE = STOP_WORDS | {"user"}
 
 _SYSTEM = f"""\
 You look after a file of lasting facts about a person and their work. You are given \
@@ -101,7 +109,8 @@ class Curator:
     def _to_prompt(self, memory: str, logs: Mapping[date, str]) -> str:
         """The facts and as many of the newest logs as the model can read."""
         facts = [
-            {"topic": each.topic, "fact": each.text} for each in list_facts(memory)
+            {"topic": each.topic, "fact": mask_secrets(each.text)}
+            for each in list_facts(memory)
         ]
         room = self.calls.llm.context_tokens - _OUTPUT_TOKENS - most_tokens(_SYSTEM)
         room -= most_tokens(json.dumps(facts, ensure_ascii=False)) + 100
@@ -136,14 +145,15 @@ def apply_answer(
     replaced: list[tuple[str, str]] = []
     added: list[str] = []
     for each in _dicts(answer, "replace"):
-        old, new = each.get("old"), tidy_line(each.get("new"))
-        if new and new != old and _is_fact(old, before):
+        old, new = _find(each.get("old"), before), tidy_line(each.get("new"))
+        if new and old is not None and new != old:
             changed = _try(replace_fact, memory, old, new)
             if changed is not None:
                 memory = changed
                 replaced.append((old, new))
-    for fact in _list(answer, "remove"):
-        if _is_fact(fact, before):
+    for value in _list(answer, "remove"):
+        fact = _find(value, before)
+        if fact is not None and _is_said_elsewhere(fact, memory):
             changed = _try(remove_fact, memory, fact)
             if changed is not None:
                 memory = changed
@@ -154,10 +164,14 @@ def apply_answer(
         named = _list(each, "days")
         seen = {day for day in named if isinstance(day, str) and day in known}
         if fact and len(seen) >= _DAYS_NEEDED and not find_duplicate(memory, fact):
-            memory = add_fact(memory, topic, fact)
-            added.append(fact)
-    if len(removed) > _MOST_LOST * len(before):
-        raise BadAnswer(f"it would take away {len(removed)} of {len(before)} facts")
+            changed = _try(add_fact, memory, topic, fact)
+            if changed is not None:
+                memory = changed
+                added.append(fact)
+    # A fact in wholly other words is a fact that is gone.
+    lost = len(removed) + sum(not _keeps_words(old, new) for old, new in replaced)
+    if lost > _MOST_LOST * len(before):
+        raise BadAnswer(f"it would take away {lost} of {len(before)} facts")
     shorter = sum(len(old) for old, _ in replaced) + sum(map(len, removed))
     longer = sum(len(new) for _, new in replaced)
     whole = sum(len(each.text) for each in before)
@@ -166,9 +180,22 @@ def apply_answer(
     return memory, Curation(tuple(removed), tuple(replaced), tuple(added))
 
 
-def _is_fact(value: object, facts: Iterable[Fact]) -> TypeGuard[str]:
-    """Whether a value is a fact as it was given to the model, and not a part of one."""
-    return any(value == fact.text for fact in facts)
+def _find(value: object, facts: Iterable[Fact]) -> str | None:
+    """The fact that a model names as it was given to it; no part of one will do."""
+    return next((each.text for each in facts if mask_secrets(each.text) == value), None)
+
+
+def _is_said_elsewhere(fact: str, memory: str) -> bool:
+    """Whether most words of a fact stand in another one."""
+    others = [each.text for each in list_facts(memory)]
+    with suppress(ValueError):
+        others.remove(fact)
+    return any(_keeps_words(fact, other, _SAID_SHARE) for other in others)
+
+
+def _keeps_words(old: str, new: str, share: float = _KEPT_SHARE) -> bool:
+    words = word_set(old) - _SAY_LITTLE
+    return len(words & word_set(new)) >= share * len(words)
 
 
 def _try(change: Callable[..., str], *values: str) -> str | None:

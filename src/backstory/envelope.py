@@ -53,7 +53,9 @@ _FRAME = re.compile(
     r"|no\s+(?:matching\s+results|matches\s+found|relevant\s+memories|memory\s+index)"
     r"|search\s+failed"
     r"|#+\s*(?:long-term\s+memory|relevant\s+memories)"
-    r"|-\s*\[\s*(?:daily\s+log|long-term\s+memory|conversation)"
+    r"|[-*+]\s*\[\s*(?:daily\s+log|long-term\s+memory|conversation)"
+    r"|={3,}\s*$"
+    r"|<\s*[/!?a-z]"
     r"|session\s*:\s*[\"\']"
 )
 # The names we give to speakers, and those that models know from elsewhere.

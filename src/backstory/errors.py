@@ -181,3 +181,5 @@ class ProviderUnavailable(ProviderError):
 
     exit_code = 42
     hint = "searches go by words alone until it answers; nothing is lost"
+    # Whether it may have worked on what it was asked, and want to be paid for it.
+    may_have_worked: bool = True

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from backstory.facts import DEFAULT_TOPIC
+from backstory.model import Session
 from backstory.redaction import mask_secrets
 from backstory.text import neutralise, one_line, replace_surrogates
 
@@ -19,6 +20,7 @@ MAX_ITEM_CHARS = 400
 MAX_ITEMS = 12
 MAX_REMEMBERED = 5
 _MAX_TOPIC_CHARS = 60
+_MAX_TITLE_CHARS = 80
 
 # The marks that begin a block of Markdown; an item begins with none of them.
 _BLOCK_MARK = re.compile(r"^(?:[-*+>#|=~`\s]+|[0-9]{1,9}[.)]\s)+")
@@ -165,6 +167,13 @@ def join(parts: Iterable[Highlights]) -> Highlights:
 
 
 # -- showing --------------------------------------------------------------------------
+
+
+def heading_start(session: Session) -> str:
+    """How the heading of every block about a session begins: title and program."""
+    title = session.title or session.preview or session.native_id
+    shown = one_line(mask_secrets(neutralise(title)), _MAX_TITLE_CHARS)
+    return f"{shown.lstrip('#-*>+ ')} ({session.host}"
 
 
 def to_markdown(highlights: Highlights, heading: str) -> str:

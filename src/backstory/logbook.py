@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from backstory.curating import Curator
-from backstory.errors import BackstoryError, ConfigError, ProviderRefused
+from backstory.errors import BackstoryError, ConfigError, ProviderError
 from backstory.files import locked, try_locked
 from backstory.hosts.base import Machine
 from backstory.llms import load_llm
@@ -23,7 +23,7 @@ from backstory.notebook import Notebook
 from backstory.settings import Settings
 from backstory.store.base import HistoryStore
 from backstory.store.sqlite.journal import SqliteJournal
-from backstory.summarizing import OnSession, Summarizer
+from backstory.summarizing import NO_MODEL, OnSession, Summarizer
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,7 @@ HISTORY_NAME = "history.db"
 _LOCK = "logs.lock"
 _WAITING_LOCK = "logs-waiting.lock"
 _CURATED_ON = "curated_on"
+_PROBLEM = "log_problem"
 
 
 class Logbook:
@@ -45,7 +46,8 @@ class Logbook:
         notebook: Notebook,
         *,
         clock: Callable[[], datetime],
-        start_worker: Callable[[], None] | None,
+        start_worker: Callable[..., None] | None,
+        exclude: Callable[[Path], bool],
     ) -> None:
         self.home = home
         self.notebook = notebook
@@ -55,6 +57,7 @@ class Logbook:
         self._journal = SqliteJournal(home / HISTORY_NAME)
         self._clock = clock
         self._start_worker = start_worker
+        self._exclude = exclude
 
     @cached_property
     def llm(self) -> Llm | None:
@@ -84,12 +87,11 @@ class Logbook:
         """Ask for the log of a session; returns whether there is anything to log."""
         if not self.is_enabled or session.kind is not SessionKind.CONVERSATION:
             return False
-        is_due = self._journal.mark_due(
-            session.session_id, None, cause, now=self._clock()
-        )
+        is_due = self._journal.mark_due(session.session_id, cause, now=self._clock())
         may_wake = wake and self._settings.flag("logs.in_background")
         if is_due and may_wake and self._start_worker is not None and self.has_work():
-            self._start_worker()
+            # The one that is running may have looked already at what is due.
+            self._start_worker(beside=True)
         return is_due
 
     def has_work(self) -> bool:
@@ -98,7 +100,7 @@ class Logbook:
             return False
         if self._journal.sessions_waiting():
             return True
-        with suppress(ConfigError, ProviderRefused):
+        with suppress(ConfigError, ProviderError):
             if self.llm is not None:
                 return bool(self._journal.list_due(now=self._clock()))
         return False
@@ -110,7 +112,7 @@ class Logbook:
         if not self.is_enabled:
             return LogReport(problems=["the daily logs are switched off"])
         with locked(self.home / _LOCK):
-            return self._summarizer().run(on_session)
+            return self._run(on_session, is_asked_for=True)
 
     def work(self) -> None:
         """The worker's part: write what is due, and curate once a day."""
@@ -123,27 +125,47 @@ class Logbook:
                 return
             with locked(self.home / _LOCK):
                 waiting.close()
-                self._summarizer().run()
+                self._run()
                 if self._is_curation_due():
-                    try:
-                        self._curate()
-                    except BackstoryError as exc:
-                        logger.warning("the long-term memory was not curated: %s", exc)
+                    self._curate_by_itself()
+
+    def _run(
+        self, on_session: OnSession | None = None, *, is_asked_for: bool = False
+    ) -> LogReport:
+        report = self._summarizer().run(on_session, is_asked_for=is_asked_for)
+        # For whoever asks how things stand: nobody sees what a worker says.
+        with suppress(BackstoryError):
+            self._journal.set_state(_PROBLEM, "; ".join(dict.fromkeys(report.problems)))
+        return report
 
     def curate(self) -> Curation:
         """Tidy the long-term memory now; raises what ``Curator.run`` does."""
+        if not self.is_enabled:
+            raise ConfigError(
+                "the daily logs are switched off, and curating with them",
+                hint="set logs.enabled = true",
+            )
         with locked(self.home / _LOCK):
-            return self._curate()
+            curation = self._curate()
+            self._journal.set_state(_CURATED_ON, self._today().isoformat())
+            return curation
+
+    def _curate_by_itself(self) -> None:
+        # Before it is tried: what fails is tried again tomorrow, not all day long.
+        self._journal.set_state(_CURATED_ON, self._today().isoformat())
+        try:
+            self._curate()
+        except BackstoryError as exc:
+            logger.warning("the long-term memory was not curated: %s", exc)
 
     def _curate(self) -> Curation:
         calls = self._calls()
         if calls is None:
             raise ConfigError(
-                "no model is configured",
-                hint="set llm.name, or the key of a provider in the environment",
+                NO_MODEL,
+                hint="put llm.name into your config.toml; 'backstory settings' shows "
+                "where values come from",
             )
-        # Before it is tried: what fails is tried again tomorrow, not all day long.
-        self._journal.set_state(_CURATED_ON, self._today().isoformat())
         return Curator(self.notebook, calls, self._clock).run()
 
     def _is_curation_due(self) -> bool:
@@ -161,7 +183,12 @@ class Logbook:
 
     def _summarizer(self) -> Summarizer:
         return Summarizer(
-            self._history, self._journal, self.notebook, self._calls(), self._clock
+            self._history,
+            self._journal,
+            self.notebook,
+            self._calls(),
+            self._clock,
+            self._exclude,
         )
 
     def _calls(self) -> ModelCalls | None:
@@ -184,9 +211,12 @@ class Logbook:
             model = "" if self.llm is None else self.llm.title
         except BackstoryError as exc:
             problem = str(exc)
-        failed = [call for call in calls if call.outcome not in ("ok", "running")]
-        if failed and calls[-1] is failed[-1]:
-            problem = problem or failed[-1].outcome
+        # How the model that is set now did; another may have been tried since.
+        own = [call for call in calls if call.model == model]
+        if own and own[-1].outcome not in ("ok", "running"):
+            problem = problem or own[-1].outcome
+        if self._journal.count_due() or self._journal.sessions_waiting():
+            problem = problem or self._journal.get_state(_PROBLEM) or ""
         return LogStatus(
             model=model,
             is_enabled=self.is_enabled,

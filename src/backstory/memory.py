@@ -3,7 +3,7 @@
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -29,6 +29,7 @@ from backstory.asking import (
 from backstory.background import start_worker
 from backstory.errors import BackstoryError, BadQuery, StoreProblem, UnknownName
 from backstory.files import make_private_folder
+from backstory.highlights import heading_start
 from backstory.hosts import get_host
 from backstory.hosts.base import Machine
 from backstory.importers.base import compact_json
@@ -90,6 +91,8 @@ logger = logging.getLogger(__name__)
 RECORDED_HOST = "python"
 # The most that an agent says to one message, as far as its reply is looked for.
 _REPLY_STEPS = 20
+# So many messages of a session are compared with what it would be reminded of.
+_SAID_LAST = 100
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -168,6 +171,7 @@ class Memory:
             self.notebook,
             clock=self._clock,
             start_worker=self._start_worker,
+            exclude=self._rules.exclude,
         )
         return made
 
@@ -315,7 +319,7 @@ class Memory:
         if known is not None and known.last_active is not None:
             before = known.last_active.at.astimezone().date()
             if before < day:
-                self._logbook.mark_due(known, "day change")
+                self._mark_due([known], "day change")
 
     def _find_session(self, host: str, native_id: str) -> Session | None:
         for known in self._store.find_sessions(f"{host}/{native_id}"):
@@ -347,20 +351,37 @@ class Memory:
         return self._trigger_all("background")
 
     def _trigger(self, cause: str, session: str | None) -> bool:
-        known: Session | None = None
         if session is not None:
-            # One that has said nothing yet is no mistake.
-            with suppress(UnknownName):
-                known = self.session(session)
-        elif self._recorded:
-            known = self._find_session(*next(reversed(self._recorded)))
-        return known is not None and self._logbook.mark_due(known, cause)
+            return self._mark_due(self._named(session), cause)
+        recorded = list(self._recorded)
+        found = self._find_session(*recorded[-1]) if recorded else None
+        return self._mark_due([found] if found else [], cause)
 
     def _trigger_all(self, cause: str, but: str | None = None) -> bool:
-        others = [key for key in self._recorded if key[1] != but]
+        others = [key for key in list(self._recorded) if key[1] != but]
         found = [self._find_session(*key) for key in others]
-        marked = [self._logbook.mark_due(each, cause) for each in found if each]
-        return any(marked)
+        return self._mark_due([each for each in found if each], cause)
+
+    def _mark_due(self, sessions: Iterable[Session], cause: str) -> bool:
+        """Have sessions logged. A program must not fail for want of a log."""
+        try:
+            marked = [self._logbook.mark_due(each, cause) for each in sessions]
+            return any(marked)
+        except BackstoryError as exc:
+            logger.warning("a session is not marked to be logged: %s", exc)
+            return False
+
+    def _named(self, session: str) -> list[Session]:
+        """The sessions of exactly that name, of every program; often there is one."""
+        try:
+            return [
+                each
+                for each in self._store.find_sessions(session)
+                if session in (each.native_id, f"{each.host}/{each.native_id}")
+            ]
+        except BackstoryError as exc:
+            logger.warning("no session is known: %s", exc)
+            return []
 
     def write_logs(
         self,
@@ -413,30 +434,59 @@ class Memory:
         if max_tokens is not None:
             budget = to_number(max_tokens, "max_tokens")
         notes = ""
-        with suppress(BackstoryError):
+        try:
             notes = self.notebook.read_memory()
+        except BackstoryError as exc:
+            logger.warning("no long-term memory for this prompt: %s", exc)
+        asking = [] if session is None else self._named(session)
         hits: tuple[Hit, ...] = ()
-        query = parse_query(prompt, today=self._clock().astimezone().date())
         most = self.settings.whole("context.max_memories")
-        if most and is_worth_searching(query):
-            current = frozenset[int]()
-            if session is not None:
-                with suppress(UnknownName):
-                    current = frozenset({self.session(session).session_id})
-            request = Request(
-                prompt,
-                REMEMBERED,
-                # Some of them are in the long-term memory already.
-                limit=3 * most,
-                without_sessions=current,
-                timeout_s=self.settings.number("context.timeout_seconds"),
-                weights=self._lookup.weights(),
-            )
-            try:
-                hits = self._lookup.search(request).hits
-            except BackstoryError as exc:
-                logger.warning("no relevant memories for this prompt: %s", exc)
-        return build_context(notes, hits, max_tokens=budget, max_memories=most)
+        try:
+            hits = self._find_memories(prompt, asking, 3 * most)
+        except BackstoryError as exc:
+            logger.warning("no relevant memories for this prompt: %s", exc)
+        return build_context(
+            notes,
+            hits,
+            max_tokens=budget,
+            max_memories=most,
+            said=list(self._said_last(asking)) if hits else (),
+        )
+
+    def _find_memories(
+        self, prompt: str, asking: Sequence[Session], limit: int
+    ) -> tuple[Hit, ...]:
+        """What fits a prompt, but for what its own session and its subagents said."""
+        query = parse_query(prompt, today=self._clock().astimezone().date())
+        if not limit or not is_worth_searching(query):
+            return ()
+        own = {(each.host, each.native_id) for each in asking}
+        request = Request(
+            prompt,
+            REMEMBERED,
+            # Some of them are in the long-term memory already.
+            limit=limit,
+            without_sessions=frozenset(each.session_id for each in asking),
+            timeout_s=self.settings.number("context.timeout_seconds"),
+            weights=self._lookup.weights(),
+        )
+        hits = self._lookup.search(request).hits
+        headings = tuple(heading_start(each) for each in asking)
+        kept = tuple(
+            hit
+            for hit in hits
+            if not (hit.session and (hit.session.host, hit.session.parent_id) in own)
+            and not any(heading in hit.heading for heading in headings)
+        )
+        on_days = tuple(hit for hit in kept if hit.is_on_named_day)
+        return on_days or kept
+
+    def _said_last(self, asking: Iterable[Session]) -> Iterator[str]:
+        for session in asking:
+            first = max(0, session.message_count - _SAID_LAST)
+            for message in self._store.iter_messages(session.session_id, first=first):
+                if message.role in (Role.USER, Role.ASSISTANT):
+                    yield message.text
 
     # -- reading the sources ---
 

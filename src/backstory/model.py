@@ -241,6 +241,11 @@ class Hit:
     def host(self) -> str | None:
         return None if self.session is None else self.session.host
 
+    @property
+    def is_on_named_day(self) -> bool:
+        """Whether it was said on a day that the query names."""
+        return any(part.name == "day" and part.value > 0 for part in self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:

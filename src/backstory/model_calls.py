@@ -18,8 +18,6 @@ from backstory.tokens import most_tokens
 _MAX_OUTCOME_CHARS = 300
 # What a provider adds around the texts that it is sent.
 _FRAME_TOKENS = 50
-# Whoever kept us waiting for longer before failing may have worked, and be paid for it.
-_WORKED_AFTER_S = 5.0
 
 
 class BudgetSpent(ProviderRefused):
@@ -70,9 +68,8 @@ class ModelCalls:
             outcome = "ok"
         except ProviderError as exc:
             outcome = one_line(neutralise(str(exc)), _MAX_OUTCOME_CHARS)
-            is_short = time.monotonic() - began < _WORKED_AFTER_S
             if isinstance(exc, ProviderRefused) or (
-                isinstance(exc, ProviderUnavailable) and is_short
+                isinstance(exc, ProviderUnavailable) and not exc.may_have_worked
             ):
                 used = (0, 0)
             raise

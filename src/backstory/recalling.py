@@ -8,9 +8,9 @@ tokens than it may, and where nothing fits there is nothing.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
-from backstory.envelope import label, quote_content
+from backstory.envelope import QUOTED, label, quote_content
 from backstory.facts import MAX_GIVEN_LINES
 from backstory.model import Hit, HitSource, Role, Strength
 from backstory.querying import Query
@@ -33,6 +33,7 @@ _RELEVANT_SHARE = 0.4
 
 _TITLE = re.compile(r"#\s*long-term memory\s*", re.IGNORECASE)
 _HEADING = re.compile(r"#{1,6}(?:\s|$)")
+_HEADING_MARKS = re.compile(r"^\s{0,3}#{1,2}(?=\s|$)")
 _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])\s")
 _FENCE = re.compile(r"\s*(```|~~~)")
 # Who says no more than this wants to go on, not to be reminded.
@@ -68,43 +69,75 @@ def is_worth_searching(query: Query) -> bool:
 
 
 def build_context(
-    memory: str, hits: Sequence[Hit], *, max_tokens: int, max_memories: int = 5
+    memory: str,
+    hits: Sequence[Hit],
+    *,
+    max_tokens: int,
+    max_memories: int = 5,
+    said: Sequence[str] = (),
 ) -> Context:
-    """The long-term memory and those hits that add to it, in at most ``max_tokens``."""
+    """The long-term memory and those hits that add to it, in at most ``max_tokens``.
+
+    ``said`` is what the prompt's own session has said, which is not repeated.
+    """
     pieces = list(_iter_pieces(memory))
-    new = list(islice(_new_hits(hits, pieces), max_memories))
-    lines = [_to_line(hit) for hit in new]
     whole = _fit(MEMORY_HEADING, _MEMORY_NOTE, pieces, max_tokens)
-    left = max_tokens - most_tokens(whole)
+    new = list(islice(_new_hits(hits, [*whole, *said]), max_memories))
+    lines = [_to_line(hit) for hit in new]
     reserved = min(
-        round(_RELEVANT_SHARE * max_tokens), most_tokens(_join_lines(lines)) + 1
+        round(_RELEVANT_SHARE * max_tokens),
+        _cost(_section(RELEVANT_HEADING, _RELEVANT_NOTE, lines)),
     )
-    if lines and left < reserved:
+    if lines and max_tokens - _cost(whole) < reserved:
         whole = _fit(MEMORY_HEADING, _MEMORY_NOTE, pieces, max_tokens - reserved)
-        left = max_tokens - most_tokens(whole)
-    relevant = _fit(RELEVANT_HEADING, _RELEVANT_NOTE, lines, left - 1)
-    text = "\n\n".join(filter(None, (whole, relevant)))
+    left = max_tokens - _cost(whole)
+    relevant = _fit(RELEVANT_HEADING, _RELEVANT_NOTE, lines, left)
+    text = "\n\n".join(_joined(part) for part in (whole, relevant) if part)
     shown = tuple(hit for hit, line in zip(new, lines, strict=True) if line in relevant)
     return Context(text, most_tokens(text), shown)
 
 
-def _fit(heading: str, note: str, pieces: Sequence[str], max_tokens: int) -> str:
+def _section(heading: str, note: str, pieces: Sequence[str]) -> list[str]:
+    return [heading, f"{note}\n", *pieces]
+
+
+def _cost(pieces: Iterable[str]) -> int:
+    """What pieces cost at most, each on lines of its own."""
+    return sum(most_tokens(f"\n{piece}") for piece in pieces)
+
+
+def _fit(heading: str, note: str, pieces: Sequence[str], max_tokens: int) -> list[str]:
     """A section with as many whole pieces as fit; empty when not one does."""
-    kept = [f"{heading}\n{note}\n"]
-    tokens = most_tokens(kept[0])
+    head = _section(heading, note, [])
+    kept: list[str] = []
+    # A blank line comes before the next section.
+    left = max_tokens - _cost(head) - 1
     for piece in pieces:
-        tokens += most_tokens(piece) + 1
-        if tokens > max_tokens:
-            break
-        kept.append(piece)
+        cost = _cost([piece])
+        if cost <= left:
+            kept.append(piece)
+            left -= cost
     # A heading with nothing under it says nothing.
-    while len(kept) > 1 and _HEADING.match(kept[-1].strip()):
-        kept.pop()
-    return "\n".join(kept) if len(kept) > 1 else ""
+    told = [
+        piece
+        for piece, after in pairwise([*kept, "#"])
+        if not (_is_heading(piece) and _is_heading(after))
+    ]
+    return [*head, *told] if told else []
 
 
-def _join_lines(lines: Sequence[str]) -> str:
-    return "\n".join((RELEVANT_HEADING, _RELEVANT_NOTE, "", *lines)) if lines else ""
+def _joined(pieces: Sequence[str]) -> str:
+    """Pieces on lines of their own, with a blank one before each topic but the first.
+
+    Blank lines cost nothing: a model reads several line ends as one.
+    """
+    head, note, *rest = pieces
+    lines = [f"\n{piece}" if _is_heading(piece) else piece for piece in rest]
+    return "\n".join([head, note, "\n".join(lines).removeprefix("\n")])
+
+
+def _is_heading(piece: str) -> bool:
+    return _HEADING.match(piece.removeprefix(QUOTED)) is not None
 
 
 # -- the long-term memory -------------------------------------------------------------
@@ -132,16 +165,18 @@ def _iter_pieces(memory: str) -> Iterator[str]:
 
 def _shown(piece: Sequence[str]) -> Iterator[str]:
     if piece:
-        yield quote_content("\n".join(piece))
+        # Below ours, whatever level they have.
+        lines = [_HEADING_MARKS.sub("###", line) for line in piece]
+        yield quote_content("\n".join(lines))
 
 
 # -- what fits the prompt -------------------------------------------------------------
 
 
-def _new_hits(hits: Iterable[Hit], pieces: Sequence[str]) -> Iterator[Hit]:
-    """The hits that answer, and say what the long-term memory does not say."""
-    known = fold("\n".join(pieces))
-    known_words = [word_set(piece) for piece in pieces]
+def _new_hits(hits: Iterable[Hit], told: Sequence[str]) -> Iterator[Hit]:
+    """The hits that answer, and say what the agent is not told already."""
+    known = fold("\n".join(told))
+    known_words = [word_set(piece) for piece in told]
     for hit in hits:
         if hit.strength is Strength.WEAK or hit.role in (
             Role.TOOL_CALL,
@@ -150,8 +185,10 @@ def _new_hits(hits: Iterable[Hit], pieces: Sequence[str]) -> Iterator[Hit]:
             Role.ERROR,
         ):
             continue
-        words = word_set(hit.text)
-        is_known = fold(hit.text.strip()) in known or any(
+        # As the agent would see it.
+        text = mask_secrets(hit.text).strip()
+        words = word_set(text)
+        is_known = fold(text) in known or any(
             overlap(words, other) > DUPLICATE_SHARE for other in known_words
         )
         if not is_known:
@@ -172,5 +209,6 @@ def _provenance(hit: Hit) -> str:
         return "Long-term memory"
     if hit.source is HitSource.DAILY_LOG:
         return f"Daily log{day}"
-    title = "" if hit.session is None else label(hit.session.title, _MAX_TITLE_CHARS)
+    title = "" if hit.session is None else mask_secrets(hit.session.title)
+    title = label(title, _MAX_TITLE_CHARS)
     return f"Conversation{day}" + (f' "{title}"' if title else "")

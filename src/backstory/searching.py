@@ -416,7 +416,8 @@ def _part(ranked: Ranked, name: str) -> float | None:
 def _without_noise(query: Query, hits: list[Hit]) -> list[Hit]:
     """Fewer hits where more would not help."""
     if query.days and not query.subject:
-        return [hit for hit in hits if _has_part(hit, "day")]
+        # "Tuesday" may be a day, or what somebody said.
+        return [hit for hit in hits if hit.is_on_named_day or _has_part(hit, "phrase")]
     if _all_weak(hits):
         return hits[:_MAX_WEAK]
     if len(query.terms) <= _KEYWORDS:

@@ -207,7 +207,10 @@ class Server:
             if is_last or self._clock.read_s() + wait_s >= ends_s:
                 break
             self._clock.sleep(wait_s)
-        raise self.unavailable(reason) from cause
+        unavailable = self.unavailable(reason)
+        was_reached = not isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout)
+        unavailable.may_have_worked = cause is not None and was_reached
+        raise unavailable from cause
 
     def unavailable(self, reason: str) -> ProviderUnavailable:
         """The error for an answer that is none, such as "gave no vectors"."""

@@ -10,9 +10,10 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from itertools import groupby
+from pathlib import Path
 
 from backstory.errors import BackstoryError, BadQuery, ProviderError
 from backstory.facts import TOPICS
@@ -21,6 +22,7 @@ from backstory.highlights import (
     BadAnswer,
     Highlights,
     from_json,
+    heading_start,
     join,
     read_highlights,
     to_json,
@@ -44,9 +46,14 @@ _PART_TOKENS = 24_000
 _OUTPUT_TOKENS = 2_000
 _MAX_MESSAGE_CHARS = 6_000
 _TRIES = 2
+NO_MODEL = "no language model is configured"
+# A model that answers rubbish so often in a row is asked no more in this run.
+_MOST_RUBBISH = 3
 _FIRST_REST = timedelta(minutes=5)
 _LONGEST_REST = timedelta(days=1)
-_MAX_TITLE_CHARS = 80
+_LEAST_CHARS = 200
+# A block of a log has a limit of its own, well above this.
+_MAX_BLOCK_CHARS = 30_000
 
 _SYSTEM = f"""\
 You keep a diary of a person's conversations with AI agents, so that an agent can look \
@@ -98,21 +105,26 @@ class Summarizer:
     notebook: Notebook
     calls: ModelCalls | None
     clock: Callable[[], datetime]
+    exclude: Callable[[Path], bool]
 
-    def run(self, on_session: OnSession | None = None) -> LogReport:
+    def run(
+        self, on_session: OnSession | None = None, *, is_asked_for: bool = False
+    ) -> LogReport:
         """Write what waits into the notes, and sum up what is due.
 
-        Without a model only the first; what is due stays so. Nothing is raised that
-        a later run may do better: the report has it.
+        Without a model only the first; what is due stays so. ``is_asked_for`` tries
+        also what was to be tried later. Nothing is raised that a later run may do
+        better: the report has it.
         """
         report = LogReport()
         try:
             for session_id in self.journal.sessions_waiting():
                 self._write_down(session_id, report)
             if self.calls is not None:
-                self._run_due(self.calls, report, on_session)
+                now = None if is_asked_for else self.clock()
+                self._run_due(self.calls, report, on_session, now)
             elif self.journal.count_due():
-                report.problems.append("no language model is configured")
+                report.problems.append(NO_MODEL)
         except BackstoryError as exc:
             # A full disk, say: it would be the same for the other sessions.
             logger.warning("a daily log could not be written: %s", exc)
@@ -120,31 +132,41 @@ class Summarizer:
         return report
 
     def _run_due(
-        self, calls: ModelCalls, report: LogReport, on_session: OnSession | None
+        self,
+        calls: ModelCalls,
+        report: LogReport,
+        on_session: OnSession | None,
+        now: datetime | None,
     ) -> None:
-        due = self.journal.list_due(now=self.clock())
+        due = self.journal.list_due(now=now)
+        rubbish = 0
         for number, each in enumerate(due):
             sessions = self.history.get_sessions([each.session_id])
-            if each.session_id not in sessions:
+            session = sessions.get(each.session_id)
+            if session is None or self._is_excluded(session):
                 self.journal.forget_due(each)
                 continue
-            session = sessions[each.session_id]
             if on_session is not None:
                 on_session(session.title or session.native_id, len(due) - number)
             try:
                 self._log(calls, session, each, report)
-            except (BadAnswer, UnusableAnswer) as exc:
+            except (BadAnswer, UnusableAnswer, PromptTooLong) as exc:
                 # It may be this conversation alone; the others are tried all the same.
                 self._postpone(each, f"the model's answer is unusable: {exc}", report)
-            except BudgetSpent as exc:
-                self._postpone(each, str(exc), report, until=self._tomorrow())
-                return
+                rubbish += 1
+                if rubbish == _MOST_RUBBISH:
+                    return
             except ProviderError as exc:
-                self._postpone(each, str(exc), report)
+                # What is paid for is written down.
+                self._write_down(each.session_id, report)
+                is_spent = isinstance(exc, BudgetSpent)
+                until = self._tomorrow() if is_spent else None
+                self._postpone(each, str(exc), report, until=until)
                 return
             else:
                 self.journal.forget_due(each)
                 report.sessions += 1
+                rubbish = 0
 
     def _postpone(
         self, due: Due, reason: str, report: LogReport, until: datetime | None = None
@@ -153,6 +175,10 @@ class Summarizer:
         report.problems.append(reason)
         rest = min(_FIRST_REST * 2**due.tries, _LONGEST_REST)
         self.journal.postpone(due, until=until or self.clock() + rest)
+
+    def _is_excluded(self, session: Session) -> bool:
+        """Whether the session's folder has been excluded since it was read."""
+        return session.project is not None and self.exclude(Path(session.project))
 
     def _tomorrow(self) -> datetime:
         tomorrow = self.clock().astimezone().date() + timedelta(days=1)
@@ -166,8 +192,8 @@ class Summarizer:
         limit = min(_PART_TOKENS, calls.llm.context_tokens - _OUTPUT_TOKENS)
         room = limit - most_tokens(_SYSTEM) - most_tokens(_ONCE_MORE)
         messages = self._unlogged(session, due)
-        today = self.clock().astimezone().date()
-        stretches = iter_stretches(messages, room, today=today)
+        known = session.last_active.at if session.last_active else self.clock()
+        stretches = iter_stretches(messages, room, fallback=known.astimezone().date())
         for day, of_day in groupby(stretches, key=lambda stretch: stretch.day):
             for stretch in of_day:
                 self._sum_up(calls, session, stretch)
@@ -217,30 +243,38 @@ class Summarizer:
         session = self.history.get_sessions([session_id])[session_id]
         waiting = self.journal.list_summaries(session_id)
         for day, some in groupby(waiting, key=lambda summary: summary.day):
-            summaries = list(some)
-            highlights = join(from_json(each.highlights) for each in summaries)
-            block = to_markdown(highlights, self._heading(session, summaries))
-            # The last one's marker: it stands for all that one block tells of.
-            if block and self.notebook.append_log(day, block, summaries[-1].marker):
-                report.blocks += 1
-            for fact in highlights.remember:
-                # A fact of nothing but marks is none.
-                with suppress(BadQuery):
-                    report.facts += bool(self.notebook.add_fact(fact.fact, fact.topic))
-            self.journal.finish(summaries)
+            for summaries in _iter_blocks(some):
+                highlights = join(from_json(each.highlights) for each in summaries)
+                self._write_block(session, day, summaries, highlights, report)
+
+    def _write_block(
+        self,
+        session: Session,
+        day: date,
+        summaries: Sequence[Summary],
+        highlights: Highlights,
+        report: LogReport,
+    ) -> None:
+        block = to_markdown(highlights, self._heading(session, summaries))
+        # The last one's marker: it stands for all that one block tells of.
+        if block and self.notebook.append_log(day, block, summaries[-1].marker):
+            report.blocks += 1
+        for fact in highlights.remember:
+            # A fact of nothing but marks is none.
+            with suppress(BadQuery):
+                report.facts += bool(self.notebook.add_fact(fact.fact, fact.topic))
+        self.journal.finish(summaries)
 
     def _heading(self, session: Session, summaries: Sequence[Summary]) -> str:
         """What a block is about: the session, its program and project, and the time."""
-        title = session.title or session.preview or session.native_id
         ends = (summaries[0].first_message_id, summaries[-1].last_message_id)
         messages = self.history.get_messages(ends)
         sent = [local_time(messages[each]) for each in ends if each in messages]
         times = dict.fromkeys(each.strftime("%H:%M") for each in sent if each)
         project = (session.project or "").rstrip("/\\").replace("\\", "/")
-        told = (session.host, project.rpartition("/")[2], "–".join(times))
-        about = ", ".join(one_line(neutralise(each), 40) for each in told if each)
-        shown = one_line(mask_secrets(neutralise(title)), _MAX_TITLE_CHARS)
-        return f"{shown.lstrip('#-*>+ ')} ({about})"
+        told = (project.rpartition("/")[2], "–".join(times))
+        about = "".join(f", {one_line(neutralise(each), 40)}" for each in told if each)
+        return f"{heading_start(session)}{about})"
 
 
 # -- pieces ---------------------------------------------------------------------------
@@ -265,12 +299,26 @@ def _ask(calls: ModelCalls, stretch: Stretch) -> Highlights:
     raise AssertionError("there is at least one try")
 
 
+def _iter_blocks(summaries: Iterable[Summary]) -> Iterator[list[Summary]]:
+    """The summaries of a day, as many together as one block of a log can hold."""
+    block: list[Summary] = []
+    size = 0
+    for each in summaries:
+        if block and size + len(each.highlights) > _MAX_BLOCK_CHARS:
+            yield block
+            block, size = [], 0
+        block.append(each)
+        size += len(each.highlights)
+    if block:
+        yield block
+
+
 def iter_stretches(
-    messages: Iterable[Message], max_tokens: int, *, today: date
+    messages: Iterable[Message], max_tokens: int, *, fallback: date
 ) -> Iterator[Stretch]:
     """Cut messages where the local day changes, and where a call would be too long.
 
-    What was said at no known time belongs to the day before it.
+    What was said at no known time belongs to the day before it, or to ``fallback``.
     """
     day: date | None = None
     taken: list[Message] = []
@@ -278,15 +326,16 @@ def iter_stretches(
     for message in messages:
         sent = local_time(message)
         said = day if sent is None else sent.date()
+        message = _shortened(message, max_tokens)
         cost = most_tokens(_entry(message)) + 1
         if taken and ((day is not None and said != day) or tokens + cost > max_tokens):
-            yield Stretch(day or today, tuple(taken))
+            yield Stretch(day or fallback, tuple(taken))
             taken, tokens = [], 0
         day = said
         taken.append(message)
         tokens += cost
     if taken:
-        yield Stretch(day or today, tuple(taken))
+        yield Stretch(day or fallback, tuple(taken))
 
 
 def to_prompt(stretch: Stretch) -> str:
@@ -295,10 +344,20 @@ def to_prompt(stretch: Stretch) -> str:
     return f'{{"date": "{stretch.day.isoformat()}", "said": [\n{said}\n]}}'
 
 
-def _entry(message: Message) -> str:
+def _shortened(message: Message, max_tokens: int) -> Message:
+    """The message, cut in its middle until a call can hold it."""
     # Masked before it is cut: half a secret is not known for one.
     text = cut_middle(mask_secrets(message.text), _MAX_MESSAGE_CHARS)
-    entry = {"by": "user" if message.role is Role.USER else "agent", "text": text}
+    shortened = replace(message, text=text)
+    while most_tokens(_entry(shortened)) >= max_tokens and len(text) > _LEAST_CHARS:
+        text = cut_middle(text, len(text) // 2)
+        shortened = replace(message, text=text)
+    return shortened
+
+
+def _entry(message: Message) -> str:
+    by = "user" if message.role is Role.USER else "agent"
+    entry = {"by": by, "text": message.text}
     sent = local_time(message)
     if sent is not None:
         entry = {"at": sent.strftime("%H:%M"), **entry}

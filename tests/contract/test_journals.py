@@ -48,56 +48,53 @@ def test_a_session_that_is_asked_for_twice_is_due_once(
 ) -> None:
     say(memory, "user", "one")
     session_id = memory.session("s").session_id
-    assert journal.mark_due(session_id, None, "session end", now=NOW)
+    assert journal.mark_due(session_id, "session end", now=NOW)
     last = say(memory, "assistant", "two")
 
-    assert journal.mark_due(session_id, None, "background", now=LATER)
+    assert journal.mark_due(session_id, "background", now=LATER)
 
     assert journal.list_due(now=LATER) == [Due(session_id, last, "background")]
     assert journal.count_due() == 1
-
-
-def test_up_to_a_message_means_no_further(memory: Memory, journal: Journal) -> None:
-    first = say(memory, "user", "one")
-    say(memory, "assistant", "two")
-    session_id = memory.session("s").session_id
-
-    journal.mark_due(session_id, first, "day change", now=NOW)
-
-    assert journal.list_due(now=NOW) == [Due(session_id, first, "day change")]
 
 
 def test_nothing_is_due_where_nobody_spoke(memory: Memory, journal: Journal) -> None:
     say(memory, "tool_result", "output")
     session_id = memory.session("s").session_id
 
-    assert not journal.mark_due(session_id, None, "session end", now=NOW)
-    assert not journal.mark_due(999, None, "session end", now=NOW)
+    assert not journal.mark_due(session_id, "session end", now=NOW)
+    assert not journal.mark_due(999, "session end", now=NOW)
     assert journal.list_due(now=NOW) == []
 
 
 def test_what_is_logged_is_not_due_again(memory: Memory, journal: Journal) -> None:
     last = say(memory, "user", "one")
     session_id = memory.session("s").session_id
-    journal.set_logged(session_id, last)
+    summary = a_summary(session_id, last, last)
+    journal.add_summary(summary)
+    journal.finish([summary])
     say(memory, "tool_result", "output")
 
-    assert not journal.mark_due(session_id, None, "session end", now=NOW)
+    assert not journal.mark_due(session_id, "session end", now=NOW)
 
     say(memory, "user", "two")
-    assert journal.mark_due(session_id, None, "session end", now=NOW)
+    assert journal.mark_due(session_id, "session end", now=NOW)
 
 
 def test_a_session_is_tried_again_later(memory: Memory, journal: Journal) -> None:
     last = say(memory, "user", "one")
     session_id = memory.session("s").session_id
-    journal.mark_due(session_id, None, "session end", now=NOW)
+    journal.mark_due(session_id, "session end", now=NOW)
     (due,) = journal.list_due(now=NOW)
 
     journal.postpone(due, until=LATER)
 
     assert journal.list_due(now=NOW) == []
-    assert journal.list_due(now=LATER) == [Due(session_id, last, "session end", 1)]
+    waiting = [Due(session_id, last, "session end", 1)]
+    assert journal.list_due(now=LATER) == journal.list_due(now=None) == waiting
+
+    # Whoever asks again need not wait.
+    journal.mark_due(session_id, "session end", now=NOW)
+    assert journal.list_due(now=NOW) == waiting
 
 
 def test_what_was_asked_for_meanwhile_stays_due(
@@ -105,10 +102,10 @@ def test_what_was_asked_for_meanwhile_stays_due(
 ) -> None:
     say(memory, "user", "one")
     session_id = memory.session("s").session_id
-    journal.mark_due(session_id, None, "session end", now=NOW)
+    journal.mark_due(session_id, "session end", now=NOW)
     (due,) = journal.list_due(now=NOW)
     last = say(memory, "user", "two")
-    journal.mark_due(session_id, None, "session end", now=NOW)
+    journal.mark_due(session_id, "session end", now=NOW)
 
     journal.forget_due(due)
     (still,) = journal.list_due(now=NOW)

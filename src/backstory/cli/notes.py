@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from backstory.cli.app import (
 from backstory.cli.parameters import DAY, PATH
 from backstory.errors import (
     BackstoryError,
+    ConfigError,
     NotesConflict,
     SourceUnreadable,
     UnknownName,
@@ -158,7 +160,8 @@ def _find_editor(context: Context) -> list[str]:
         chosen = context.machine.environ.get(variable, "").strip()
         if chosen:
             return shlex.split(chosen, posix=os.name != "nt")
-    for name in _EDITORS:
+    # Nobody can use one that is found by itself where there is no terminal.
+    for name in _EDITORS if sys.stdin.isatty() else ():
         if shutil.which(name):
             return [name]
     raise click.UsageError("Which editor? Set $EDITOR to its name.")
@@ -226,6 +229,8 @@ def logs(
     """
     if since is not None and not write:
         raise click.UsageError("--since goes with --write")
+    if write and day is not None:
+        raise click.UsageError("--write takes no DATE; --since DATE says from when")
     if write:
         _write_logs(context, since)
         return
@@ -249,6 +254,12 @@ def _write_logs(context: Context, since: datetime | None) -> None:
     def say(title: str, left: int) -> None:
         click.echo(f"  {left} to go: {_shown(title)}", err=True)
 
+    if not context.memory.status().logs.model:
+        raise ConfigError(
+            "no language model is configured",
+            hint="put llm.name into your config.toml; 'backstory settings' shows where "
+            "values come from",
+        )
     day = None if since is None else since.astimezone().date()
     report = context.memory.write_logs(since=day, on_session=say)
     echo_lines(render_notes.render_log_report(report))

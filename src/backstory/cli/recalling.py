@@ -3,7 +3,13 @@
 import click
 
 from backstory import render
-from backstory.cli.app import FOUND_NOTHING, Context, commands, echo_lines
+from backstory.cli.app import (
+    FOUND_NOTHING,
+    SKIPPED_SOME,
+    Context,
+    commands,
+    echo_lines,
+)
 from backstory.querying import parse_query
 from backstory.render_notes import context_object, render_curation
 
@@ -38,6 +44,7 @@ def context(
     elif found.text:
         click.echo(found.text)
     if not found.text:
+        click.echo("There is nothing to be reminded of.", err=True)
         raise SystemExit(FOUND_NOTHING)
 
 
@@ -49,4 +56,7 @@ def curate(obj: Context) -> None:
     It joins facts that say the same, puts right what a later log contradicts, and adds
     what came up on several days. What was there is kept in memory/backups.
     """
-    echo_lines(render_curation(obj.memory.curate()))
+    curation = obj.memory.curate()
+    echo_lines(render_curation(curation))
+    if curation.refused:
+        raise SystemExit(SKIPPED_SOME)

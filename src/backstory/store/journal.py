@@ -58,17 +58,16 @@ class Journal(Protocol):
 
     # -- what is due ---
 
-    def mark_due(
-        self, session_id: int, last_message_id: int | None, cause: str, *, now: datetime
-    ) -> bool:
-        """Ask for a session's log, up to a message or to the last one there is.
+    def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
+        """Ask for a session's log, up to the last message that is there now.
 
-        Returns whether anything is to be summarised.
+        Returns whether anything is to be summarised. What was to be tried later may be
+        tried now. Waits no longer than a moment for other writers.
         """
         ...
 
-    def list_due(self, *, now: datetime) -> list[Due]:
-        """The sessions that may be tried now, those that wait longest first."""
+    def list_due(self, *, now: datetime | None) -> list[Due]:
+        """The sessions that may be tried now, or all that wait; the oldest first."""
         ...
 
     def count_due(self) -> int:
@@ -101,10 +100,6 @@ class Journal(Protocol):
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         """Summaries of one session stand in the notes: the session is logged so far."""
-        ...
-
-    def set_logged(self, session_id: int, last_message_id: int) -> None:
-        """Say that a session is logged up to a message, without a summary of it."""
         ...
 
     # -- what it cost ---

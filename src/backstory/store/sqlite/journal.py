@@ -12,11 +12,18 @@ import apsw
 
 from backstory.moments import Moment, from_microseconds
 from backstory.store.journal import Due, ModelCall, Summary
-from backstory.store.sqlite.connection import open_database, transaction, translated
+from backstory.store.sqlite.connection import (
+    BUSY_TIMEOUT_MS,
+    open_database,
+    transaction,
+    translated,
+)
 from backstory.store.sqlite.history import MIGRATIONS
 from backstory.store.sqlite.opening import Connections
 
 _RUNNING = "running"
+# A trigger must not keep its program waiting.
+_MOMENT_MS = 1_000
 _SPOKEN = "('user', 'assistant')"
 _NEXT_POSITION = """
     SELECT COALESCE(MAX(position) + 1, 0) FROM messages
@@ -40,40 +47,23 @@ class SqliteJournal:
 
     # -- what is due ---
 
-    def mark_due(
-        self, session_id: int, last_message_id: int | None, cause: str, *, now: datetime
-    ) -> bool:
-        with translated(self.path), transaction(self._db):
-            last: int | None = self._db.execute(
-                f"""
-                SELECT MAX(message_id) FROM messages
-                 WHERE session_id = ?1 AND role IN {_SPOKEN}
-                   AND message_id <= COALESCE(?2, message_id)
-                   AND position >= ({_NEXT_POSITION})
-                """,
-                (session_id, last_message_id),
-            ).get
-            if last is None:
-                return False
-            self._db.execute(
-                """
-                INSERT INTO due_logs (session_id, last_message_id, cause, not_before)
-                VALUES (?1, ?2, ?3, ?4)
-                    ON CONFLICT (session_id) DO UPDATE
-                   SET last_message_id = MAX(last_message_id, ?2), cause = ?3
-                """,
-                (session_id, last, cause, _to_number(now)),
-            )
-            return True
+    def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
+        db = self._db
+        db.set_busy_timeout(_MOMENT_MS)
+        try:
+            with translated(self.path), transaction(db):
+                return _mark_due(db, session_id, cause, now)
+        finally:
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
-    def list_due(self, *, now: datetime) -> list[Due]:
+    def list_due(self, *, now: datetime | None) -> list[Due]:
         with translated(self.path):
             rows = self._db.execute(
                 """
                 SELECT session_id, last_message_id, cause, tries FROM due_logs
-                 WHERE not_before <= ? ORDER BY not_before, session_id
+                 WHERE ?1 IS NULL OR not_before <= ?1 ORDER BY not_before, session_id
                 """,
-                (_to_number(now),),
+                (None if now is None else _to_number(now),),
             )
             return [Due(*row) for row in rows]
 
@@ -149,24 +139,17 @@ class SqliteJournal:
     def finish(self, summaries: Sequence[Summary]) -> None:
         with translated(self.path), transaction(self._db):
             for each in summaries:
-                self._set_logged(each.session_id, each.last_message_id)
+                self._db.execute(
+                    """
+                    UPDATE sessions SET last_logged_message_id = ?2
+                     WHERE session_id = ?1
+                       AND EXISTS (SELECT 1 FROM messages WHERE message_id = ?2)
+                    """,
+                    (each.session_id, each.last_message_id),
+                )
                 self._db.execute(
                     "DELETE FROM summaries WHERE marker = ?", (each.marker,)
                 )
-
-    def set_logged(self, session_id: int, last_message_id: int) -> None:
-        with translated(self.path):
-            self._set_logged(session_id, last_message_id)
-
-    def _set_logged(self, session_id: int, last_message_id: int) -> None:
-        self._db.execute(
-            """
-            UPDATE sessions SET last_logged_message_id = ?2
-             WHERE session_id = ?1
-               AND EXISTS (SELECT 1 FROM messages WHERE message_id = ?2)
-            """,
-            (session_id, last_message_id),
-        )
 
     # -- what it cost ---
 
@@ -264,6 +247,29 @@ class SqliteJournal:
 
     def close(self) -> None:
         self._connections.close()
+
+
+def _mark_due(db: apsw.Connection, session_id: int, cause: str, now: datetime) -> bool:
+    last: int | None = db.execute(
+        f"""
+        SELECT MAX(message_id) FROM messages
+         WHERE session_id = ?1 AND role IN {_SPOKEN} AND position >= ({_NEXT_POSITION})
+        """,
+        (session_id,),
+    ).get
+    if last is None:
+        return False
+    db.execute(
+        """
+        INSERT INTO due_logs (session_id, last_message_id, cause, not_before)
+        VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT (session_id) DO UPDATE
+           SET last_message_id = MAX(last_message_id, ?2), cause = ?3,
+               not_before = MIN(not_before, ?4)
+        """,
+        (session_id, last, cause, _to_number(now)),
+    )
+    return True
 
 
 def _to_number(moment: datetime) -> int:

@@ -39,7 +39,7 @@ CREATE TABLE model_calls (
 
 CREATE INDEX model_calls_by_day ON model_calls (day);
 
--- When the long-term memory was last curated, and of what.
+-- When the long-term memory was last curated; what last went wrong.
 CREATE TABLE journal_state (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
