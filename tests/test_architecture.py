@@ -14,7 +14,16 @@ ROOT = Path(backstory.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
 LAYERS = (
-    {"errors", "forking", "model", "moments", "text", "identity", "units"},
+    {
+        "errors",
+        "forking",
+        "side_threads",
+        "model",
+        "moments",
+        "text",
+        "identity",
+        "units",
+    },
     {
         "redaction",
         "words",

@@ -124,6 +124,14 @@ def _table_lost(home: Path, chance: random.Random) -> None:
     _change(home / "index.db", "DROP TABLE chunks")
 
 
+def _note_is_no_text(home: Path, chance: random.Random) -> None:
+    _change(home / "index.db", "UPDATE notes SET text = CAST(x'd0ff' AS TEXT)")
+
+
+def _time_is_no_time(home: Path, chance: random.Random) -> None:
+    _change(home / "index.db", "UPDATE units SET said_at = 9000000000000000000")
+
+
 def _vectors_lost(home: Path, chance: random.Random) -> None:
     _change(home / "index.db", "DROP TABLE vector_pages")
 
@@ -178,6 +186,8 @@ _DAMAGES = [
     _checksums_lost,
     _words_lost,
     _table_lost,
+    _note_is_no_text,
+    _time_is_no_time,
     _vectors_lost,
     _no_name_of_texts,
     _no_cache,

@@ -618,6 +618,20 @@ def test_one_long_conversation_does_not_hide_the_others_from_recall(
     assert sessions == {"long", "short0", "short1", "short2"}
 
 
+def test_what_was_said_over_and_over_hides_nothing_else_from_recall(
+    tmp_path: Path,
+) -> None:
+    with open_memory(tmp_path) as memory:
+        for number in range(300):
+            memory.record(f"r{number}", "user", "run the nightly backup now")
+        memory.record("a", "user", "The backup of the server failed for want of room")
+        memory.record("b", "user", "A backup is not a restore, said the old admin")
+
+        found_ = memory.recall("backup", limit=10).found
+
+    assert len(found_) == 3
+
+
 def test_the_question_is_not_in_the_stretch_that_answers_it(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         memory.record("now", "user", "the ocelot plan is to wait")

@@ -6,6 +6,7 @@ import pty
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.builders import (
     append,
     session_file,
 )
+from tests.embedding_server import Fault, running_server
 from tests.test_surfaces_cli import Shell
 
 _OFF = {"BACKSTORY_EMBEDDER_NAME": "none"}
@@ -493,3 +495,25 @@ def test_tools_gives_their_schemas(shell: Searcher) -> None:
     assert [(tool["name"], sorted(tool)) for tool in found] == [
         (row.name, ["description", "inputSchema", "name"]) for row in TOOLS
     ]
+
+
+def test_a_search_ends_with_its_answer_though_its_embedder_does_not(
+    used: Searcher,
+) -> None:
+    with running_server() as server:
+        chosen = {
+            "BACKSTORY_EMBEDDER_NAME": "openai",
+            "BACKSTORY_EMBEDDER_URL": f"{server.url}/v1",
+            "BACKSTORY_SEARCH_TIMEOUT_SECONDS": "1",
+        }
+        used.run("index", "--wait", **chosen)
+        server.faults = [Fault(delay_s=30, for_ever=True)]
+
+        began = time.monotonic()
+        done = used.run("search", "plants", **chosen)
+        took = time.monotonic() - began
+
+    assert "A database of plants" in done.stdout
+    assert "by meaning did not finish in time" in done.stderr
+    # The embedder alone would be waited for ten seconds.
+    assert took < 8

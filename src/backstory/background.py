@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# What chooses the vectors; all else about an embedder leaves them as they are.
+_CHOOSING = ("embedder.name", "embedder.model", "embedder.url", "embedder.key")
 # The last of each home: kept until it ends, so that a long-lived program does not
 # collect the remains, and starts no second one while the first is still coming up.
 _started: dict[Path, "subprocess.Popen[bytes]"] = {}
@@ -35,7 +37,7 @@ def start_worker(
     running = _started.get(home)
     if running is not None and running.poll() is None and not beside:
         return
-    passed_on = [each for each in settings if not each.strip().startswith("embedder.")]
+    passed_on = [each for each in settings if not each.strip().startswith(_CHOOSING)]
     if len(passed_on) < len(settings):
         passed_on.append("embedder.name=none")
     flags = [word for setting in passed_on for word in ("--set", setting)]

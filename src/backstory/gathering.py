@@ -9,9 +9,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from backstory.dates import DayRange
@@ -25,6 +26,7 @@ from backstory.errors import (
 from backstory.moments import start_of_day
 from backstory.querying import Query, Term
 from backstory.ranking import bm25
+from backstory.side_threads import SideThreads
 from backstory.store.index import SearchIndex, UnitFilter, Words
 from backstory.units import MESSAGES, UnitKind
 from backstory.words import index_words
@@ -45,6 +47,8 @@ _MANY_UNITS = 1_000
 _MAX_SCORED = 40_000
 # What is left of the time for scoring what was found.
 _SCORING_SHARE = 0.25
+# Threads that are done are waited for so long; one may be stuck in an embedder.
+_END_WAIT_S = 1.0
 # After an embedder failed, searches go by words alone for so long.
 _EMBEDDER_REST_S = 30.0
 _WORDS_ALONE = "searched by words alone"
@@ -106,12 +110,12 @@ class Gatherer:
         self._find_embedder = find_embedder
         self._on_damage = on_damage
         self._embedder_failed: tuple[float, str] | None = None
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: SideThreads | None = None
         self._pool_pid = 0
 
     def close(self) -> None:
         if self._pool is not None and self._pool_pid == os.getpid():
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool.end(wait_s=_END_WAIT_S)
 
     # -- the ways to gather ---
 
@@ -346,7 +350,7 @@ class Gatherer:
 
         pool = self._executor()
         futures = {
-            name: pool.submit(run, name, retriever)
+            name: pool.submit(partial(run, name, retriever))
             for name, retriever in retrievers.items()
         }
         _, late = wait(futures.values(), timeout=max(0.0, until - time.monotonic()))
@@ -380,15 +384,15 @@ class Gatherer:
         if failures and len(failures) == len(futures):
             raise failures[0]
 
-    def _executor(self) -> ThreadPoolExecutor:
+    def _executor(self) -> SideThreads:
         if self._pool is None or self._pool_pid != os.getpid():
-            self._pool = ThreadPoolExecutor(4, thread_name_prefix="backstory-search")
+            self._pool = SideThreads(4, "backstory-search")
             self._pool_pid = os.getpid()
         return self._pool
 
-    def _abandon(self, pool: ThreadPoolExecutor) -> None:
+    def _abandon(self, pool: SideThreads) -> None:
         """Search on with new threads: those that are late may be stuck for long."""
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.end(wait_s=0)
         if self._pool is pool:
             self._pool = None
 

@@ -39,6 +39,8 @@ from backstory.upkeep import FindGuidance, Upkeep
 
 logger = logging.getLogger(__name__)
 
+_DAMAGED = "it is damaged and is made again soon; 'backstory rebuild' does it now"
+
 
 class Lookup:
     """Finds things in one home, and keeps its index."""
@@ -104,7 +106,7 @@ class Lookup:
 
     def search(self, request: Request) -> SearchResult:
         try:
-            notices = self._upkeep.catch_up()
+            notices = self._upkeep.catch_up(timeout_s=self._time(request))
             result = self._get_searcher().search(request)
         except StoreProblem as exc:
             reason, hint = self._explain(exc)
@@ -113,7 +115,7 @@ class Lookup:
 
     def recall(self, request: Request) -> RecallResult:
         try:
-            notices = self._upkeep.catch_up()
+            notices = self._upkeep.catch_up(timeout_s=self._time(request))
             found, more = self._get_searcher().recall(request)
             is_empty = not found and not int(self.index.get_state("units") or 0)
         except StoreProblem as exc:
@@ -125,12 +127,16 @@ class Lookup:
 
     def episodes(self, request: Request) -> EpisodeResult:
         try:
-            notices = self._upkeep.catch_up()
+            notices = self._upkeep.catch_up(timeout_s=self._time(request))
             episodes, more = self._get_searcher().find_episodes(request)
         except StoreProblem as exc:
             reason, hint = self._explain(exc)
             return self._plain.episodes(request, reason=reason, hint=hint)
         return EpisodeResult(request.text, tuple(episodes), (*notices, *more))
+
+    def _time(self, request: Request) -> float:
+        """How long a whole search may take, in seconds."""
+        return min(self._settings.number("search.timeout_seconds"), request.timeout_s)
 
     def _get_searcher(self) -> Searcher:
         index = self.index
@@ -207,6 +213,7 @@ class Lookup:
         if not self._derived.has_index():
             is_behind = self._history.last_change_id() > 0
             return IndexStatus(embedder=name, is_behind=is_behind)
+        is_damaged = self._upkeep.is_damaged()
         try:
             counts = self.index.counts()
             if counts.embedded and not self._has_own_vectors():
@@ -219,7 +226,7 @@ class Lookup:
                 size_bytes=self.index.size_bytes(),
                 embedder=name,
                 is_behind=self._upkeep.is_behind(),
-                problem=self._upkeep.last_failure(),
+                problem=_DAMAGED if is_damaged else self._upkeep.last_failure(),
             )
         except StoreProblem as exc:
             return IndexStatus(embedder=name, problem=str(exc))

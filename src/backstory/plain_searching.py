@@ -4,9 +4,10 @@ Slow, and always possible. What has the query as it was typed is found, the newe
 first; where nothing has, what has all its words. There is no ranking and no meaning.
 """
 
+import math
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -80,6 +81,7 @@ class _Found:
     with_words: list[NewUnit] = field(default_factory=list)
     notes: _Notes = field(default_factory=_Notes)
     is_whole: bool = True
+    until: float = math.inf
 
     @property
     def best(self) -> list[NewUnit]:
@@ -126,8 +128,13 @@ class PlainSearcher:
         where = replace(where, kinds=where.kinds - {UnitKind.OTHER, UnitKind.SESSION})
         found = self._find(query, request, where)
         recalled: dict[str, Recalled] = {}
+        chunks: dict[int, list[NewChunk]] = {}
         for unit, hit in self._to_hits(query, request, found):
-            chunk = self._find_chunk(unit, found.notes)
+            if len(recalled) == request.limit or time.monotonic() >= found.until:
+                break
+            if unit.source_id not in chunks:
+                chunks[unit.source_id] = self._cut_chunks(unit.source_id, found.notes)
+            chunk = _find_chunk(unit, chunks[unit.source_id])
             if chunk is None:
                 continue
             text = chunk.text or self._chunk_text(chunk, request.without)
@@ -194,23 +201,10 @@ class PlainSearcher:
                 ),
             )
 
-    def _find_chunk(self, unit: NewUnit, notes: _Notes) -> Chunk | None:
-        if unit.source_id < 0:
-            chunks = notes.chunks[unit.source_id]
-        else:
-            chunks = list(cut_chunks(self._history.iter_messages(unit.source_id)))
-        before = [each for each in chunks if each.first_position <= unit.position]
-        if not before:
-            return None
-        cut = before[-1]
-        return Chunk(
-            0,
-            unit.source_id,
-            cut.first_position,
-            cut.last_position,
-            cut.token_count,
-            cut.text,
-        )
+    def _cut_chunks(self, source_id: int, notes: _Notes) -> list[NewChunk]:
+        if source_id < 0:
+            return notes.chunks[source_id]
+        return list(cut_chunks(self._history.iter_messages(source_id)))
 
     def _chunk_text(self, chunk: Chunk, without: Collection[int]) -> str:
         messages = self._history.iter_messages(
@@ -222,8 +216,8 @@ class PlainSearcher:
 
     def _find(self, query: Query, request: Request, where: UnitFilter) -> _Found:
         """Read what is asked for; guidance last, which takes longest to come by."""
-        until = time.monotonic() + self._timeout_s
-        found = _Found()
+        until = time.monotonic() + min(self._timeout_s, request.timeout_s)
+        found = _Found(until=until)
         looked_for = _LookedFor(query)
         sessions = {
             session.session_id: session
@@ -363,12 +357,29 @@ def _read_titles(
             found.with_words.append(unit)
 
 
+def _find_chunk(unit: NewUnit, chunks: Sequence[NewChunk]) -> Chunk | None:
+    """The last chunk that begins before a unit or with it."""
+    before = [each for each in chunks if each.first_position <= unit.position]
+    if not before:
+        return None
+    cut = before[-1]
+    return Chunk(
+        0,
+        unit.source_id,
+        cut.first_position,
+        cut.last_position,
+        cut.token_count,
+        cut.text,
+    )
+
+
 def _fits(unit: NewUnit, where: UnitFilter) -> bool:
     at = unit.said_at
     return (
         unit.kind in where.kinds
         and (where.sources is None or unit.source_id in where.sources)
         and unit.unit_id not in where.without
+        and unit.source_id not in where.without_sources
         and (where.said_from is None or (at is not None and at >= where.said_from))
         and (where.said_before is None or (at is not None and at < where.said_before))
     )

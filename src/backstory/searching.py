@@ -278,13 +278,30 @@ class Searcher:
     def recall(self, request: Request) -> tuple[list[Recalled], list[str]]:
         """The stretches of conversations and files in which something was found."""
         query = self._parse(request.text)
+        until = self._deadline(request)
         where = request.to_filter()
         where = replace(where, kinds=where.kinds - {UnitKind.OTHER, UnitKind.SESSION})
-        gathered = self._gather_for_recall(query, where, request)
-        units = self._index.get_units(gathered.unit_ids)
+        for width in _WIDTHS:
+            gathered = self._gather_for_recall(query, where, request, until, width)
+            units = self._index.get_units(gathered.unit_ids)
+            found, repeats = self._choose_stretches(query, gathered, units, request)
+            is_enough = len(found) == request.limit or repeats < len(units) / 4
+            if is_enough or _is_literal(request) or time.monotonic() >= until:
+                break
+        return found, gathered.notices
+
+    def _choose_stretches(
+        self,
+        query: Query,
+        gathered: Gathered,
+        units: Mapping[int, Unit],
+        request: Request,
+    ) -> tuple[list[Recalled], int]:
+        """The first stretches that say something new, and how many did not."""
         shown = Shown(self._history, self._index, units)
         found: dict[int, Recalled] = {}
         seen: list[frozenset[str]] = []
+        repeats = 0
         for each in self._rank_for_recall(query, gathered, units, request.weights):
             if len(found) == request.limit:
                 break
@@ -298,38 +315,40 @@ class Searcher:
                 continue
             text = self._chunk_text(chunk, request.without)
             words = word_set(text)
-            if not any(overlap(words, other) > DUPLICATE_SHARE for other in seen):
-                seen.append(words)
-                found[chunk.chunk_id] = Recalled(
-                    chunk_name(chunk, hit),
-                    "conversation" if chunk.source_id > 0 else "file",
-                    source_name(hit),
-                    hit.score,
-                    # Masked before it is cut: half a secret is not known for one.
-                    excerpt(
-                        mask_secrets(text),
-                        query,
-                        max_chars=4 * MAX_CHUNK_TOKENS,
-                    ),
-                    hit,
-                )
-        return list(found.values()), gathered.notices
+            if any(overlap(words, other) > DUPLICATE_SHARE for other in seen):
+                repeats += 1
+                continue
+            seen.append(words)
+            found[chunk.chunk_id] = Recalled(
+                chunk_name(chunk, hit),
+                "conversation" if chunk.source_id > 0 else "file",
+                source_name(hit),
+                hit.score,
+                # Masked before it is cut: half a secret is not known for one.
+                excerpt(mask_secrets(text), query, max_chars=4 * MAX_CHUNK_TOKENS),
+                hit,
+            )
+        return list(found.values()), repeats
 
     def _gather_for_recall(
-        self, query: Query, where: UnitFilter, request: Request
+        self,
+        query: Query,
+        where: UnitFilter,
+        request: Request,
+        until: float,
+        width: int,
     ) -> Gathered:
         """Gather until there are enough sources, not only messages of a few."""
-        until = self._deadline(request)
-        is_literal = request.weights.profile == "spec"
-        gather = self._gatherer.gather_lists if is_literal else self._gatherer.gather
-        gathered = gather(query, where, until=until)
+        if _is_literal(request):
+            return self._gatherer.gather_lists(query, where, until=until)
+        gathered = self._gatherer.gather(query, where, until=until, width=width)
         for _ in range(_MORE_ROUNDS):
             units = self._index.get_units(gathered.unit_ids)
             sources = frozenset(unit.source_id for unit in units.values())
             if len(sources) >= request.limit or time.monotonic() >= until:
                 break
             elsewhere = replace(where, without_sources=where.without_sources | sources)
-            more = gather(query, elsewhere, until=until)
+            more = self._gatherer.gather(query, elsewhere, until=until, width=width)
             if not more.unit_ids:
                 break
             gathered.add(more)
@@ -391,6 +410,10 @@ class Searcher:
 
 
 # -- pieces ---------------------------------------------------------------------------
+
+
+def _is_literal(request: Request) -> bool:
+    return request.weights.profile == "spec"
 
 
 def _is_told(hit: Hit, said: Mapping[int, Collection[str]]) -> bool:

@@ -5,6 +5,7 @@ because the disk is full or may not be written stays undone, and the search goes
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -38,6 +39,7 @@ _REBUILD_LOCK = "rebuild.lock"
 _WORKER_LOCK = "worker.lock"
 # Left behind by a search that met damage, for whoever may take the time to repair it.
 _DAMAGE_MARK = "index-damaged"
+_STILL_BEING_MADE = "the index is still being made; older things may be missing"
 # How long a search may spend on taking in what is new before it goes ahead without.
 _CATCH_UP_S = 2.0
 # Another process that is writing will have taken in what we are after.
@@ -87,7 +89,7 @@ class Upkeep:
 
     def update(self, on_taken: OnTaken | None = None) -> list[Problem]:
         """Take in all that is new, guidance files too; repair what is damaged."""
-        if not self._is_marked():
+        if not self.is_damaged():
             try:
                 return self._update(on_taken)
             except StoreDamaged as exc:
@@ -100,7 +102,7 @@ class Upkeep:
 
     def _update(self, on_taken: OnTaken | None) -> list[Problem]:
         index = self._derived.index
-        index.check_texts()
+        index.check()
         is_due = time.monotonic() >= self._guidance_due
         problems = self._take_all(
             self._catalogue(), on_taken=on_taken, with_guidance=is_due
@@ -135,9 +137,10 @@ class Upkeep:
                 with suppress(StoreLocked):
                     index.sweep()
 
-    def catch_up(self) -> list[str]:
+    def catch_up(self, *, timeout_s: float = math.inf) -> list[str]:
         """Take in what is new before a search, if that is quickly done.
 
+        It takes no more than half of ``timeout_s``, which is for the whole search.
         Returns what to tell about it. Raises ``StoreProblem`` only when there is no
         index to search in.
         """
@@ -145,18 +148,19 @@ class Upkeep:
         notices = []
         try:
             is_whole = catalogue.catch_up(
-                until=time.monotonic() + _CATCH_UP_S, timeout_s=_WAIT_S
+                until=time.monotonic() + min(_CATCH_UP_S, timeout_s / 2),
+                timeout_s=min(_WAIT_S, timeout_s / 2),
             )
             if not is_whole:
-                notices.append(
-                    "the index is still being made; older things may be missing"
-                )
+                notices.append(_STILL_BEING_MADE)
             catalogue.take_notes(
                 find_memory_notes(self._home), _NOTES, timeout_s=_WAIT_S
             )
         except StoreLocked:
             # Whoever is writing takes in the same things.
             logger.debug("another process is writing the index")
+            if catalogue.is_behind():
+                notices.append(_STILL_BEING_MADE)
         except StoreDamaged:
             raise
         except StoreProblem as exc:
@@ -173,7 +177,8 @@ class Upkeep:
             (self._home / _DAMAGE_MARK).touch(mode=0o600)
             self._start_if_free()
 
-    def _is_marked(self) -> bool:
+    def is_damaged(self) -> bool:
+        """Whether a search met damage that has not been repaired yet."""
         return (self._home / _DAMAGE_MARK).exists()
 
     def _wake_worker(self) -> None:
@@ -197,7 +202,7 @@ class Upkeep:
 
     def _has_work(self) -> bool:
         """Whether there is something to do that can wait."""
-        if self._is_marked() or self._catalogue().is_behind():
+        if self.is_damaged() or self._catalogue().is_behind():
             return True
         if not self._has_lasting_embedder or self._has_just_failed():
             return False
@@ -220,7 +225,7 @@ class Upkeep:
         with try_locked(self._home / _WORKER_LOCK) as is_free:
             if not is_free:
                 return
-            if self._is_marked():
+            if self.is_damaged():
                 self.rebuild()
             try:
                 self._work()
@@ -234,7 +239,7 @@ class Upkeep:
 
     def _work(self) -> None:
         index = self._derived.index
-        index.check_texts()
+        index.check()
         # All of it is there before what nothing needs any more is forgotten. Which
         # projects there are depends on the folder one stands in, so guidance that is
         # there is left to whoever reads the sources.

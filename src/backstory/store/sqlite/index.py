@@ -107,8 +107,9 @@ class SqliteIndex:
                 exc.hint = "run 'backstory rebuild'; nothing is lost"
             raise
         except _SENSELESS as exc:
-            # SQLite does not notice every damage; then rows hold what they cannot.
-            if self._is_sound():
+            # SQLite does not notice every damage; then rows hold what they cannot. That
+            # a text of ours is none is always damage; the rest may be our mistake.
+            if not isinstance(exc, UnicodeDecodeError) and self._is_sound():
                 raise
             raise StoreDamaged(
                 f"{self.path}: a row makes no sense ({exc})", path=self.path
@@ -127,8 +128,7 @@ class SqliteIndex:
     def writing(
         self, *, timeout_s: float = BUSY_TIMEOUT_MS / 1000
     ) -> Iterator[SqliteIndexWriter]:
-        with translated(self.path):
-            db = self._db
+        with self._reading() as db:
             db.set_busy_timeout(round(timeout_s * 1000))
             try:
                 with transaction(db):
@@ -293,8 +293,14 @@ class SqliteIndex:
             version: int = db.execute("PRAGMA data_version").get
             return version
 
-    def check_texts(self) -> None:
-        """Compare the file of texts with its checksums, as the first scan does."""
+    def check(self) -> None:
+        """Look for damage where that is quickly done: all tables, and all texts.
+
+        Texts are compared with their checksums, as the first scan does. Raises
+        ``StoreDamaged``.
+        """
+        with self._reading() as db:
+            units.read_notes_and_tables(db)
         self._scan(self._texts)
 
     def _texts(self, db: apsw.Connection) -> memoryview:
@@ -438,6 +444,7 @@ class SqliteIndex:
         except apsw.CorruptError as exc:
             found.append(f"the table of words is damaged: {exc}")
         list_files(db)
+        units.read_all_texts(db)
         strange = units.count_unknown_kinds(db)
         if strange:
             found.append(f"{strange} units are of no known kind")

@@ -1,11 +1,13 @@
 """The tables ``units``, ``words``, ``notes``, ``chunks``: what is found and shown."""
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import apsw
 import orjson
 
+from backstory.moments import Moment
 from backstory.store.index import (
     Chunk,
     IndexCounts,
@@ -20,6 +22,9 @@ from backstory.units import NewChunk, NewUnit, UnitKind, first_note_id
 # A word beside a message says less about it than one in it.
 _TEXT_WEIGHT = 1.0
 _AROUND_WEIGHT = 0.6
+# The first and the last moment that Python knows, in microseconds.
+_FIRST_TIME = Moment(datetime.min.replace(tzinfo=UTC)).to_microseconds()
+_LAST_TIME = Moment(datetime.max.replace(tzinfo=UTC)).to_microseconds()
 # Of so many units at most, a set is made before their words are looked at.
 _FEW_UNITS = 20_000
 _BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
@@ -389,9 +394,44 @@ def get_units(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Unit]
         (to_json(unit_ids),),
     )
     return {
-        unit_id: Unit(unit_id, UnitKind(kind), source_id, position, said_at, size)
+        unit_id: Unit(
+            unit_id, UnitKind(kind), source_id, position, _to_time(said_at), size
+        )
         for unit_id, kind, source_id, position, said_at, size in rows
     }
+
+
+# Any: SQLite rows carry no types; in a damaged row it is not what the schema says.
+def _to_time(said_at: Any) -> int | None:
+    """A time as it was filed. Raises ``ValueError`` for what can be none."""
+    if said_at is None:
+        return None
+    if not isinstance(said_at, int) or not _FIRST_TIME <= said_at <= _LAST_TIME:
+        raise ValueError(f"{said_at!r} is no time")
+    return said_at
+
+
+def read_notes_and_tables(db: apsw.Connection) -> None:
+    """Read what is quickly read: all notes, a row of every table, the end of times.
+
+    Raises what Python says of texts and times that are none.
+    """
+    for table in ("units", "words", "chunks", "index_state", "vector_pages"):
+        db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()
+    for columns in ("heading, text FROM notes", "name, value FROM state"):
+        for _ in db.execute(f"SELECT {columns}"):
+            pass
+    for end in ("MIN", "MAX"):
+        _to_time(db.execute(f"SELECT {end}(said_at) FROM units").get)
+
+
+def read_all_texts(db: apsw.Connection) -> None:
+    """Read every text and time. Raises what Python says of those that are none."""
+    read_notes_and_tables(db)
+    for _ in db.execute("SELECT text FROM chunks"):
+        pass
+    for (said_at,) in db.execute("SELECT said_at FROM units"):
+        _to_time(said_at)
 
 
 def list_notes(
