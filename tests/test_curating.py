@@ -90,6 +90,15 @@ def test_facts_are_joined_corrected_and_added() -> None:
     )
 
 
+def test_a_fact_that_stands_there_twice_stands_there_once() -> None:
+    twice = MEMORY + "- Works at Acme\n"
+
+    assert apply_answer(twice, an_answer(), DAYS) == (
+        MEMORY,
+        Curation(removed=("Works at Acme",)),
+    )
+
+
 @pytest.mark.parametrize(
     "answer",
     [

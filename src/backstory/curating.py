@@ -21,6 +21,7 @@ from backstory.facts import (
     find_duplicate,
     list_facts,
     remove_fact,
+    remove_repeats,
     replace_fact,
 )
 from backstory.highlights import BadAnswer, read_object, tidy_line
@@ -139,6 +140,8 @@ def apply_answer(
     """
     if not answer.keys() & {"remove", "replace", "add"}:
         raise BadAnswer("it has none of the lists that were asked for")
+    # Facts that stand there twice need no model's judgement.
+    memory, repeated = remove_repeats(memory)
     before = list_facts(memory)
     known = {day.isoformat() for day in days}
     removed: list[str] = []
@@ -177,6 +180,7 @@ def apply_answer(
     whole = sum(len(each.text) for each in before)
     if shorter - longer > _MOST_LOST * whole:
         raise BadAnswer("it would take away most of what the facts say")
+    removed = [*repeated, *removed]
     return memory, Curation(tuple(removed), tuple(replaced), tuple(added))
 
 

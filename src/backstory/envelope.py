@@ -55,6 +55,7 @@ _FRAME = re.compile(
     r"|#+\s*(?:long-term\s+memory|relevant\s+memories)"
     r"|[-*+]\s*\[\s*(?:daily\s+log|long-term\s+memory|conversation)"
     r"|={3,}\s*$"
+    r"|[([]\s*end\s+of\s+memories"
     r"|<\s*[/!?a-z]"
     r"|session\s*:\s*[\"\']"
 )

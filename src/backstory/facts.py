@@ -297,6 +297,33 @@ def remove_fact(text: str, fact: str) -> str:
     return bom + _replace_span(outline, found, [])
 
 
+def remove_repeats(text: str) -> tuple[str, list[str]]:
+    """Take away facts that stand in a text twice, word for word, but for the first.
+
+    Returns the text and what went.
+    """
+    gone: list[str] = []
+    bom, body = split_bom(text)
+    while (item := _find_repeat(outline := read_outline(body))) is not None:
+        try:
+            body = _remove_item(outline, item)
+        except BadQuery:
+            break  # it holds other things together, and stays
+        gone.append(text_of(outline, item))
+    return bom + body, gone
+
+
+def _find_repeat(outline: Outline) -> Item | None:
+    seen: set[str] = set()
+    for item in outline.items:
+        said = " ".join(text_of(outline, item).split())
+        if item.depth == 0 and said:
+            if said in seen:
+                return item
+            seen.add(said)
+    return None
+
+
 def _replace_item(outline: Outline, item: Item, old: str, lines: Sequence[str]) -> str:
     """Other words for an item; what is listed below it stays if it was not named."""
     end = item.head_end if says_all_of(outline, item, old) else item.end

@@ -59,6 +59,7 @@ _TALK = """
     besprochen gemacht geredet gesagt gesprochen passiert zusammenfassung
 """
 _TALK_WORDS = frozenset(_TALK.split())
+_TALK_SIGNS = frozenset("我们你咱做了过什么说聊谈讨论干些都在有的事情吗呢")
 _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
 
 
@@ -241,7 +242,8 @@ def near_spellings(word: str) -> list[str]:
 
 
 def _asks_for_talk(term: Term) -> bool:
-    return fold(term.text) in _TALK_WORDS
+    # Of a spaceless run the terms are pairs, some of them halves of two words.
+    return fold(term.text) in _TALK_WORDS or _TALK_SIGNS.issuperset(term.text)
 
 
 def _telling_pairs(run: str) -> list[str]:

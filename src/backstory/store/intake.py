@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from backstory.files import is_inside
 from backstory.identity import content_id
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
-from backstory.redaction import drop_private, hide_private, is_recall
+from backstory.redaction import drop_injected, drop_private, hide_private, is_recall
 from backstory.store.base import (
     Batch,
     HistoryStore,
@@ -81,7 +81,7 @@ class Rules:
         many are open behind it.
         """
         message = _without_surrogates(message)
-        text, depth = hide_private(message.text, depth)
+        text, depth = hide_private(drop_injected(message.text), depth)
         full_bytes = None
         if message.role is Role.TOOL_RESULT:
             text, full_bytes = cut_bytes(text, self.max_tool_output_bytes)
