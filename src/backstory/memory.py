@@ -79,7 +79,8 @@ from backstory.store.base import Batch, SessionFilter
 from backstory.store.index import UnitFilter
 from backstory.store.intake import Rules
 from backstory.store.sqlite.history import SqliteHistory
-from backstory.units import UnitKind, session_unit_id
+from backstory.units import MESSAGES, session_unit_id
+from backstory.words import word_set
 
 if TYPE_CHECKING:
     from backstory.logbook import Logbook
@@ -93,6 +94,8 @@ RECORDED_HOST = "python"
 _REPLY_STEPS = 20
 # So many messages of a session are compared with what it would be reminded of.
 _SAID_LAST = 100
+# So many messages are looked at for a word that may have been meant.
+_LOOKED_AT = 20
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -703,8 +706,11 @@ class Memory:
             zip(near, index.count_documents([(n,) for n in near]), strict=True)
         )
         for word in sorted(filter(counts.get, near), key=counts.__getitem__)[::-1]:
-            # The index counts all that has the same stem, such as "bothing" for "both".
-            if index.find_text(word, UnitFilter(frozenset(UnitKind)), 1):
+            # The index counts all that has the same stem, such as "bothing" for "both",
+            # and finds parts of words.
+            ids = index.find_text(word, UnitFilter(MESSAGES), _LOOKED_AT)
+            said = self._store.get_messages(ids).values()
+            if any(word in word_set(message.text) for message in said):
                 yield word
                 return
 
