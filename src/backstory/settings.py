@@ -439,7 +439,8 @@ def _parse(row: Setting, text: str, place: str) -> Value:
 def _one_of(row: Setting, text: str, place: str) -> str:
     if row.choices and text not in row.choices:
         raise ConfigError(
-            f"{place}: '{row.name}' cannot be '{text}'", hint=nearest_hint(text, row.choices)
+            f"{place}: '{row.name}' cannot be '{text}'",
+            hint=nearest_hint(text, row.choices),
         )
     return text
 
