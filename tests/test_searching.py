@@ -142,6 +142,20 @@ def test_a_host_and_a_project_narrow_the_sessions(used: Memory) -> None:
     assert found(used, "parseInvoice", host="python") == set()
 
 
+def test_the_guidance_of_a_project_belongs_to_it(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "CLAUDE.md").write_text(f"# Style\n\nfrobnicate {name}\n")
+    with open_memory(tmp_path) as memory:
+        for name in ("one", "two"):
+            memory.record(name, "user", "hello", project=tmp_path / name)
+        memory.index()
+
+        hits = memory.search("frobnicate", sources=["file"], project=tmp_path / "one")
+
+    assert [hit.text for hit in hits.hits] == ["frobnicate one"]
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -7,7 +7,7 @@ are read without it.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -165,6 +165,14 @@ class Lookup:
             self._upkeep.mark_damage()
             return "the index is damaged", "run 'backstory rebuild'"
         return f"the index cannot be used ({problem})", problem.hint
+
+    def find_files(self, projects: Set[str | None]) -> set[int]:
+        """The guidance files of projects, by the numbers they have as sources."""
+        try:
+            files = self.index.list_files()
+        except StoreProblem:
+            return set()  # the search itself will say so
+        return {-file.file_id for file in files if file.project in projects - {None}}
 
     def weights(self) -> Weights:
         """The settings as the ranking takes them."""

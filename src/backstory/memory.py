@@ -660,18 +660,22 @@ class Memory:
             limit=to_limit(limit),
             said_from=period.first,
             said_before=period.end,
-            sessions=self._session_numbers(host, project),
+            origins=self._origins(host, project),
             without=self._being_said(session),
             weights=self._lookup.weights(),
         )
 
-    def _session_numbers(
+    def _origins(
         self, host: str | None, project: str | Path | None
     ) -> frozenset[int] | None:
+        """The sessions of a program or a project, and the guidance files of that."""
         if host is None and project is None:
             return None
         found = self.sessions(host=host, project=project)
-        return frozenset(each.session_id for each in found)
+        origins = {each.session_id for each in found}
+        if host is None:
+            origins |= self._lookup.find_files({each.project for each in found})
+        return frozenset(origins)
 
     def _being_said(self, session: str | None) -> frozenset[int]:
         """The messages of a session from the last word of its user on."""

@@ -67,9 +67,10 @@ class Request:
     """What is asked, and where it may be found.
 
     Times are microseconds, from the first up to but not including the second.
-    ``sessions`` are those that may be searched, None for all; ``without`` are messages
-    that may not be found, such as the one that asks, ``without_sessions`` whole
-    sessions. ``timeout_s`` is for whoever cannot wait as long as others.
+    ``origins`` are the sessions and files that may be searched, by their numbers as
+    sources, None for all; ``without`` are messages that may not be found, such as the
+    one that asks, ``without_sessions`` whole sessions. ``timeout_s`` is for whoever
+    cannot wait as long as others.
     """
 
     text: str
@@ -77,7 +78,7 @@ class Request:
     limit: int = 10
     said_from: int | None = None
     said_before: int | None = None
-    sessions: frozenset[int] | None = None
+    origins: frozenset[int] | None = None
     without: frozenset[int] = frozenset()
     without_sessions: frozenset[int] = frozenset()
     timeout_s: float = math.inf
@@ -89,7 +90,7 @@ class Request:
             frozenset(kinds),
             self.said_from,
             self.said_before,
-            self.sessions,
+            self.origins,
             self.without,
             self.without_sessions,
         )
