@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -626,6 +627,46 @@ def test_workers_at_once_log_each_message_once(
         assert [worker.wait() for worker in workers] == [0] * 4
         assert logged(memory, real_clock) == texts
     assert len(server.asked) == 6
+
+
+def wait_for(is_so: Callable[[], bool]) -> bool:
+    """Wait until something is so; False when it is not for long."""
+    give_up_at = time.monotonic() + 60
+    while not is_so():
+        if time.monotonic() > give_up_at:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_a_trigger_while_a_worker_is_busy_is_not_lost(
+    tmp_path: Path, server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(prompt: str) -> str:
+        time.sleep(0.5)
+        return repeat(prompt)
+
+    server.follow(Script(reply=slowly))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    settings = (
+        "embedder.name=none",
+        "llm.name=openai",
+        f"llm.url={server.url}/v1",
+        "logs.curate_daily=false",
+    )
+    with Memory.open(tmp_path / "kept", settings=settings) as memory:
+        memory.record("a", "user", "said a")
+        assert memory.end_session("a")
+        assert wait_for(lambda: bool(server.asked))
+        memory.record("b", "user", "said b")
+        assert memory.end_session("b")
+
+        assert wait_for(lambda: memory.status().logs.due == 0)
+        today = datetime.now().astimezone().date()
+        assert "- said a" in log(memory, today)
+        assert "- said b" in log(memory, today)
+    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize("step", ["log", "facts"])

@@ -66,7 +66,7 @@ def files(home: Path) -> set[str]:
 
 
 def wait_for_worker(home: Path) -> int:
-    return background._started[home].wait(timeout=60)
+    return background._started[home][-1].wait(timeout=60)
 
 
 # -- the worker -----------------------------------------------------------------------
@@ -94,12 +94,12 @@ def test_a_worker_that_is_still_coming_up_is_not_started_twice(
     home = tmp_path / "backstory"
 
     start_worker(home)
-    first = background._started[home]
+    first = background._started[home][-1]
     start_worker(home)
-    second = background._started[home]
+    second = background._started[home][-1]
     wait_for_worker(home)
     start_worker(home)
-    third = background._started[home]
+    third = background._started[home][-1]
     wait_for_worker(home)
 
     assert first is second

@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 # What chooses the vectors; all else about an embedder leaves them as they are.
 _CHOOSING = ("embedder.name", "embedder.model", "embedder.url", "embedder.key")
-# The last of each home: kept until it ends, so that a long-lived program does not
+# Those of each home: kept until they end, so that a long-lived program does not
 # collect the remains, and starts no second one while the first is still coming up.
-_started: dict[Path, "subprocess.Popen[bytes]"] = {}
+_started: dict[Path, list["subprocess.Popen[bytes]"]] = {}
 
 
 def start_worker(
@@ -34,8 +34,9 @@ def start_worker(
     If an embedder is among them, the worker makes no vectors: what was chosen for one
     run must not take the place of the vectors that all others search with.
     """
-    running = _started.get(home)
-    if running is not None and running.poll() is None and not beside:
+    running = [each for each in _started.get(home, ()) if each.poll() is None]
+    _started[home] = running
+    if running and not beside:
         return
     passed_on = [each for each in settings if not each.strip().startswith(_CHOOSING)]
     if len(passed_on) < len(settings):
@@ -47,12 +48,14 @@ def start_worker(
     # Few commands start one, and all would have to wait for it to load.
     subprocess = import_module("subprocess")
     try:
-        _started[home] = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+        running.append(
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         )
     except OSError as exc:
         # It is started again with the next search.
