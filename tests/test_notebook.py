@@ -8,8 +8,7 @@ import stat
 import subprocess
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from functools import partial
 from itertools import pairwise
@@ -32,6 +31,7 @@ from backstory.notebook import MAX_BACKUPS, Notebook, NoteFile, NotesSummary
 from backstory.notes import MAX_NOTE_BYTES
 from tests.index_builders import found
 from tests.ordinary_user import as_ordinary_user
+from tests.processes import in_child
 
 DAY = date(2026, 2, 28)
 
@@ -338,19 +338,6 @@ def _save(path: Path, text: str, *, in_place: bool) -> None:
 
 
 # -- several processes ----------------------------------------------------------------
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Run ``work`` in a forked child; return the child's process id."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return pid
 
 
 def add_many(notebook: Notebook, name: str, count: int = 100) -> None:

@@ -13,7 +13,6 @@ from datetime import datetime
 
 from backstory.cataloguing import cut_note, noted_at
 from backstory.chunking import (
-    MAX_CHUNK_TOKENS,
     chunk_text,
     cut_chunks,
     cut_units,
@@ -36,8 +35,7 @@ from backstory.model import (
 )
 from backstory.notes import FoundNote, read_note
 from backstory.querying import Query, parse_query
-from backstory.redaction import mask_secrets
-from backstory.searching import Request, chunk_name, source_name
+from backstory.searching import Request, to_recalled
 from backstory.showing import Shown
 from backstory.store.base import HistoryStore, SessionFilter
 from backstory.store.index import Chunk, IndexedFile, Note, Unit, UnitFilter
@@ -138,15 +136,7 @@ class PlainSearcher:
             if chunk is None:
                 continue
             text = chunk.text or self._chunk_text(chunk, request.without)
-            each = Recalled(
-                chunk_name(chunk, hit),
-                "conversation" if unit.source_id > 0 else "file",
-                source_name(hit),
-                hit.score,
-                # Masked before it is cut: half a secret is not known for one.
-                excerpt(mask_secrets(text), query, max_chars=4 * MAX_CHUNK_TOKENS),
-                hit,
-            )
+            each = to_recalled(chunk, hit, text, query)
             recalled.setdefault(each.chunk_id, each)
         best = sorted(recalled.values(), key=lambda each: -each.score)
         notices = _notices(request, found, reason, hint)

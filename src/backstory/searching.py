@@ -320,15 +320,7 @@ class Searcher:
                 repeats += 1
                 continue
             seen.append(words)
-            found[chunk.chunk_id] = Recalled(
-                chunk_name(chunk, hit),
-                "conversation" if chunk.source_id > 0 else "file",
-                source_name(hit),
-                hit.score,
-                # Masked before it is cut: half a secret is not known for one.
-                excerpt(mask_secrets(text), query, max_chars=4 * MAX_CHUNK_TOKENS),
-                hit,
-            )
+            found[chunk.chunk_id] = to_recalled(chunk, hit, text, query)
         return list(found.values()), repeats
 
     def _gather_for_recall(
@@ -472,14 +464,27 @@ def _all_weak(hits: Iterable[Hit]) -> bool:
     return all(hit.strength is Strength.WEAK for hit in hits)
 
 
-def chunk_name(chunk: Chunk, hit: Hit) -> str:
+def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
+    """A stretch of text around a hit, as it may be shown."""
+    return Recalled(
+        _chunk_name(chunk, hit),
+        "conversation" if chunk.source_id > 0 else "file",
+        _source_name(hit),
+        hit.score,
+        # Masked before it is cut: half a secret is not known for one.
+        excerpt(mask_secrets(text), query, max_chars=4 * MAX_CHUNK_TOKENS),
+        hit,
+    )
+
+
+def _chunk_name(chunk: Chunk, hit: Hit) -> str:
     """A name that stays the same when the index is made again."""
     if chunk.source_id > 0:
         return f"{chunk.source_id}.{chunk.first_position}"
     return f"{content_id(hit.path or '')}.{chunk.first_position}"
 
 
-def source_name(hit: Hit) -> str:
+def _source_name(hit: Hit) -> str:
     """What people call the conversation or the file that a hit is in."""
     if hit.session is not None:
         return hit.session.title or hit.session.native_id
