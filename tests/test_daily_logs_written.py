@@ -1,12 +1,15 @@
 """Daily logs written by a model: each message once, whatever happens in between."""
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -520,6 +523,44 @@ def test_what_the_disk_does_not_take_is_not_asked_for_again(
         assert "Sushi" in log(memory)
         assert memory.session("s").last_logged_message_id == 1
     assert (len(server.asked), report.blocks) == (1, 1)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """The folder of the notes, on a disk of its own with hardly any room."""
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        pytest.skip("only root can mount a disk")
+    folder = tmp_path / "backstory" / "memory"
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_costs_neither_a_message_nor_a_second_call(
+    open_memory: OpenMemory, server: LlmServer, small_disk: Path
+) -> None:
+    with open_memory() as memory:
+        assert memory.notebook.folder == small_disk
+        say(memory, "one")
+        memory.end_session()
+        filler = small_disk / "filler"
+        with suppress(OSError):
+            filler.write_bytes(b"x" * 200_000)
+
+        report = memory.write_logs()
+
+        assert "No space left on device" in report.problems[0]
+        assert "No space left on device" in memory.status().logs.problem
+        assert memory.session("s").last_logged_message_id is None
+
+        filler.unlink()
+        memory.write_logs()
+        assert "Sushi" in log(memory)
+        assert memory.session("s").last_logged_message_id == 1
+    assert len(server.asked) == 1
 
 
 def test_a_person_who_edits_meanwhile_loses_nothing(
