@@ -305,6 +305,17 @@ def test_only_a_session_of_exactly_that_name_is_meant(open_memory: OpenMemory) -
         assert memory.end_session("python/chat-1")
 
 
+def test_a_trigger_of_a_damaged_history_does_not_fail(open_memory: OpenMemory) -> None:
+    with open_memory() as memory:
+        say(memory, "one")
+        memory._store.close()
+        for name in ("history.db", "history.db-wal"):
+            (memory.home / name).write_bytes(b"no database" * 1000)
+
+        assert not memory.end_session()
+        assert not memory.background()
+
+
 def test_a_trigger_never_fails(open_memory: OpenMemory) -> None:
     with open_memory() as memory:
         say(memory, "one")

@@ -356,14 +356,16 @@ class Memory:
     def _trigger(self, cause: str, session: str | None) -> bool:
         if session is not None:
             return self._mark_due(self._named(session), cause)
-        recorded = list(self._recorded)
-        found = self._find_session(*recorded[-1]) if recorded else None
-        return self._mark_due([found] if found else [], cause)
+        return self._mark_due(self._recorded_here(list(self._recorded)[-1:]), cause)
 
     def _trigger_all(self, cause: str, but: str | None = None) -> bool:
         others = [key for key in list(self._recorded) if key[1] != but]
-        found = [self._find_session(*key) for key in others]
-        return self._mark_due([each for each in found if each], cause)
+        return self._mark_due(self._recorded_here(others), cause)
+
+    def _recorded_here(self, keys: Iterable[tuple[str, str]]) -> Iterator[Session]:
+        for host, native_id in keys:
+            if (known := self._find_session(host, native_id)) is not None:
+                yield known
 
     def _mark_due(self, sessions: Iterable[Session], cause: str) -> bool:
         """Have sessions logged. A program must not fail for want of a log."""

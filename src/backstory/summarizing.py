@@ -51,6 +51,7 @@ NO_MODEL = "no language model is configured"
 _MOST_RUBBISH = 3
 _FIRST_REST = timedelta(minutes=5)
 _LONGEST_REST = timedelta(days=1)
+_MOST_DOUBLINGS = 10
 _LEAST_CHARS = 200
 # A block of a log has a limit of its own, well above this.
 _MAX_BLOCK_CHARS = 30_000
@@ -152,7 +153,8 @@ class Summarizer:
                 self._log(calls, session, each, report)
             except (BadAnswer, UnusableAnswer, PromptTooLong) as exc:
                 # It may be this conversation alone; the others are tried all the same.
-                self._postpone(each, f"the model's answer is unusable: {exc}", report)
+                what = "prompt is" if isinstance(exc, PromptTooLong) else "answer is"
+                self._postpone(each, f"the model's {what} unusable: {exc}", report)
                 rubbish += 1
                 if rubbish == _MOST_RUBBISH:
                     return
@@ -173,7 +175,7 @@ class Summarizer:
     ) -> None:
         logger.info("a daily log waits: %s", reason)
         report.problems.append(reason)
-        rest = min(_FIRST_REST * 2**due.tries, _LONGEST_REST)
+        rest = min(_FIRST_REST * 2 ** min(due.tries, _MOST_DOUBLINGS), _LONGEST_REST)
         self.journal.postpone(due, until=until or self.clock() + rest)
 
     def _is_excluded(self, session: Session) -> bool:
@@ -194,12 +196,11 @@ class Summarizer:
         messages = self._unlogged(session, due)
         known = session.last_active.at if session.last_active else self.clock()
         stretches = iter_stretches(messages, room, fallback=known.astimezone().date())
-        for day, of_day in groupby(stretches, key=lambda stretch: stretch.day):
+        for _, of_day in groupby(stretches, key=lambda stretch: stretch.day):
             for stretch in of_day:
                 self._sum_up(calls, session, stretch)
                 report.messages += len(stretch.messages)
             # Before the next day is begun: what is done is done.
-            logger.debug("the log of %s is written", day)
             self._write_down(session.session_id, report)
 
     def _unlogged(self, session: Session, due: Due) -> Iterator[Message]:
