@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from operator import add
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backstory.curating import apply_answer
-from backstory.errors import ConfigError, NotesConflict, ProviderRefused
+from backstory.errors import NoModel, NotesConflict, ProviderRefused
 from backstory.highlights import BadAnswer
 from backstory.memory import Memory
 from backstory.model import Curation
@@ -220,9 +222,22 @@ def test_trouble_with_the_model_is_told(memory: Memory, server: LlmServer) -> No
 
     with (
         a_memory(memory.home.parent, settings=("llm.name=none",)) as without,
-        pytest.raises(ConfigError, match="no language model is configured"),
+        pytest.raises(NoModel),
     ):
         without.curate()
+
+
+def test_logs_of_a_day_already_curated_are_curated_the_day_after(
+    memory: Memory, server: LlmServer
+) -> None:
+    server.follow(Script(json.dumps(an_answer())))
+    memory.curate()
+    memory.notebook.append_log(NOW.date(), "- written later that day", "m")
+
+    for days, calls in ((0, 1), (1, 2), (2, 2)):
+        memory._logbook._clock = partial(add, NOW, timedelta(days=days))
+        memory.work()
+        assert len(server.asked) == calls
 
 
 def test_the_worker_curates_once_a_day(

@@ -16,6 +16,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from backstory.errors import NoModel
 from backstory.memory import Memory
 from backstory.notebook import Notebook
 from backstory.store.sqlite.journal import SqliteJournal
@@ -370,8 +371,9 @@ def test_without_a_model_it_waits_in_silence(
     with open_memory("llm.name=none") as memory:
         say(memory, "one")
         assert memory.end_session()
-        report = memory.write_logs()
-        assert report.problems == ["no language model is configured"]
+        memory.work()
+        with pytest.raises(NoModel):
+            memory.write_logs()
         assert log(memory) == ""
         assert memory.session("s").last_logged_message_id is None
     with open_memory() as memory:

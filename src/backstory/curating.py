@@ -7,7 +7,7 @@ memory is refused whole.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -171,6 +171,15 @@ def apply_answer(
             if changed is not None:
                 memory = changed
                 added.append(fact)
+    _check_losses(before, removed, replaced)
+    removed = [*repeated, *removed]
+    return memory, Curation(tuple(removed), tuple(replaced), tuple(added))
+
+
+def _check_losses(
+    before: Sequence[Fact], removed: Sequence[str], replaced: Sequence[tuple[str, str]]
+) -> None:
+    """Raise ``BadAnswer`` for changes that would take away most of what is there."""
     # A fact in wholly other words is a fact that is gone.
     lost = len(removed) + sum(not _keeps_words(old, new) for old, new in replaced)
     if lost > _MOST_LOST * len(before):
@@ -180,8 +189,6 @@ def apply_answer(
     whole = sum(len(each.text) for each in before)
     if shorter - longer > _MOST_LOST * whole:
         raise BadAnswer("it would take away most of what the facts say")
-    removed = [*repeated, *removed]
-    return memory, Curation(tuple(removed), tuple(replaced), tuple(added))
 
 
 def _find(value: object, facts: Iterable[Fact]) -> str | None:

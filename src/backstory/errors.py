@@ -4,6 +4,7 @@
 
     BackstoryError                10
       ConfigError                 11   a setting is unknown, malformed, not allowed
+        NoModel                   11   a language model is asked for, and there is none
       UnknownName                 12   no source, format, session or folder of that name
       BadQuery                    14   what was asked for cannot be meant
       StoreProblem                20   anything wrong with a database of ours as a whole
@@ -47,6 +48,15 @@ class ConfigError(BackstoryError):
     exit_code = 11
     hint = (
         "run 'backstory settings' to see every setting and where its value comes from"
+    )
+
+
+class NoModel(ConfigError):
+    """A language model is asked for, and none is configured."""
+
+    hint = (
+        "put llm.name into your config.toml; 'backstory settings' shows where values "
+        "come from"
     )
 
 

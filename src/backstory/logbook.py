@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from backstory.curating import Curator
-from backstory.errors import BackstoryError, ConfigError, ProviderError
+from backstory.errors import BackstoryError, ConfigError, NoModel, ProviderError
 from backstory.files import locked, try_locked
 from backstory.hosts.base import Machine
 from backstory.llms import load_llm
@@ -22,12 +22,13 @@ from backstory.model_calls import ModelCalls
 from backstory.notebook import Notebook
 from backstory.settings import Settings
 from backstory.store.base import HistoryStore
+from backstory.store.sqlite.history import HISTORY_NAME
 from backstory.store.sqlite.journal import SqliteJournal
-from backstory.summarizing import NO_MODEL, OnSession, Summarizer
+from backstory.summarizing import OnSession, Summarizer
 
 logger = logging.getLogger(__name__)
 
-HISTORY_NAME = "history.db"
+_NO_MODEL = "no language model is configured"
 _LOCK = "logs.lock"
 _WAITING_LOCK = "logs-waiting.lock"
 _CURATED_ON = "curated_on"
@@ -95,7 +96,7 @@ class Logbook:
         return is_due
 
     def has_work(self) -> bool:
-        """Whether the worker has something to write or to curate."""
+        """Whether the worker has something to write."""
         if not self.is_enabled:
             return False
         if self._journal.sessions_waiting():
@@ -108,10 +109,15 @@ class Logbook:
     # -- writing ---
 
     def write(self, on_session: OnSession | None = None) -> LogReport:
-        """Write the logs that are due, now; waits for another process that does."""
+        """Write the logs that are due, now; waits for another process that does.
+
+        Raises ``NoModel`` when that takes one.
+        """
         if not self.is_enabled:
             return LogReport(problems=["the daily logs are switched off"])
         with locked(self.home / _LOCK):
+            if self.llm is None and not self._journal.sessions_waiting():
+                raise NoModel(_NO_MODEL)
             return self._run(on_session, is_asked_for=True)
 
     def work(self) -> None:
@@ -125,9 +131,13 @@ class Logbook:
                 return
             with locked(self.home / _LOCK):
                 waiting.close()
-                self._run()
-                if self._is_curation_due():
-                    self._curate_by_itself()
+                try:
+                    self._run()
+                    if self._is_curation_due():
+                        self._curate_by_itself()
+                except BackstoryError as exc:
+                    # Nobody sees a worker fail; the next one tries again.
+                    logger.warning("the daily logs wait: %s", exc)
 
     def _run(
         self, on_session: OnSession | None = None, *, is_asked_for: bool = False
@@ -153,30 +163,23 @@ class Logbook:
     def _curate_by_itself(self) -> None:
         # Before it is tried: what fails is tried again tomorrow, not all day long.
         self._journal.set_state(_CURATED_ON, self._today().isoformat())
-        try:
-            self._curate()
-        except BackstoryError as exc:
-            logger.warning("the long-term memory was not curated: %s", exc)
+        self._curate()
 
     def _curate(self) -> Curation:
         calls = self._calls()
         if calls is None:
-            raise ConfigError(
-                NO_MODEL,
-                hint="put llm.name into your config.toml; 'backstory settings' shows "
-                "where values come from",
-            )
+            raise NoModel(_NO_MODEL)
         return Curator(self.notebook, calls, self._clock).run()
 
     def _is_curation_due(self) -> bool:
-        """Whether a day with logs has passed since the last time."""
+        """Whether there may be logs that no curation has seen yet."""
         if not self._settings.flag("logs.curate_daily") or self.llm is None:
             return False
         curated_on = self._journal.get_state(_CURATED_ON)
         if curated_on == self._today().isoformat():
             return False
         logs = self.notebook.list_logs()
-        return bool(logs) and (curated_on is None or logs[-1].isoformat() > curated_on)
+        return bool(logs) and (curated_on is None or logs[-1].isoformat() >= curated_on)
 
     def _today(self) -> date:
         return self._clock().astimezone().date()
@@ -215,12 +218,13 @@ class Logbook:
         own = [call for call in calls if call.model == model]
         if own and own[-1].outcome not in ("ok", "running"):
             problem = problem or own[-1].outcome
-        if self._journal.count_due() or self._journal.sessions_waiting():
+        due = self._journal.count_due()
+        if due or self._journal.sessions_waiting():
             problem = problem or self._journal.get_state(_PROBLEM) or ""
         return LogStatus(
             model=model,
             is_enabled=self.is_enabled,
-            due=self._journal.count_due(),
+            due=due,
             calls_today=len(calls),
             tokens_today=sum(call.tokens for call in calls),
             daily_tokens=self._settings.whole("llm.daily_tokens"),

@@ -78,7 +78,7 @@ from backstory.settings import Settings
 from backstory.store.base import Batch, SessionFilter
 from backstory.store.index import UnitFilter
 from backstory.store.intake import Rules
-from backstory.store.sqlite.history import SqliteHistory
+from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.units import MESSAGES, session_unit_id
 from backstory.words import word_set
 
@@ -126,7 +126,7 @@ class Memory:
         # Here, because a typo must not be found out only when something is read.
         self._excluded_hosts = read_hosts(settings, "exclude.hosts")
         self._excluded_sessions: set[tuple[str, str]] = set()
-        self._store = SqliteHistory(home / "history.db")
+        self._store = SqliteHistory(home / HISTORY_NAME)
         self._rules = Rules(
             excluded_folders=tuple(
                 path
@@ -396,7 +396,8 @@ class Memory:
     ) -> LogReport:
         """Write the daily logs that are due, now.
 
-        ``since`` is a day: every session that was active from then on is due.
+        ``since`` is a day: every session that was active from then on is due. Raises
+        ``NoModel`` when no language model is configured.
         """
         if since is not None:
             day = to_day(since, "since") or date.min
@@ -409,7 +410,7 @@ class Memory:
     def curate(self) -> Curation:
         """Tidy the long-term memory with the language model; keeps a backup.
 
-        Raises ``ConfigError`` without a model, ``ProviderError`` when it fails, and
+        Raises ``NoModel`` where there is none, ``ProviderError`` when it fails, and
         ``NotesConflict`` when MEMORY.md was changed meanwhile.
         """
         return self._logbook.curate()

@@ -46,7 +46,6 @@ _PART_TOKENS = 24_000
 _OUTPUT_TOKENS = 2_000
 _MAX_MESSAGE_CHARS = 6_000
 _TRIES = 2
-NO_MODEL = "no language model is configured"
 # A model that answers rubbish so often in a row is asked no more in this run.
 _MOST_RUBBISH = 3
 _FIRST_REST = timedelta(minutes=5)
@@ -124,8 +123,6 @@ class Summarizer:
             if self.calls is not None:
                 now = None if is_asked_for else self.clock()
                 self._run_due(self.calls, report, on_session, now)
-            elif self.journal.count_due():
-                report.problems.append(NO_MODEL)
         except BackstoryError as exc:
             # A full disk, say: it would be the same for the other sessions.
             logger.warning("a daily log could not be written: %s", exc)

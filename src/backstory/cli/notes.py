@@ -23,7 +23,6 @@ from backstory.cli.app import (
 from backstory.cli.parameters import DAY, PATH
 from backstory.errors import (
     BackstoryError,
-    ConfigError,
     NotesConflict,
     SourceUnreadable,
     UnknownName,
@@ -254,12 +253,6 @@ def _write_logs(context: Context, since: datetime | None) -> None:
     def say(title: str, left: int) -> None:
         click.echo(f"  {left} to go: {_shown(title)}", err=True)
 
-    if not context.memory.status().logs.model:
-        raise ConfigError(
-            "no language model is configured",
-            hint="put llm.name into your config.toml; 'backstory settings' shows where "
-            "values come from",
-        )
     day = None if since is None else since.astimezone().date()
     report = context.memory.write_logs(since=day, on_session=say)
     echo_lines(render_notes.render_log_report(report))

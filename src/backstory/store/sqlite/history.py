@@ -30,6 +30,7 @@ from backstory.store.sqlite.connection import (
 )
 from backstory.store.sqlite.opening import Connections
 
+HISTORY_NAME = "history.db"
 MIGRATIONS = "backstory.store.sqlite.migrations"
 _PAGE = 500
 # So many say enough about one batch.
