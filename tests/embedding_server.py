@@ -1,58 +1,23 @@
 """A server on loopback that speaks Ollama's, OpenAI's and Gemini's wire formats.
 
 A vector counts the letters and digits of its text, so that like texts are near each
-other and a test can tell whose vector it got. Faults are played once each, in the order
-given; one that is ``for_ever`` stays.
+other and a test can tell whose vector it got.
 """
 
-import json
 import string
-import threading
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-# Any: requests are checked by the tests, not here.
-Json = Any
+from tests.faulty_server import FaultyHandler, FaultyServer, Json, serving
 
 _MAX_CHARS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One answer other than vectors.
-
-    ``cut_off`` sends less than it announces, ``drip`` a byte at a time.
-    """
-
-    status: int = 200
-    body: bytes | None = None
-    headers: tuple[tuple[str, str], ...] = ()
-    delay_s: float = 0.0
-    cut_off: bool = False
-    drip: bool = False
-    for_ever: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request as it arrived; names of headers in small letters."""
-
-    path: str
-    headers: dict[str, str]
-    body: Json
-
-
 @dataclass(slots=True)
-class EmbeddingServer:
+class EmbeddingServer(FaultyServer):
     """What the server was asked, and how it is to misbehave."""
 
-    url: str = ""
-    asked: list[Asked] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
     # Texts longer than this are refused, and what the refusal says.
     max_chars: int = _MAX_CHARS
     too_long: str = "the input length exceeds the context length"
@@ -77,66 +42,21 @@ def letter_counts(text: str) -> list[float]:
 @contextmanager
 def running_server() -> Iterator[EmbeddingServer]:
     state = EmbeddingServer()
-
-    class Handler(_Handler):
-        server_state = state
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with serving(_Handler, state):
         yield state
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    # Head and body leave as two packets, and the second would wait 40 ms for the first.
-    disable_nagle_algorithm = True
+class _Handler(FaultyHandler):
     server_state: EmbeddingServer
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def do_POST(self) -> None:
+    def answer(self, body: Json) -> None:
         state = self.server_state
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        state.asked.append(Asked(self.path, headers, body))
-        if state.faults:
-            fault = state.faults[0] if state.faults[0].for_ever else state.faults.pop(0)
-            time.sleep(fault.delay_s)
-            if fault.status != 200 or fault.body is not None:
-                self._send(fault.status, fault.body or b"", fault)
-                return
         texts = _texts(body)
         if max(map(len, texts)) > state.max_chars:
-            self._send(400, json.dumps({"error": state.too_long}).encode())
+            self.send(400, {"error": state.too_long})
             return
         rows = _spoilt([letter_counts(text) for text in texts], state.spoil)
-        self._send(200, json.dumps(_answer(self.path, rows)).encode())
-
-    def _send(self, status: int, body: bytes, fault: Fault | None = None) -> None:
-        announced = len(body) + (100 if fault and fault.cut_off else 0)
-        self.send_response(status)
-        for name, value in fault.headers if fault else ():
-            self.send_header(name, value)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(announced))
-        self.end_headers()
-        with suppress(ConnectionError):
-            if fault and fault.drip:
-                for byte in body:
-                    self.wfile.write(bytes([byte]))
-                    time.sleep(0.01)
-            else:
-                self.wfile.write(body)
-        self.close_connection = announced != len(body)
+        self.send(200, _answer(self.path, rows))
 
 
 def _texts(body: Json) -> list[str]:

@@ -1,22 +1,14 @@
 """A server on loopback that speaks OpenAI's, Anthropic's, Gemini's and Ollama's chat.
 
 It answers what the script says, in the wire format of the address that it is asked at.
-Faults are played once each, in the order given; one that is ``for_ever`` stays.
 """
 
 import json
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
-from tests.embedding_server import Asked, Fault
-
-# Any: requests are checked by the tests, not here.
-Json = Any
+from tests.faulty_server import Fault, FaultyHandler, FaultyServer, Json, serving
 
 # Enough of a body to be more than any answer is allowed to be.
 HUGE = 17_000_000
@@ -36,15 +28,10 @@ class Script:
 
 
 @dataclass(slots=True)
-class LlmServer:
+class LlmServer(FaultyServer):
     """What the server was asked, what it answers, and how it is to misbehave."""
 
-    url: str = ""
-    asked: list[Asked] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
     script: Script = field(default_factory=Script)
-    # The other end of the connection that each request came by.
-    ports: list[int] = field(default_factory=list)
 
     def start_afresh(self) -> None:
         self.asked, self.faults, self.script, self.ports = [], [], Script(), []
@@ -65,72 +52,18 @@ class LlmServer:
 @contextmanager
 def running_server() -> Iterator[LlmServer]:
     state = LlmServer()
-
-    class Handler(_Handler):
-        server_state = state
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with serving(_Handler, state):
         yield state
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    # Head and body leave as two packets, and the second would wait 40 ms for the first.
-    disable_nagle_algorithm = True
+class _Handler(FaultyHandler):
     server_state: LlmServer
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def handle(self) -> None:
-        # A client may have had enough.
-        with suppress(ConnectionError):
-            super().handle()
-
-    def do_POST(self) -> None:
-        state = self.server_state
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        state.ports.append(self.client_address[1])
-        state.asked.append(Asked(self.path, headers, body))
-        if state.faults:
-            fault = state.faults[0] if state.faults[0].for_ever else state.faults.pop(0)
-            time.sleep(fault.delay_s)
-            if fault.status != 200 or fault.body is not None:
-                self._send(fault.status, fault.body or b"", fault)
-                return
-        script = state.script
+    def answer(self, body: Json) -> None:
+        script = self.server_state.script
         if script.reply is not None:
             script = replace(script, text=script.reply(_texts(body)[1]))
-        self._send(200, json.dumps(_answer(self.path, script)).encode())
-
-    def _send(self, status: int, body: bytes, fault: Fault | None = None) -> None:
-        announced = len(body) + (100 if fault and fault.cut_off else 0)
-        headers = dict(fault.headers) if fault else {}
-        # With a date of its own where the fault is about one.
-        self.send_response_only(status)
-        headers.setdefault("Date", self.date_time_string())
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(announced))
-        self.end_headers()
-        if fault and fault.drip:
-            for byte in body:
-                self.wfile.write(bytes([byte]))
-                time.sleep(0.01)
-        else:
-            self.wfile.write(body)
-        self.close_connection = announced != len(body)
+        self.send(200, _answer(self.path, script))
 
 
 def _texts(body: Json) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from backstory.errors import NoModel, NotesConflict, ProviderRefused
 from backstory.highlights import BadAnswer
 from backstory.memory import Memory
 from backstory.model import Curation
-from tests.embedding_server import Fault
+from tests.faulty_server import Fault
 from tests.llm_server import LlmServer, Script, running_server
 from tests.samples import a_memory
 

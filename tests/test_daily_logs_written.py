@@ -20,7 +20,7 @@ from backstory.errors import NoModel
 from backstory.memory import Memory
 from backstory.notebook import Notebook
 from backstory.store.sqlite.journal import SqliteJournal
-from tests.embedding_server import Fault
+from tests.faulty_server import Fault
 from tests.llm_server import LlmServer, Script, running_server
 from tests.samples import a_memory
 

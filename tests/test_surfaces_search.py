@@ -19,7 +19,8 @@ from tests.builders import (
     append,
     session_file,
 )
-from tests.embedding_server import Fault, running_server
+from tests.embedding_server import running_server
+from tests.faulty_server import Fault
 from tests.test_surfaces_cli import Shell
 
 _OFF = {"BACKSTORY_EMBEDDER_NAME": "none"}

@@ -26,12 +26,8 @@ from backstory.errors import (
     ProviderUnavailable,
     UnknownName,
 )
-from tests.embedding_server import (
-    EmbeddingServer,
-    Fault,
-    letter_counts,
-    running_server,
-)
+from tests.embedding_server import EmbeddingServer, letter_counts, running_server
+from tests.faulty_server import Fault
 
 EMBEDDING = [row.name for row in EMBEDDERS if row.target]
 SERVED: dict[str, type[HttpEmbedder]] = {

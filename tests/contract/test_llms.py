@@ -43,7 +43,7 @@ from backstory.llms.openai import OpenAiLlm
 from backstory.servers import Clock
 from backstory.settings import SETTINGS
 from backstory.tokens import estimate_tokens, most_tokens
-from tests.embedding_server import Fault
+from tests.faulty_server import Fault
 from tests.llm_programs import FakeProgram, Play, claude_prints, codex_prints
 from tests.llm_server import HUGE, LlmServer, Script, running_server
 
