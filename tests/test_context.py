@@ -55,6 +55,10 @@ def test_a_prompt_gets_what_is_always_known_and_what_fits_it(memory: Memory) -> 
     )
 
 
+def test_the_words_that_ask_need_not_be_in_the_answer(memory: Memory) -> None:
+    assert memory.context("the empty invoices we talked about").memories
+
+
 @pytest.mark.parametrize("prompt", ["ok, continue", "quantum chromodynamics", "", "?"])
 def test_where_nothing_fits_it_abstains(memory: Memory, prompt: str) -> None:
     context = memory.context(prompt)

@@ -51,7 +51,7 @@ _IDENTIFIER = re.compile(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
 _SEGMENT = re.compile(r"[^/\\:@#?]+")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
-# With a day and nothing else, they ask for all that was said on it.
+# They ask for what was said, and with a day and nothing else for all of it.
 _TALK = """
     chat chatted conversation conversations discuss discussed discussion go happen
     happened mention mentioned recap said say speak spoke spoken summarise summarize
@@ -82,8 +82,9 @@ class Query:
     ``folded`` is for exact search. ``terms`` are distinct, in order, without function
     words unless there is nothing else; ``phrases`` are what stood in quotes, folded.
     ``subject`` are the terms that an answer may be expected to have: none of a date, no
-    word that asks for the newest, and no pair of characters that is half a function
-    word. There are none when all that was asked for is what was said on some days.
+    word that asks for the newest or for talk, and no pair of characters that is half a
+    function word. There are none when all that was asked for is what was said on some
+    days.
     """
 
     text: str
@@ -104,6 +105,8 @@ def parse_query(text: str, *, today: date) -> Query:
     terms = _choose_terms(_iter_terms(read))
     named = [(date_.start, date_.end) for date_ in dates]
     subject = _parse_subject(read, [*named, *recent])
+    # "the restaurant we talked about" need not have the word "talked" in it.
+    subject = tuple(each for each in subject if not _asks_for_talk(each)) or subject
     if not dates:
         subject = subject or terms
     elif all(_is_function_word(term) or _asks_for_talk(term) for term in subject):
