@@ -10,11 +10,19 @@ from pathlib import Path
 
 import apsw
 import pytest
+from hypothesis import HealthCheck, settings
 
 from backstory.memory import Memory
 from tests.samples import a_memory
 
 _NOBODY = 65534
+
+# How long an example takes, or the first one to be made, says something about the
+# machine's moment and nothing about the law.
+settings.register_profile(
+    "backstory", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("backstory")
 
 
 def pytest_report_header() -> str:
