@@ -46,6 +46,7 @@ LAYERS = (
         "recalling",
     },
     {
+        "json_values",
         "files",
         "notes",
         "notebook",

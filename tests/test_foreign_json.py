@@ -2,8 +2,10 @@
 
 import pytest
 
-from backstory.importers.base import compact_json
 from backstory.importers.foreign_json import parse_json
+from backstory.json_values import (
+    compact_json,
+)
 
 
 def test_half_a_character_is_replaced_wherever_it_stands() -> None:

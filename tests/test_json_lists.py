@@ -13,8 +13,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backstory.importers import get_format, json_lists
-from backstory.importers.base import Origin, compact_json
+from backstory.importers.base import (
+    Origin,
+)
 from backstory.importers.json_lists import ListItem, iter_items
+from backstory.json_values import (
+    compact_json,
+)
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import from_microseconds
 from tests.samples import TRANSCRIPTS

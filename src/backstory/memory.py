@@ -32,7 +32,9 @@ from backstory.files import make_private_folder
 from backstory.highlights import heading_start
 from backstory.hosts import get_host
 from backstory.hosts.base import Machine
-from backstory.importers.base import compact_json
+from backstory.json_values import (
+    compact_json,
+)
 from backstory.lookup import Lookup
 from backstory.model import (
     Curation,

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Literal
 
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
-    as_text,
-    compact_json,
     first_records,
     made_id,
     told_apart,
+)
+from backstory.json_values import (
+    JsonObject,
+    as_text,
+    compact_json,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import Moment

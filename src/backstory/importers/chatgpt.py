@@ -12,18 +12,20 @@ from typing import IO, Literal
 
 from backstory.identity import content_id
 from backstory.importers.base import (
-    JsonObject,
     Origin,
-    as_list,
-    as_object,
-    as_text,
-    compact_json,
     unknown_record,
 )
 from backstory.importers.json_lists import (
     ListItem,
     is_export,
     parse_each,
+)
+from backstory.json_values import (
+    JsonObject,
+    as_list,
+    as_object,
+    as_text,
+    compact_json,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 

@@ -10,20 +10,22 @@ from pathlib import Path
 from typing import IO, Literal
 
 from backstory.importers.base import (
-    JsonObject,
     Origin,
-    as_list,
-    as_object,
-    as_text,
-    compact_json,
     made_id,
-    plain_text,
     unknown_record,
 )
 from backstory.importers.json_lists import (
     ListItem,
     is_export,
     parse_each,
+)
+from backstory.json_values import (
+    JsonObject,
+    as_list,
+    as_object,
+    as_text,
+    compact_json,
+    plain_text,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 

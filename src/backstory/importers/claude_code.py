@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import IO, Literal
 
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
-    as_object,
-    as_text,
-    compact_json,
     first_records,
-    plain_text,
     unknown_record,
 )
 from backstory.importers.foreign_json import read_object
+from backstory.json_values import (
+    JsonObject,
+    as_object,
+    as_text,
+    compact_json,
+    plain_text,
+)
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.redaction import drop_private, is_recall
 

@@ -14,20 +14,22 @@ import apsw
 
 from backstory.identity import content_id
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
     Unit,
-    as_list,
-    as_object,
-    as_text,
-    compact_json,
     made_id,
     told_apart,
     unknown_record,
 )
 from backstory.importers.foreign_rows import iter_rows
+from backstory.json_values import (
+    JsonObject,
+    as_list,
+    as_object,
+    as_text,
+    compact_json,
+)
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import Moment
 from backstory.redaction import is_recall

@@ -8,16 +8,18 @@ from typing import IO, Literal
 import yaml
 
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
+    unknown_record,
+)
+from backstory.json_values import (
+    JsonObject,
     as_list,
     as_object,
     as_text,
     compact_json,
     plain_text,
-    unknown_record,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 

@@ -13,18 +13,20 @@ from typing import IO, Literal
 import orjson
 
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
-    as_object,
-    as_text,
-    compact_json,
     made_id,
-    plain_text,
     unknown_record,
 )
 from backstory.importers.foreign_json import read_object
+from backstory.json_values import (
+    JsonObject,
+    as_object,
+    as_text,
+    compact_json,
+    plain_text,
+)
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _TIMESTAMP = ("<timestamp>", "</timestamp>")

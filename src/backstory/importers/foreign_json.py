@@ -9,7 +9,9 @@ from typing import IO, Any
 
 import orjson
 
-from backstory.importers.base import JsonObject
+from backstory.json_values import (
+    JsonObject,
+)
 from backstory.model import Problem
 from backstory.text import replace_surrogates
 

@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
+    unknown_record,
+)
+from backstory.importers.foreign_json import parse_json, read_object
+from backstory.json_values import (
+    JsonObject,
     as_list,
     as_object,
     as_text,
     compact_json,
-    unknown_record,
 )
-from backstory.importers.foreign_json import parse_json, read_object
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {

@@ -15,7 +15,9 @@ from typing import IO, Any, NamedTuple
 
 import orjson
 
-from backstory.importers.base import JsonObject
+from backstory.json_values import (
+    JsonObject,
+)
 from backstory.model import Item, Problem
 from backstory.text import replace_surrogates
 

@@ -16,13 +16,8 @@ import apsw
 
 from backstory.identity import content_id
 from backstory.importers.base import (
-    JsonObject,
     Origin,
     Unit,
-    as_list,
-    as_object,
-    as_text,
-    compact_json,
     unknown_record,
 )
 from backstory.importers.databases import list_tables
@@ -40,6 +35,13 @@ from backstory.importers.llm_responses import (
     list_conversations,
     moment,
     result_text,
+)
+from backstory.json_values import (
+    JsonObject,
+    as_list,
+    as_object,
+    as_text,
+    compact_json,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import Moment

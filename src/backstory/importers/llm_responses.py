@@ -5,13 +5,17 @@ from datetime import UTC, datetime
 
 import apsw
 
-from backstory.importers.base import JsonObject, as_text, compact_json
 from backstory.importers.databases import list_tables
 from backstory.importers.foreign_rows import (
     ForeignTable,
     Lookup,
     lenient,
     report_long,
+)
+from backstory.json_values import (
+    JsonObject,
+    as_text,
+    compact_json,
 )
 from backstory.model import Item, NewMessage, Problem, Role
 from backstory.moments import Moment, parse_moment

@@ -9,10 +9,8 @@ import apsw
 
 from backstory.identity import content_id
 from backstory.importers.base import (
-    JsonObject,
     Origin,
     Unit,
-    as_text,
     unknown_record,
 )
 from backstory.importers.databases import list_tables
@@ -21,6 +19,10 @@ from backstory.importers.foreign_rows import (
     iter_rows,
     lenient,
     report_long,
+)
+from backstory.json_values import (
+    JsonObject,
+    as_text,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 

@@ -13,7 +13,12 @@ import apsw
 import zstandard
 
 from backstory.identity import content_id
-from backstory.importers.base import JsonObject, Memo, Origin, Record, Unit, as_text
+from backstory.importers.base import (
+    Memo,
+    Origin,
+    Record,
+    Unit,
+)
 from backstory.importers.databases import list_columns
 from backstory.importers.foreign_json import parse_json
 from backstory.importers.foreign_rows import (
@@ -31,6 +36,10 @@ from backstory.importers.pi import (
     is_session_header,
     parse_entry,
     parse_header,
+)
+from backstory.json_values import (
+    JsonObject,
+    as_text,
 )
 from backstory.model import Item, Problem, SessionFacts
 

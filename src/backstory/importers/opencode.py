@@ -9,13 +9,8 @@ import apsw
 
 from backstory.identity import content_id
 from backstory.importers.base import (
-    JsonObject,
     Origin,
     Unit,
-    as_list,
-    as_object,
-    as_text,
-    compact_json,
     unknown_record,
 )
 from backstory.importers.foreign_json import parse_json
@@ -25,6 +20,13 @@ from backstory.importers.foreign_rows import (
     iter_rows,
     lenient,
     report_long,
+)
+from backstory.json_values import (
+    JsonObject,
+    as_list,
+    as_object,
+    as_text,
+    compact_json,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 

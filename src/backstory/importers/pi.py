@@ -10,17 +10,19 @@ from typing import Literal
 import orjson
 
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
+    made_id,
+    unknown_record,
+)
+from backstory.json_values import (
+    JsonObject,
     as_list,
     as_object,
     as_text,
     compact_json,
-    made_id,
     plain_text,
-    unknown_record,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.moments import Moment

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import IO, Literal
 
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
-    as_list,
-    as_object,
-    as_text,
     made_id,
     unknown_record,
 )
 from backstory.importers.json_lists import iter_items
+from backstory.json_values import (
+    JsonObject,
+    as_list,
+    as_object,
+    as_text,
+)
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {

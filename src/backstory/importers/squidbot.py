@@ -13,19 +13,21 @@ from typing import Literal
 import orjson
 
 from backstory.importers.base import (
-    JsonObject,
     Memo,
     Origin,
     Record,
+    first_records,
+    made_id,
+    told_apart,
+    unknown_record,
+)
+from backstory.json_values import (
+    JsonObject,
     as_list,
     as_object,
     as_text,
     compact_json,
-    first_records,
-    made_id,
     plain_text,
-    told_apart,
-    unknown_record,
 )
 from backstory.model import Item, NewMessage, Problem, Role, SessionFacts
 

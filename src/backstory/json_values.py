@@ -1,0 +1,58 @@
+"""JSON values that other programs wrote: anything may stand anywhere in them."""
+
+import json
+from typing import Any
+
+import orjson
+
+# Any: JSON written by other programs can hold anything anywhere; parsers check.
+JsonObject = dict[str, Any]
+
+
+def compact_json(value: object) -> str:
+    """A value as compact JSON text; text stays as it is."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        pass  # foreign types, numbers beyond 64 bits, or deeper than orjson goes
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False)
+    except (RecursionError, TypeError, ValueError):
+        return "[nested too deeply to be shown]"
+
+
+def as_text(value: object) -> str | None:
+    """The value when it is text with something in it, else None."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def as_object(value: object) -> JsonObject:
+    """The value when it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value when it is a JSON list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def plain_text(content: object) -> str:
+    """The text of a content value: a string, or a list of blocks with text in them.
+
+    Blocks that are not text leave a mark (``[image]``), so that a reader knows of them.
+    """
+    if isinstance(content, str):
+        return content
+    parts: list[str] = []
+    for block in as_list(content):
+        if isinstance(block, str):
+            parts.append(block)
+        elif isinstance(block, dict):
+            text = block.get("text")
+            if isinstance(text, str):
+                parts.append(text)
+            else:
+                parts.append(f"[{block.get('type') or 'attachment'}]")
+    return "\n".join(parts)
