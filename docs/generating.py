@@ -33,7 +33,7 @@ from backstory.settings import SETTINGS, Setting, read_settings
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.index import SqliteIndex
-from backstory.tools import TOOLS, ToolResult
+from backstory.tools import ALL_TOOLS, ToolResult
 
 # The week after the sample conversations: what a hit scores depends on its age.
 _TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -173,7 +173,7 @@ def _code(text: str) -> str:
 
 def tool(name: str) -> str:
     """What a tool says of itself, and the schema of its arguments."""
-    row = next(row for row in TOOLS if row.name == name)
+    row = next(row for row in ALL_TOOLS if row.name == name)
     schema = json.dumps(row.parameters, indent=2)
     return (
         f"\n> {row.description}\n\n"

@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -15,7 +16,7 @@ from backstory.cli.app import COMMANDS, commands
 from backstory.embedders import EMBEDDERS
 from backstory.hosts import HOSTS
 from backstory.llms import LLMS
-from backstory.tools import TOOLS, ToolRow
+from backstory.tools import ALL_TOOLS, ToolRow
 from tests import tutorial
 from tests.samples import all_cases
 
@@ -150,7 +151,7 @@ def test_every_language_model_is_documented() -> None:
     assert missing == []
 
 
-def _properties(row: ToolRow) -> Mapping[str, object]:
+def _properties(row: ToolRow[Any]) -> Mapping[str, object]:
     properties = row.parameters["properties"]
     assert isinstance(properties, Mapping)
     return properties
@@ -161,7 +162,7 @@ def test_every_tool_is_documented_with_all_its_arguments() -> None:
 
     missing = [
         word
-        for row in TOOLS
+        for row in ALL_TOOLS
         for word in (
             f"## {row.name}",
             row.description,

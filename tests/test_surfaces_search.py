@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from backstory.tools import TOOLS
+from backstory.tools import ALL_TOOLS
 from tests.builders import (
     a_line,
     a_tool_call,
@@ -480,21 +480,19 @@ def test_call_knows_only_the_tools_there_are(
 def test_tools_lists_what_an_agent_may_be_given(shell: Searcher) -> None:
     head, *lines = shell.out("tools").splitlines()
 
-    assert head == "NAME            WHAT IT DOES"
-    assert lines[:2] == [
-        "search_history  Search past conversation history, memory, and daily logs for "
-        "information the user mentioned before",
-        "memory_search   Search past conversations and workspace files for relevant "
-        "context",
-    ]
-    assert [line.split()[0] for line in lines] == [row.name for row in TOOLS]
+    assert head == "NAME                         WHAT IT DOES"
+    assert lines[1] == (
+        "memory_search                Search past conversations and workspace files "
+        "for relevant context"
+    )
+    assert [line.split()[0] for line in lines] == [row.name for row in ALL_TOOLS]
 
 
 def test_tools_gives_their_schemas(shell: Searcher) -> None:
     found = json.loads(shell.out("tools", "--format", "mcp"))
 
     assert [(tool["name"], sorted(tool)) for tool in found] == [
-        (row.name, ["description", "inputSchema", "name"]) for row in TOOLS
+        (row.name, ["description", "inputSchema", "name"]) for row in ALL_TOOLS
     ]
 
 

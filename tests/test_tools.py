@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -15,7 +16,15 @@ from backstory.hosts.base import Machine
 from backstory.memory import Memory
 from backstory.model import SearchResult
 from backstory.text import UNSAFE
-from backstory.tools import TOOLS, Tool, ToolResult, ToolRow, bind_tools, schemas
+from backstory.tools import (
+    ALL_TOOLS,
+    TOOLS,
+    Tool,
+    ToolResult,
+    ToolRow,
+    bind_tools,
+    schemas,
+)
 from tests.samples import a_memory
 
 BY_WORDS = ("embedder.name=none",)
@@ -222,18 +231,21 @@ def test_a_schema_may_be_changed_without_harm(memory: Memory) -> None:
     assert tool(memory).parameters["type"] == "object"
 
 
-@pytest.mark.parametrize("row", TOOLS, ids=lambda row: row.name)
-def test_every_tool_refuses_arguments_that_it_does_not_know(row: ToolRow) -> None:
+@pytest.mark.parametrize("row", ALL_TOOLS, ids=lambda row: row.name)
+def test_every_tool_refuses_arguments_that_it_does_not_know(row: ToolRow[Any]) -> None:
     assert row.parameters["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("row", TOOLS, ids=lambda row: row.name)
-def test_a_setting_turns_a_tool_off(tmp_path: Path, row: object) -> None:
-    name = getattr(row, "name", "")
-    with a_memory(tmp_path, settings=(f"tools.{name}.enabled=false",)) as memory:
-        left = [each.name for each in memory.tools()]
+@pytest.mark.parametrize("row", ALL_TOOLS, ids=lambda row: row.name)
+def test_a_setting_turns_a_tool_off(tmp_path: Path, row: ToolRow[Any]) -> None:
+    with a_memory(tmp_path, settings=(f"{row.setting}=false",)) as memory:
+        left = [each.name for each in memory.tools(run=memory.new_run())]
 
-    assert left == [each.name for each in TOOLS if each.name != name]
+    assert left == [each.name for each in ALL_TOOLS if each is not row]
+
+
+def test_without_a_run_there_are_no_tools_for_one(memory: Memory) -> None:
+    assert [each.name for each in memory.tools()] == [each.name for each in TOOLS]
 
 
 # -- what they refuse ---

@@ -14,7 +14,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path, PurePath, PureWindowsPath
 
 from backstory.errors import BadQuery, UnknownName, nearest_hint
-from backstory.model import HitSource
+from backstory.json_values import compact_json
+from backstory.model import HitSource, Role
 from backstory.moments import Moment, from_microseconds, start_of_day
 from backstory.places import both_names
 from backstory.store.base import SessionFilter
@@ -47,6 +48,29 @@ _MOST = 1_000_000
 # There is nothing before or behind; further away, clocks and calendars give out.
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 _SEPARATOR = re.compile(r"[/\\]")
+
+
+def to_role(role: Role | str) -> Role:
+    """The role of that name."""
+    try:
+        return Role(role)
+    except ValueError:
+        raise UnknownName(
+            f"no role is called {role!r}",
+            hint="the roles are: " + ", ".join(known.value for known in Role),
+        ) from None
+
+
+def to_said(role: Role, text: object) -> str:
+    """What was said, as text: what a tool is given or answers may be any value."""
+    if isinstance(text, str):
+        return text
+    if text is None and role not in (Role.TOOL_CALL, Role.TOOL_RESULT):
+        raise BadQuery(
+            f"the text of a message by {role.value} is None",
+            hint="leave out a message in which nothing is said",
+        )
+    return compact_json(text)
 
 
 def to_query(query: str) -> str:

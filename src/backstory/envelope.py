@@ -81,6 +81,17 @@ def quote_content(
     return "\n".join([first, *(_quote_line(line, has_speakers) for line in rest)])
 
 
+def quote_lines(text: str) -> str:
+    """Content with every line of it behind ``> ``: nothing in it is a line of ours.
+
+    It is verbatim, but for control characters, which are made visible.
+    """
+    shown = neutralise(
+        _TAGS.sub("\N{REPLACEMENT CHARACTER}", _OTHER_LINE_ENDS.sub("\n", text))
+    )
+    return "\n".join(QUOTED + line if line else ">" for line in shown.split("\n"))
+
+
 def _quote_line(line: str, has_speakers: bool) -> str:
     head = _plain_head(line)
     if _FRAME.match(head) or (not has_speakers and _SPEAKER.match(head)):

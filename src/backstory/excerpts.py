@@ -197,8 +197,25 @@ def excerpt(text: str, query: Query, *, max_chars: int) -> str:
     head_chars = max_chars - len(_CUT)
     match = _find_best(text, query, width=max(1, head_chars - len(_CUT)))
     if match is None or match[1] <= head_chars or head_chars <= 2 * len(_CUT):
-        return text[: _before_cluster(text, head_chars)] + _CUT
+        return text[: before_cluster(text, head_chars)] + _CUT
     return _cut_around(text, match, max_chars)
+
+
+def find_window(
+    text: str, query: Query, *, max_chars: int, within: tuple[int, int]
+) -> tuple[int, int]:
+    """A stretch of the text, as long as it may be, around the best match.
+
+    The match is looked for in the part ``within``; the stretch may reach beyond it.
+    """
+    first, last = within
+    match = _find_best(text[first:last], query, width=max_chars)
+    begin, end = (0, 0) if match is None else match
+    spare = max(0, max_chars - (end - begin))
+    # What follows a match says more about it than what comes before.
+    start = max(0, min(first + begin - spare // 3, len(text) - max_chars))
+    start = _tidy_start(text, start, latest=first + begin)
+    return start, before_cluster(text, min(len(text), start + max_chars))
 
 
 def _cut_around(text: str, match: tuple[int, int], max_chars: int) -> str:
@@ -208,10 +225,10 @@ def _cut_around(text: str, match: tuple[int, int], max_chars: int) -> str:
     start = min(start, len(text) - room - len(_CUT))
     start = _tidy_start(text, start, latest=match[0])
     if start == 0:
-        return text[: _before_cluster(text, max_chars - len(_CUT))] + _CUT
+        return text[: before_cluster(text, max_chars - len(_CUT))] + _CUT
     if len(text) - start <= room + len(_CUT):
         return _CUT + text[start:]
-    return _CUT + text[start : _before_cluster(text, start + room)] + _CUT
+    return _CUT + text[start : before_cluster(text, start + room)] + _CUT
 
 
 def _find_best(text: str, query: Query, *, width: int) -> tuple[int, int] | None:
@@ -254,7 +271,7 @@ def _tidy_start(text: str, start: int, *, latest: int) -> int:
     return start
 
 
-def _before_cluster(text: str, place: int) -> int:
+def before_cluster(text: str, place: int) -> int:
     """The place, or the beginning of the cluster of characters that it would split."""
     for earlier in range(place, max(0, place - _LONGEST_CLUSTER), -1):
         if not _is_inside_cluster(text, earlier):

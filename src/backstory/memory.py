@@ -23,18 +23,17 @@ from backstory.asking import (
     to_number,
     to_period,
     to_query,
+    to_role,
+    to_said,
     to_source_type,
     to_sources,
 )
 from backstory.background import start_worker
-from backstory.errors import BackstoryError, BadQuery, StoreProblem, UnknownName
+from backstory.errors import BackstoryError, StoreProblem, UnknownName
 from backstory.files import make_private_folder
 from backstory.highlights import heading_start
 from backstory.hosts import get_host
 from backstory.hosts.base import Machine
-from backstory.json_values import (
-    compact_json,
-)
 from backstory.lookup import Lookup
 from backstory.model import (
     Curation,
@@ -75,6 +74,7 @@ from backstory.recalling import (
     is_worth_searching,
 )
 from backstory.redaction import is_recall
+from backstory.run_values import RunLimits
 from backstory.searching import Request
 from backstory.settings import Settings
 from backstory.store.base import Batch, SessionFilter
@@ -85,8 +85,10 @@ from backstory.units import MESSAGES, session_unit_id
 from backstory.words import word_set
 
 if TYPE_CHECKING:
+    from backstory.live_runs import LiveRun, LiveSessions
     from backstory.logbook import Logbook
     from backstory.reading import Reader
+    from backstory.runs import RunHistory
     from backstory.tools.base import Tool
 
 logger = logging.getLogger(__name__)
@@ -251,21 +253,11 @@ class Memory:
         Returns the number of the message, or None when it is left out: the session
         ran in an excluded folder, or the text is the result of a recall tool.
         """
-        try:
-            known_role = Role(role)
-        except ValueError:
-            raise UnknownName(
-                f"no role is called {role!r}",
-                hint="the roles are: " + ", ".join(known.value for known in Role),
-            ) from None
+        known_role = to_role(role)
+        said = to_said(known_role, text)
         if not session:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
-            )
-        if text is None and known_role not in (Role.TOOL_CALL, Role.TOOL_RESULT):
-            raise BadQuery(
-                f"the text of a message by {known_role.value} is None",
-                hint="leave out a message in which nothing is said",
             )
         if known_role is Role.TOOL_RESULT and self._answers_recall(
             host, session, tool_name, call_id
@@ -280,7 +272,7 @@ class Memory:
             session,
             native_id,
             known_role,
-            text if isinstance(text, str) else compact_json(text),
+            said,
             tool_name,
             call_id,
             sent,
@@ -735,11 +727,52 @@ class Memory:
             reply, position = after, after.position
         return replace(hit, reply=reply)
 
-    def tools(self, *, session: str | None = None) -> tuple["Tool", ...]:
-        """The tools that an agent may be given; ``session`` is the one it runs in."""
+    # -- the run in progress ---
+
+    def new_run(self) -> "RunHistory":
+        """A history for one run of a loop of your own, with the limits of settings."""
+        made: RunHistory = import_module("backstory.runs").RunHistory(self._run_limits)
+        return made
+
+    def live_run(
+        self,
+        session: str | None = None,
+        *,
+        transcript: str | Path | None = None,
+        host: str | None = None,
+    ) -> "LiveRun":
+        """The run that an agent program has under way, read from its transcript.
+
+        ``session`` is the id that the program gives to its hooks, ``transcript`` the
+        path; one of them is enough. Only that session is read. Raises ``UnknownName``
+        if no program has it, ``SourceUnreadable`` if it may not or cannot be followed.
+        """
+        live: LiveSessions = import_module("backstory.live_runs").LiveSessions(
+            self._machine, self._rules.exclude, self._excluded_hosts
+        )
+        return live.open(
+            session, transcript=transcript, host=host, limits=self._run_limits
+        )
+
+    @property
+    def _run_limits(self) -> RunLimits:
+        return RunLimits(
+            ttl_s=self.settings.number("run.ttl_minutes") * 60,
+            max_bytes=self.settings.whole("run.max_bytes"),
+            snippet_chars=self.settings.whole("run.snippet_chars"),
+            answer_tokens=self.settings.whole("run.answer_tokens"),
+        )
+
+    def tools(
+        self, *, session: str | None = None, run: "RunHistory | None" = None
+    ) -> tuple["Tool", ...]:
+        """The tools that an agent may be given; ``session`` is the one it runs in.
+
+        With a ``run``, those that search the run are among them.
+        """
         # Tools call a memory, and so stand above it; nothing here depends on them.
         bound: tuple[Tool, ...] = import_module("backstory.tools").bind_tools(
-            self, session=session
+            self, session=session, run=run
         )
         return bound
 

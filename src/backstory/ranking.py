@@ -331,15 +331,30 @@ def bm25(
     for key, words in counts.items():
         length = len(documents[key]) / mean_length if mean_length else 0.0
         score = sum(
-            math.log((len(documents) - found + 0.5) / (found + 0.5) + 1)
-            * (words[word] * (_K1 + 1))
-            / (words[word] + _K1 * (1 - _B + _B * length))
+            rarity(found, len(documents)) * saturation(words[word], length)
             for word, found in containing.items()
             if word in words
         )
         if score:
             scores[key] = score
     return scores
+
+
+def rarity(found: int, total: int) -> float:
+    """How much a word says that is in ``found`` of ``total`` documents (its idf)."""
+    return math.log((total - found + 0.5) / (found + 0.5) + 1)
+
+
+# What no number of occurrences reaches.
+MAX_SATURATION = _K1 + 1
+
+
+def saturation(count: float, length: float) -> float:
+    """How much it says that a document has a word so often.
+
+    ``length`` is the document's length, in mean lengths.
+    """
+    return count * MAX_SATURATION / (count + _K1 * (1 - _B + _B * length))
 
 
 def blend_by_best(

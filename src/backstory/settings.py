@@ -14,6 +14,7 @@ from pathlib import Path
 from backstory.embedders import EMBEDDERS
 from backstory.errors import ConfigError, nearest_hint
 from backstory.llms import LLMS
+from backstory.run_values import MIN_ANSWER_TOKENS, RunLimits
 
 Value = str | int | float | bool | tuple[str, ...]
 
@@ -57,6 +58,7 @@ class Setting:
                 return "list of texts"
 
 
+_LIMITS = RunLimits()
 SETTINGS = (
     Setting(
         "context.max_memories",
@@ -235,10 +237,39 @@ SETTINGS = (
         maximum=1,
     ),
     Setting(
+        "run.answer_tokens",
+        _LIMITS.answer_tokens,
+        "How many tokens at most an answer from the run in progress has.",
+        minimum=MIN_ANSWER_TOKENS,
+    ),
+    Setting(
+        "run.max_bytes",
+        _LIMITS.max_bytes,
+        "How much of a run is held in memory; then the oldest tool results go.",
+        minimum=1_024,
+    ),
+    Setting(
+        "run.snippet_chars",
+        _LIMITS.snippet_chars,
+        "How many characters around a match in the run in progress are shown.",
+        minimum=40,
+    ),
+    Setting(
+        "run.ttl_minutes",
+        60.0,
+        "After so long without use, what is held of a run is forgotten.",
+        minimum=1,
+    ),
+    Setting(
         "search.timeout_seconds",
         30.0,
         "After so long a search gives what has been found.",
         minimum=0.1,
+    ),
+    Setting(
+        "tools.get_conversation_item.enabled",
+        True,
+        "Whether agents have the tool get_conversation_item.",
     ),
     Setting(
         "tools.memory_search.enabled",
@@ -249,6 +280,11 @@ SETTINGS = (
         "tools.save_memory.enabled",
         True,
         "Whether agents have the tool save_memory.",
+    ),
+    Setting(
+        "tools.search_conversation_history.enabled",
+        True,
+        "Whether agents have the tool search_conversation_history.",
     ),
     Setting(
         "tools.search_history.enabled",

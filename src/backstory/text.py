@@ -29,6 +29,11 @@ def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
     return f"{kept}\n[cut: {kept_bytes:,} of {full_bytes:,} bytes kept]", full_bytes
 
 
+def utf8_size(text: str) -> int:
+    """How many bytes a text has in UTF-8; half characters count as three."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def one_line(text: str, max_chars: int) -> str:
     """The text on one line, at most ``max_chars`` long, with an ellipsis when cut."""
     # So many words more than fill the line; the rest of a long text is left alone.

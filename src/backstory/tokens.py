@@ -43,6 +43,9 @@ _KANA = re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
 _EMOJI = re.compile("[\U00010000-\U0001ffff]+")
 
+# More characters than a token has in any text but one of blanks.
+MOST_CHARS_A_TOKEN = 16
+
 # What a fit over texts that people write cannot know: keys, hashes and encoded files.
 _MIN_ENCODED = 24
 _ENCODED_PER_BYTE = 75

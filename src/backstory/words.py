@@ -99,6 +99,13 @@ def index_words(text: str) -> str:
     return _index_words(text)
 
 
+def phrase_words(text: str) -> str:
+    """The text as a phrase to look for in what ``index_words`` made."""
+    if text.isascii():
+        return plain(text)
+    return " ".join(_spread_runs(_in_usual_form(text)).split())
+
+
 def plain(text: str) -> str:
     """The text with letters in their usual width, and nothing else beyond ASCII.
 
@@ -141,8 +148,7 @@ def _index_words(text: str) -> str:
         return f"{text} {more}" if more else text
     text = _in_usual_form(text)
     more = _more_words(text, text.encode("ascii", "replace"))
-    folded = _without_marks(f"{text} {more}".casefold())
-    return _SPACELESS_RUN.sub(_spread, folded)
+    return _spread_runs(f"{text} {more}")
 
 
 # The names of tools, "yes", "go on".
@@ -192,6 +198,10 @@ def _appended_parts(word: str) -> str:
     runs = letters_and_digits(word)
     further = [run for run in runs if run != word and run not in parts]
     return " ".join((*parts, *further))
+
+
+def _spread_runs(text: str) -> str:
+    return _SPACELESS_RUN.sub(_spread, _without_marks(text.casefold()))
 
 
 def _spread(found: re.Match[str]) -> str:

@@ -1,6 +1,7 @@
 """call, tools: what an agent would get."""
 
 import sys
+from pathlib import Path
 
 import click
 import orjson
@@ -15,22 +16,52 @@ from backstory.cli.app import (
 )
 from backstory.errors import BackstoryError, BadQuery, UnknownName, nearest_hint
 from backstory.memory import Memory
-from backstory.tools import SCHEMA_FORMATS, TOOLS, Tool, bind_tools, schemas
+from backstory.runs import RunHistory
+from backstory.tools import (
+    ALL_TOOLS,
+    RUN_TOOLS,
+    SCHEMA_FORMATS,
+    Tool,
+    bind_tools,
+    schemas,
+)
 from backstory.tools.base import VALIDATION_ERROR
 
 
 @commands.command()
 @click.argument("tool", metavar="TOOL")
 @click.argument("arguments", metavar="[JSON]", default="{}")
+@click.option(
+    "--session",
+    metavar="ID",
+    envvar="CLAUDE_CODE_SESSION_ID",
+    help="The session that asks, by its program's own id.",
+)
+@click.option(
+    "--transcript",
+    type=click.Path(path_type=Path),
+    help="The same by the transcript that its program writes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Text, data and error.")
 @click.pass_obj
-def call(context: Context, tool: str, arguments: str, as_json: bool) -> None:
+def call(
+    context: Context,
+    tool: str,
+    arguments: str,
+    session: str | None,
+    transcript: Path | None,
+    as_json: bool,
+) -> None:
     """Call a tool as an agent would; JSON is an object, or - to read it.
 
-    Exit code 1 says that nothing was found, 14 that an argument is wrong.
+    The tools that search the run in progress need to know whose run it is. Exit code 1
+    says that nothing was found, 14 that an argument is wrong.
     """
     given = _parse_arguments(arguments)
-    result = _get_tool(context.memory, tool).call(given)
+    run = None
+    if tool in {row.name for row in RUN_TOOLS}:
+        run = context.memory.live_run(session, transcript=transcript)
+    result = _get_tool(context.memory, tool, session, run).call(given)
     if as_json:
         whole = {"text": result.text, "data": result.data, "error": result.error}
         click.echo(render.to_json(whole))
@@ -52,7 +83,7 @@ def call(context: Context, tool: str, arguments: str, as_json: bool) -> None:
 @click.pass_obj
 def tools(context: Context, format: str | None) -> None:
     """List the tools that an agent may be given."""
-    bound = bind_tools(context.memory)
+    bound = bind_tools(context.memory, run=context.memory.new_run())
     if format is not None:
         click.echo(render.to_json(schemas(bound, format)))
         return
@@ -73,15 +104,18 @@ def _parse_arguments(text: str) -> dict[str, object]:
     return given
 
 
-def _get_tool(memory: Memory, name: str) -> Tool:
-    bound = {tool.name: tool for tool in bind_tools(memory)}
+def _get_tool(
+    memory: Memory, name: str, session: str | None, run: RunHistory | None
+) -> Tool:
+    bound = {tool.name: tool for tool in bind_tools(memory, session=session, run=run)}
     if name in bound:
         return bound[name]
-    for row in TOOLS:
+    for row in ALL_TOOLS:
         if row.name == name:
             raise UnknownName(
                 f"the tool '{name}' is turned off",
                 hint=f"the setting {row.setting} turns it on",
             )
-    hint = nearest_hint(name, bound) if bound else "every tool is turned off"
+    known = [*bound, *(row.name for row in RUN_TOOLS)]
+    hint = nearest_hint(name, known) if bound else "every tool is turned off"
     raise UnknownName(f"no tool is called '{name}'", hint=hint)

@@ -11,7 +11,9 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from typing import Generic, TypeVar
 
 from backstory.envelope import echo_query
 from backstory.errors import UnknownName, nearest_hint
@@ -22,6 +24,7 @@ logger = logging.getLogger(__name__)
 VALIDATION_ERROR = "validation_error"
 SEARCH_ERROR = "search_error"
 SAVE_ERROR = "save_error"
+NOT_FOUND = "not_found"
 EMPTY = "Parameter '{name}' is required and cannot be empty"
 _FAILED = {SEARCH_ERROR: "Search failed", SAVE_ERROR: "Saving failed"}
 
@@ -53,18 +56,30 @@ class BadArgument(Exception):
     """An argument that a tool cannot use, said in words meant for a model."""
 
 
+# What a tool works on.
+Subject = TypeVar("Subject")
+
+
 @dataclass(frozen=True, slots=True)
-class ToolRow:
+class Asker:
+    """A memory, and the session in which it is asked, if that is known."""
+
+    memory: Memory
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow(Generic[Subject]):
     """One row: what the tool is called, what it says of itself, and what it runs.
 
-    ``run`` gets the memory, the arguments and the session that asks, if it is known; it
-    raises ``BadArgument``. ``failure`` is the error when it cannot do its work.
+    ``run`` gets what the tool works on and the arguments; it raises ``BadArgument``.
+    ``failure`` is the error when it cannot do its work.
     """
 
     name: str
     description: str
     parameters: JsonSchema
-    run: Callable[[Memory, Arguments, str | None], ToolResult]
+    run: Callable[[Subject, Arguments], ToolResult]
     failure: str = SEARCH_ERROR
 
     @property
@@ -74,27 +89,19 @@ class ToolRow:
 
 
 class Tool:
-    """A tool of one memory, for an agent to call. Safe to call from several threads."""
+    """A tool of one memory or run, for an agent to call, from any thread."""
 
-    def __init__(
-        self, row: ToolRow, memory: Memory, *, session: str | None = None
-    ) -> None:
-        self._row = row
-        self._memory = memory
-        self._session = session
-
-    @property
-    def name(self) -> str:
-        return self._row.name
-
-    @property
-    def description(self) -> str:
-        return self._row.description
+    def __init__(self, row: ToolRow[Subject], subject: Subject) -> None:
+        self.name = row.name
+        self.description = row.description
+        self._parameters = row.parameters
+        self._failure = row.failure
+        self._run = partial(row.run, subject)
 
     @property
     def parameters(self) -> dict[str, object]:
         """The JSON Schema of the arguments; a copy, yours to change."""
-        return copy.deepcopy(dict(self._row.parameters))
+        return copy.deepcopy(dict(self._parameters))
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
@@ -107,15 +114,15 @@ class Tool:
         """Call the tool with arguments as a model gives them. Never raises."""
         try:
             given = {} if arguments is None else arguments
-            check_names(given, self._row.parameters)
-            return self._row.run(self._memory, given, self._session)
+            check_names(given, self._parameters)
+            return self._run(given)
         except BadArgument as exc:
             return ToolResult(str(exc), error=VALIDATION_ERROR)
         except Exception as exc:
             logger.exception("the tool %s failed", self.name)
             words = echo_query(str(exc)) or type(exc).__name__
-            failure = self._row.failure
-            return ToolResult(f"{_FAILED[failure]}: {words}", error=failure)
+            text = f"{_FAILED[self._failure]}: {words}"
+            return ToolResult(text, error=self._failure)
 
     async def acall(self, arguments: Arguments | None = None) -> ToolResult:
         """The same, in a thread, for programs that must not wait."""

@@ -1,10 +1,10 @@
 """memory_search: stretches of past conversations and workspace files."""
 
 from backstory.asking import SOURCE_TYPES
-from backstory.memory import Memory
 from backstory.render_hits import recalled_objects, render_recalled
 from backstory.tools.base import (
     Arguments,
+    Asker,
     ToolResult,
     ToolRow,
     read_choice,
@@ -16,13 +16,15 @@ DEFAULT_RESULTS = 10
 MAX_RESULTS = 25
 
 
-def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
+def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     query = read_query(arguments)
     source_type = read_choice(arguments, "source_type", SOURCE_TYPES, default="all")
     limit = read_number(
         arguments, "limit", default=DEFAULT_RESULTS, maximum=MAX_RESULTS
     )
-    result = memory.recall(query, source_type=source_type, limit=limit, session=session)
+    result = asker.memory.recall(
+        query, source_type=source_type, limit=limit, session=asker.session
+    )
     return ToolResult(render_recalled(result), recalled_objects(result))
 
 

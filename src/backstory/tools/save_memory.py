@@ -12,11 +12,11 @@ from backstory.facts import (
     list_topics,
     split_facts,
 )
-from backstory.memory import Memory
 from backstory.tools.base import (
     EMPTY,
     SAVE_ERROR,
     Arguments,
+    Asker,
     BadArgument,
     ToolResult,
     ToolRow,
@@ -37,14 +37,14 @@ CATEGORIES = {
 }
 
 
-def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
+def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     content = read_text(arguments, "content").strip()
     if len(content) > MAX_FACT_CHARS:
         raise BadArgument(
             f"Parameter 'content' must be {MAX_FACT_CHARS} characters or less: "
             f"{len(content)}"
         )
-    notebook = memory.notebook
+    notebook = asker.memory.notebook
     topic = _read_topic(arguments, notebook.read_memory())
     saved: list[dict[str, str]] = []
     known: list[str] = []

@@ -5,7 +5,6 @@ from contextlib import suppress
 from datetime import date
 
 from backstory.asking import SCOPES, SCOPES_WITH_EPISODES, VIEWS
-from backstory.memory import Memory
 from backstory.render_hits import (
     episodes_object,
     render_episodes,
@@ -14,6 +13,7 @@ from backstory.render_hits import (
 )
 from backstory.tools.base import (
     Arguments,
+    Asker,
     BadArgument,
     ToolResult,
     ToolRow,
@@ -30,7 +30,7 @@ _MAX_DAYS = 100_000
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
+def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     query = read_query(arguments)
     scope = read_choice(arguments, "scope", SCOPES, default="all")
     date_from = _read_date(arguments, "date_from")
@@ -47,23 +47,23 @@ def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResul
                 f"Invalid scope '{scope}' for view 'episodes', which shows "
                 f"conversations. Must be one of: {known}"
             )
-        found = memory.episodes(
+        found = asker.memory.episodes(
             query,
             date_from=date_from,
             date_to=date_to,
             days=days,
             limit=limit,
-            session=session,
+            session=asker.session,
         )
         return ToolResult(render_episodes(found), episodes_object(found, scope=scope))
-    result = memory.search(
+    result = asker.memory.search(
         query,
         scope=scope,
         date_from=date_from,
         date_to=date_to,
         days=days,
         limit=limit,
-        session=session,
+        session=asker.session,
     )
     text = render_ranked(result, scope=scope)
     return ToolResult(text, search_object(result, scope=scope))

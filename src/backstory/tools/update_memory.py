@@ -2,10 +2,11 @@
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
 from backstory.facts import MAX_FACT_CHARS
-from backstory.memory import Memory
 from backstory.tools.base import (
+    NOT_FOUND,
     SAVE_ERROR,
     Arguments,
+    Asker,
     BadArgument,
     ToolResult,
     ToolRow,
@@ -13,17 +14,16 @@ from backstory.tools.base import (
     say_value,
 )
 
-NOT_FOUND = "not_found"
 AMBIGUOUS_MATCH = "ambiguous_match"
 
 
-def _run(memory: Memory, arguments: Arguments, session: str | None) -> ToolResult:
+def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     old = read_text(arguments, "old_text").strip()
     new = _read_new(arguments)
     if old == new:
         raise BadArgument("Parameters 'old_text' and 'new_text' are the same")
     try:
-        put = memory.notebook.update_fact(old, new)
+        put = asker.memory.notebook.update_fact(old, new)
     except FactNotFound as exc:
         return ToolResult(_say_near(exc), error=NOT_FOUND)
     except FactAmbiguous as exc:

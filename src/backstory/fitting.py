@@ -1,0 +1,169 @@
+"""Make the messages of a loop fit into a model's window, by trimming tool results.
+
+The largest results are trimmed first, down to what the next largest have, and so on:
+one pass, which cannot fail to end. What a recall tool returned is trimmed only when all
+else is, and its marker has no id: a model that fetches something must never be told to
+fetch what it has just fetched.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from backstory.dialects import parts_of, replace_results
+from backstory.dialects.base import Part
+from backstory.errors import BadQuery
+from backstory.json_values import compact_json
+from backstory.model import Role
+from backstory.run_values import Fitted
+from backstory.trimming import CountTokens, find_level, make_marker, trim_text
+
+# What APIs add to each message and to each part of it, and what an image costs.
+_TOKENS_A_PART = 8
+_TOKENS_A_MEDIUM = 1_600
+# Less than this is not worth its marker.
+_FLOOR_TOKENS = 100
+# When something must be trimmed, a little more is: then the next messages fit without
+# another change to what was sent before, which providers keep in their caches.
+_AIM = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a run knows of a tool's result: its id and its text before any trimming.
+
+    ``item_id`` is None for a result that cannot be had again.
+    """
+
+    text: str
+    item_id: str | None
+    is_recall: bool = False
+
+
+@dataclass(slots=True)
+class _Result:
+    """A tool result among the messages, and what is to stand there."""
+
+    message: int
+    part: int
+    whole: Whole
+    was: str
+    text: str
+    tokens: int
+
+    @property
+    def trimmed_id(self) -> str:
+        return self.whole.item_id or ""
+
+
+@dataclass(slots=True)
+class _Messages:
+    """The messages taken apart, and counted."""
+
+    count: CountTokens
+    others: int = 0
+    results: list[_Result] = field(default_factory=list)
+
+    def add(self, number: int, message: object, find: "FindWhole") -> None:
+        try:
+            parts = parts_of(message)
+        except BadQuery:
+            # It is sent as it is; what is in it is taken for text.
+            self.others += self.count(compact_json(message)) + _TOKENS_A_PART
+            return
+        self.others += _TOKENS_A_PART
+        for place, part in enumerate(parts):
+            self.others += _TOKENS_A_PART + part.media * _TOKENS_A_MEDIUM
+            tokens = self.count(part.text)
+            if part.role is Role.TOOL_RESULT:
+                whole = find(part)
+                self.results.append(
+                    _Result(number, place, whole, part.text, part.text, tokens)
+                )
+            else:
+                self.others += tokens + self.count(part.tool_name or "")
+
+    @property
+    def tokens(self) -> int:
+        return self.others + sum(result.tokens for result in self.results)
+
+    def put(self, result: _Result, text: str) -> None:
+        result.text, result.tokens = text, self.count(text)
+
+
+FindWhole = Callable[[Part], Whole]
+
+
+def fit_messages(
+    messages: Sequence[object],
+    budget: int,
+    *,
+    find: FindWhole,
+    count: CountTokens,
+    before: Mapping[str, str],
+) -> tuple[Fitted, dict[str, str]]:
+    """The messages within the budget, and the trimmed texts of results by their ids.
+
+    ``before`` are the texts of an earlier fit, which stay as they are while they do.
+    Messages that need no change are the same objects.
+    """
+    read = _Messages(count)
+    for number, message in enumerate(messages):
+        read.add(number, message, find)
+    if read.tokens > budget:
+        for result in read.results:
+            earlier = before.get(result.trimmed_id)
+            if earlier is not None and count(earlier) < result.tokens:
+                read.put(result, earlier)
+    if read.tokens > budget:
+        own = [each for each in read.results if not each.whole.is_recall]
+        _trim(read, own, int(budget * _AIM))
+    if read.tokens > budget:
+        _trim(read, [each for each in read.results if each.whole.is_recall], budget)
+    trimmed = [each for each in read.results if each.text != each.whole.text]
+    fitted = Fitted(
+        _put_back(messages, read.results),
+        read.tokens,
+        budget,
+        tuple(each.trimmed_id for each in trimmed if each.trimmed_id),
+        _notices(read, budget),
+    )
+    return fitted, {each.trimmed_id: each.text for each in trimmed if each.trimmed_id}
+
+
+def _trim(read: _Messages, results: Sequence[_Result], aim: int) -> None:
+    """Trim the largest of these results until all messages take ``aim`` tokens."""
+    level = find_level(
+        (each.tokens for each in results), read.tokens - aim, _FLOOR_TOKENS
+    )
+    for each in results:
+        if level is not None and each.tokens > level:
+            marker = make_marker(None if each.whole.is_recall else each.whole.item_id)
+            text = trim_text(each.whole.text, marker, level, read.count)
+            if read.count(text) < each.tokens:
+                read.put(each, text)
+
+
+def _put_back(
+    messages: Sequence[object], results: Sequence[_Result]
+) -> Sequence[object]:
+    changed: dict[int, dict[int, str]] = {}
+    for each in results:
+        if each.text != each.was:
+            changed.setdefault(each.message, {})[each.part] = each.text
+    if not changed:
+        return messages
+    return [
+        replace_results(message, changed[number]) if number in changed else message
+        for number, message in enumerate(messages)
+    ]
+
+
+def _notices(read: _Messages, budget: int) -> tuple[str, ...]:
+    if read.tokens <= budget:
+        return ()
+    left = sum(each.tokens for each in read.results)
+    return (
+        f"The messages take {read.tokens:,} of {budget:,} tokens, and nothing more can "
+        f"be trimmed: {read.others:,} are no tool results, and the tool results are "
+        f"down to {left:,}.",
+    )

@@ -1,0 +1,170 @@
+"""The items of one run: numbered, indexed, known by their ids, and within their size.
+
+When there are too many, the oldest tool results go first, then the oldest of the rest;
+what is gone is still known by name, so that whoever asks for it is told.
+"""
+
+import re
+from collections import deque
+from dataclasses import replace
+
+from backstory.errors import UnknownName, nearest_hint
+from backstory.model import Role
+from backstory.run_searching import Kept, keep_item
+from backstory.run_values import RunItem
+from backstory.store.sqlite.run_index import RunIndex
+from backstory.text import cut_middle, utf8_size
+
+# An id that may stand in a marker and be read back from it.
+_PLAIN_ID = re.compile(r"(?!item-\d+$)[A-Za-z0-9][A-Za-z0-9_.:/+=-]{0,127}")
+# So many of those that are gone are remembered by name.
+_MAX_REMEMBERED = 10_000
+
+
+class Shelf:
+    """Items in the order in which they came. One thread at a time may use it."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.index = RunIndex()
+        self.kept: dict[int, Kept] = {}
+        self.size_bytes = 0
+        self._max_bytes = max_bytes
+        self._next_number = 1
+        self._by_id: dict[str, int] = {}
+        self._by_call: dict[str, list[int]] = {}
+        self._results: deque[int] = deque()
+        self._turns: deque[int] = deque()
+        self._dropped: dict[str, RunItem] = {}
+        self._dropped_count = 0
+
+    def close(self) -> None:
+        self.index.close()
+        self.kept.clear()
+
+    # -- putting ---
+
+    def put(self, item: RunItem, about: str) -> RunItem:
+        """Keep an item under an id of its own; ``about`` are words to find it by."""
+        number = self._next_number
+        self._next_number += 1
+        item = replace(
+            item, item_id=self._make_id(item, number), text=self._cut(item.text)
+        )
+        kept = keep_item(number, item, utf8_size(item.text))
+        self.index.add(kept.passages, about)
+        self.kept[number] = kept
+        self.size_bytes += kept.size_bytes
+        self._by_id[item.item_id] = number
+        if item.call_id is not None:
+            self._by_call.setdefault(item.call_id, []).append(number)
+        is_result = item.role is Role.TOOL_RESULT
+        (self._results if is_result else self._turns).append(number)
+        self._make_room(number)
+        return item
+
+    def remove(self, item_id: str) -> None:
+        """Take an item away, because another takes its place."""
+        number = self._by_id.get(item_id)
+        if number is not None:
+            self._take_away(number)
+
+    def _make_id(self, item: RunItem, number: int) -> str:
+        """The id of the call for its result; programs may use one for many calls."""
+        call_id = item.call_id or ""
+        if item.role is not Role.TOOL_RESULT or not _PLAIN_ID.fullmatch(call_id):
+            return f"item-{number}"
+        if call_id in self._by_id or call_id in self._dropped:
+            return f"{call_id}~{number}"
+        return call_id
+
+    def _cut(self, text: str) -> str:
+        """An item alone may not be larger than all of them."""
+        if utf8_size(text) <= self._max_bytes:
+            return text
+        return cut_middle(text, self._max_bytes // (1 if text.isascii() else 4))
+
+    def _make_room(self, newest: int) -> None:
+        while self.size_bytes > self._max_bytes:
+            number = self._oldest(newest)
+            if number is None:
+                return
+            item = self.kept[number].item
+            self._take_away(number)
+            self._dropped[item.item_id] = replace(item, text="")
+            self._dropped_count += 1
+            if len(self._dropped) > _MAX_REMEMBERED:
+                del self._dropped[next(iter(self._dropped))]
+
+    def _oldest(self, newest: int) -> int | None:
+        """The next to go: a tool result if there is one, but not the newest item."""
+        for numbers in (self._results, self._turns):
+            while numbers and numbers[0] not in self.kept:
+                numbers.popleft()
+            if numbers and numbers[0] != newest:
+                return numbers.popleft()
+        return None
+
+    def _take_away(self, number: int) -> None:
+        kept = self.kept.pop(number)
+        self.index.remove(kept.passage_ids)
+        self.size_bytes -= kept.size_bytes
+        del self._by_id[kept.item.item_id]
+        if kept.item.call_id is not None:
+            self._by_call[kept.item.call_id].remove(number)
+
+    # -- finding ---
+
+    def find(self, item_id: str) -> RunItem | None:
+        number = self._by_id.get(item_id)
+        return None if number is None else self.kept[number].item
+
+    def get(self, item_id: str) -> RunItem:
+        """The item of that id, or the latest result of the call, or the call itself."""
+        found = self.find(item_id)
+        if found is not None:
+            return found
+        of_call = [
+            self.kept[number].item
+            for number in reversed(self._by_call.get(item_id, []))
+        ]
+        if of_call:
+            # A result before its call, and the newest of several.
+            return max(of_call, key=lambda item: item.role is Role.TOOL_RESULT)
+        if item_id in self._dropped:
+            raise UnknownName(
+                f"{_describe(self._dropped[item_id])} was dropped: {self._why_dropped}",
+                hint="call the tool again to have its result",
+            )
+        raise UnknownName(
+            f"this run has no item '{item_id}'",
+            hint=nearest_hint(item_id, self._by_id) if self._by_id else None,
+        )
+
+    @property
+    def _why_dropped(self) -> str:
+        return f"the history of a run holds {_megabytes(self._max_bytes)} at most"
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What whoever searches must know: that something is gone, if it is."""
+        if not self._dropped_count:
+            return ()
+        last = max(item.iteration for item in self._dropped.values())
+        count = self._dropped_count
+        gone = "1 item is" if count == 1 else f"{count:,} items are"
+        return (
+            f"Of this run's history {gone} gone, oldest tool results first, up to "
+            f"iteration {last}: {self._why_dropped}.",
+        )
+
+
+def _describe(item: RunItem) -> str:
+    what = "the result of" if item.role is Role.TOOL_RESULT else "what was said in"
+    tool = f" {item.tool_name}" if item.tool_name else f" '{item.item_id}'"
+    return f"{what}{tool} at iteration {item.iteration}"
+
+
+def _megabytes(size_bytes: int) -> str:
+    if size_bytes < 1024 * 1024:
+        return f"{size_bytes:,} bytes"
+    return f"{size_bytes / (1024 * 1024):,.0f} MB"

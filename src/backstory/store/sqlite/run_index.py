@@ -1,0 +1,143 @@
+"""A full-text index in memory: the passages of one run, filed as they come.
+
+To file a passage costs what its own length costs, however much there is already: FTS5
+writes it as a segment of its own and merges segments by and by.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import apsw
+import orjson
+
+from backstory.forking import unforked
+from backstory.store.sqlite.units import any_of, to_json
+from backstory.words import index_words, phrase_words
+
+# What a passage is about, such as a tool's name and arguments, says less than its text.
+_TEXT_WEIGHT = 1.0
+_ABOUT_WEIGHT = 0.4
+
+
+class Match(NamedTuple):
+    """A passage with some of the words: how often it has each, and its length.
+
+    The length is in mean lengths.
+    """
+
+    passage_id: int
+    counts: list[float]
+    length: float
+
+
+class RunIndex:
+    """Passages by their words. Its owner lets one thread at a time call it."""
+
+    def __init__(self) -> None:
+        with unforked():
+            self._db = apsw.Connection(":memory:")
+            self._db.execute(
+                """
+                CREATE VIRTUAL TABLE passages USING fts5 (
+                    text, about,
+                    content = '', contentless_delete = 1,
+                    tokenize = 'porter unicode61 remove_diacritics 2'
+                )
+                """
+            )
+            self._db.register_fts5_function("occurrences", _occurrences)
+        self._count = 0
+
+    def __len__(self) -> int:
+        """How many passages there are."""
+        return self._count
+
+    def close(self) -> None:
+        with unforked():
+            self._db.close()
+
+    def add(self, passages: Iterable[tuple[int, str]], about: str) -> None:
+        """File passages, given as number and text, of one thing they are about."""
+        words = index_words(about)
+        rows = [(number, index_words(text), words) for number, text in passages]
+        with unforked(), self._db:
+            self._db.executemany(
+                "INSERT INTO passages (rowid, text, about) VALUES (?, ?, ?)", rows
+            )
+        self._count += len(rows)
+
+    def remove(self, passage_ids: Sequence[int]) -> None:
+        with unforked(), self._db:
+            self._db.executemany(
+                "DELETE FROM passages WHERE rowid = ?",
+                [(passage_id,) for passage_id in passage_ids],
+            )
+        self._count -= len(passage_ids)
+
+    def match(
+        self, terms: Sequence[Sequence[str]], limit: int, *, phrase: str | None = None
+    ) -> list[Match]:
+        """The passages that fit best, of equal ones the newest, in no order.
+
+        Each term is given as its spellings. With a phrase, only passages in whose text
+        its words stand in a row.
+        """
+        wanted = any_of(terms)
+        if phrase is not None:
+            wanted = f"text : ({any_of([[phrase_words(phrase)]])}) AND ({wanted})"
+        best = self._query(
+            f"""
+            SELECT rowid FROM passages WHERE passages MATCH ?
+             ORDER BY bm25(passages, {_TEXT_WEIGHT}, {_ABOUT_WEIGHT}), rowid DESC
+             LIMIT ?
+            """,
+            wanted,
+            limit,
+        )
+        # In a query of its own, or it would be called for every match.
+        rows = self._query(
+            """
+            SELECT rowid, occurrences(passages) FROM passages
+             WHERE passages MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
+            """,
+            wanted,
+            to_json(number for (number,) in best),
+        )
+        sizes = [1] * (phrase is not None) + [len(spellings) for spellings in terms]
+        matches = [_to_match(number, found, sizes) for number, found in rows]
+        return [
+            each._replace(counts=each.counts[len(sizes) - len(terms) :])
+            for each in matches
+        ]
+
+    def count(self, spellings: Sequence[str]) -> int:
+        """How many passages have a term."""
+        rows = self._query(
+            "SELECT count(*) FROM passages WHERE passages MATCH ?", any_of([spellings])
+        )
+        return int(rows[0][0])
+
+    # Any: SQLite rows carry no types; the schema does.
+    def _query(self, sql: str, *values: object) -> list[Any]:
+        with unforked():
+            return self._db.execute(sql, values).fetchall()
+
+
+def _occurrences(api: apsw.FTS5ExtensionApi, *_: object) -> bytes:
+    """How often a row has each phrase of the query, and how long it is."""
+    counts = []
+    for phrase in range(api.phrase_count):
+        text, about = api.phrase_locations(phrase)
+        counts.append(len(text) * _TEXT_WEIGHT + len(about) * _ABOUT_WEIGHT)
+    mean_length = api.column_total_size(0) / max(1, api.row_count)
+    length = api.column_size(0) / mean_length if mean_length else 0.0
+    return orjson.dumps([counts, length])
+
+
+def _to_match(number: int, found: bytes, sizes: Sequence[int]) -> Match:
+    """A term that is there in two spellings is there once."""
+    counts, length = orjson.loads(found)
+    each = iter(counts)
+    by_term = [max(islice(each, size), default=0.0) for size in sizes]
+    return Match(number, by_term, length)
