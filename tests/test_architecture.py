@@ -17,6 +17,7 @@ LAYERS = (
     {
         "errors",
         "forking",
+        "expiring",
         "side_threads",
         "model",
         "moments",
@@ -58,6 +59,7 @@ LAYERS = (
         "servers",
         "store",
         "importers",
+        "dialects",
         "hosts",
         "embedders",
         "llms",
@@ -94,7 +96,7 @@ LAYERS = (
     },
     {"render", "render_hits", "render_notes", "render_runs", "tools", "cli"},
 )
-FAMILIES = ("store", "importers", "hosts", "embedders", "llms")
+FAMILIES = ("store", "importers", "dialects", "hosts", "embedders", "llms")
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|CREATE\s+TABLE)\b", re.S
 )

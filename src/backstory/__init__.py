@@ -33,6 +33,16 @@ if TYPE_CHECKING:
         Strength,
     )
     from backstory.moments import Moment
+    from backstory.run_values import (
+        Fitted,
+        RunHit,
+        RunItem,
+        RunLimits,
+        RunResult,
+        RunSource,
+    )
+    from backstory.runs import RunHistory
+    from backstory.tools import schemas
 
     __version__: str
 
@@ -40,6 +50,7 @@ __all__ = [
     "BackstoryError",
     "Episode",
     "EpisodeResult",
+    "Fitted",
     "Hit",
     "HitSource",
     "IndexReport",
@@ -51,6 +62,12 @@ __all__ = [
     "RecallResult",
     "Recalled",
     "Role",
+    "RunHistory",
+    "RunHit",
+    "RunItem",
+    "RunLimits",
+    "RunResult",
+    "RunSource",
     "ScorePart",
     "SearchResult",
     "Session",
@@ -59,6 +76,7 @@ __all__ = [
     "Status",
     "Strength",
     "__version__",
+    "schemas",
 ]
 
 
@@ -68,6 +86,12 @@ _HOMES = {
     "BackstoryError": "backstory.errors",
     "Memory": "backstory.memory",
     "Moment": "backstory.moments",
+    "RunHistory": "backstory.runs",
+    **dict.fromkeys(
+        ("Fitted", "RunHit", "RunItem", "RunLimits", "RunResult", "RunSource"),
+        "backstory.run_values",
+    ),
+    "schemas": "backstory.tools",
 }
 
 

@@ -20,7 +20,7 @@ from backstory.trimming import CountTokens, find_level, make_marker, trim_text
 # What APIs add to each message and to each part of it, and what an image costs.
 _TOKENS_A_PART = 8
 _TOKENS_A_MEDIUM = 1_600
-# Less than this is not worth its marker.
+# So much of every result is left as long as there is another way.
 _FLOOR_TOKENS = 100
 # When something must be trimmed, a little more is: then the next messages fit without
 # another change to what was sent before, which providers keep in their caches.
@@ -74,7 +74,7 @@ class _Messages:
         for place, part in enumerate(parts):
             self.others += _TOKENS_A_PART + part.media * _TOKENS_A_MEDIUM
             tokens = self.count(part.text)
-            if part.role is Role.TOOL_RESULT:
+            if part.role is Role.TOOL_RESULT and not part.is_fixed:
                 whole = find(part)
                 self.results.append(
                     _Result(number, place, whole, part.text, part.text, tokens)
@@ -114,11 +114,12 @@ def fit_messages(
             earlier = before.get(result.trimmed_id)
             if earlier is not None and count(earlier) < result.tokens:
                 read.put(result, earlier)
-    if read.tokens > budget:
-        own = [each for each in read.results if not each.whole.is_recall]
-        _trim(read, own, int(budget * _AIM))
-    if read.tokens > budget:
-        _trim(read, [each for each in read.results if each.whole.is_recall], budget)
+    own = [each for each in read.results if not each.whole.is_recall]
+    # The oldest first: what was fetched just now is what the model waits for.
+    recalled = [([each], 0) for each in read.results if each.whole.is_recall]
+    for results, floor in ((own, _FLOOR_TOKENS), (own, 0), *recalled):
+        if read.tokens > budget:
+            _trim(read, results, int(budget * _AIM), floor)
     trimmed = [each for each in read.results if each.text != each.whole.text]
     fitted = Fitted(
         _put_back(messages, read.results),
@@ -130,11 +131,12 @@ def fit_messages(
     return fitted, {each.trimmed_id: each.text for each in trimmed if each.trimmed_id}
 
 
-def _trim(read: _Messages, results: Sequence[_Result], aim: int) -> None:
-    """Trim the largest of these results until all messages take ``aim`` tokens."""
-    level = find_level(
-        (each.tokens for each in results), read.tokens - aim, _FLOOR_TOKENS
-    )
+def _trim(read: _Messages, results: Sequence[_Result], aim: int, floor: int) -> None:
+    """Trim the largest of these results until all messages take ``aim`` tokens.
+
+    None is cut below the floor, and none below its marker.
+    """
+    level = find_level((each.tokens for each in results), read.tokens - aim, floor)
     for each in results:
         if level is not None and each.tokens > level:
             marker = make_marker(None if each.whole.is_recall else each.whole.item_id)

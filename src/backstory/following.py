@@ -1,99 +1,167 @@
 """Follow the transcript of one session while its program writes it.
 
-Only what was added since the last look is read. A file may hold other sessions, such as
-those of subagents; their messages are passed over.
+Only what was added since the last look is read, and a few bytes that tell whether the
+rest still stands there. A file may hold other sessions, such as those of subagents;
+their messages are passed over.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import orjson
 
 from backstory.errors import SourceUnreadable
-from backstory.files import describe, prefix_hash
+from backstory.files import describe
 from backstory.importers.base import LineFormat, Memo, Origin, Record
-from backstory.importers.lines import LineReader
-from backstory.importers.opening import open_source
-from backstory.model import FoundFile, NewMessage, SessionFacts, Source
+from backstory.importers.lines import MAX_LINE_BYTES, LineReader
+from backstory.json_values import plain_text
+from backstory.model import FoundFile, Item, NewMessage, Role, SessionFacts, Source
 from backstory.moments import from_microseconds
+
+# As much of the beginning and of the end of what was read is compared. A file that was
+# rewritten has other bytes at one of them: everything behind a change moves.
+_COMPARED_BYTES = 4096
 
 
 @dataclass(slots=True)
 class Follower:
     """Reads one session from the end of what was read before.
 
-    ``session_id`` is that of the first session in the file if it is not given.
-    ``exclude`` tells of folders in which nothing may be read.
+    ``session_id`` is, if it is not given, that of the session which the file is named
+    after, or else of the first in it. ``exclude`` tells of folders in which nothing may
+    be read.
     """
 
     source: Source
     importer: LineFormat
-    exclude: Callable[[str], bool]
+    exclude: Callable[[str | Path], bool]
     session_id: str | None = None
     _read_to: int = 0
     _line: int = 0
     _signature: str = ""
-    _prefix: str = ""
+    _ends: bytes = b""
     _memo: Memo = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        return self.source.file.path
 
     def has_changed(self) -> bool:
         return self._describe().signature != self._signature
 
-    def was_rewritten(self) -> bool:
-        """Whether what was read before no longer stands there."""
-        return self._read_to > 0 and self._hash(self._read_to) != self._prefix
-
     def start_over(self) -> None:
         """Read from the beginning the next time."""
         self._read_to, self._line = 0, 0
-        self._signature = self._prefix = ""
+        self._signature, self._ends = "", b""
         self._memo = {}
 
-    def iter_new(self) -> Iterator[NewMessage]:
-        """The messages that came since the last time, to the end of the file."""
+    def iter_new(
+        self, on_rewritten: Callable[[], object] = lambda: None
+    ) -> Iterator[NewMessage]:
+        """The messages that came since the last time, to the end of the file.
+
+        ``on_rewritten`` is called first if what was read before no longer stands there:
+        then all is read again.
+        """
         file = self._describe()
+        with self._open() as stream:
+            if self._read_to and self._read_ends(stream) != self._ends:
+                self.start_over()
+                on_rewritten()
+            if self.session_id is None:
+                self.session_id = self._find_session(stream, file)
+            stream.seek(self._read_to)
+            reader = LineReader(stream, self._read_to, self._line)
+            for item in self._parse(reader, file, self._memo):
+                match item:
+                    case SessionFacts() if item.native_id == self.session_id:
+                        self._check(item)
+                    case NewMessage() if item.session_id == self.session_id:
+                        yield self._whole(item)
+            self._read_to, self._line = reader.read_to, reader.line
+            self._ends = self._read_ends(stream)
+        self._signature = file.signature
+
+    def holds_session(self) -> bool:
+        """Whether the session is in this file, or may be: nobody's is there yet."""
+        file = self._describe()
+        with self._open() as stream:
+            others = 0
+            for found in _sessions(self._parse(LineReader(stream), file, {})):
+                if found.native_id == self.session_id:
+                    return True
+                others += 1
+        return not others
+
+    def _find_session(self, stream: IO[bytes], file: FoundFile) -> str | None:
+        """The session of a file that nobody named; None while there is none."""
+        stream.seek(0)
+        first: SessionFacts | None = None
+        for facts in _sessions(self._parse(LineReader(stream), file, {})):
+            if is_named_after(file.path, facts.native_id):
+                return facts.native_id
+            # A subagent's lines may stand before those of the session it belongs to.
+            if first is None or (first.parent_id and not facts.parent_id):
+                first = facts
+        return first.native_id if first else None
+
+    def _parse(
+        self, reader: LineReader, file: FoundFile, memo: Memo
+    ) -> Iterator[Item]:
         origin = Origin(
             file.path,
             modified=from_microseconds(file.mtime_ns // 1000),
             beside=self.importer.look_beside(file.path),
         )
-        with open_source(self.source) as stream:
-            stream.seek(self._read_to)
-            reader = LineReader(stream, self._read_to, self._line)
-            records = (each for each in reader.records() if isinstance(each, Record))
-            for item in self.importer.parse(records, origin, self._memo):
-                match item:
-                    case SessionFacts():
-                        self._take_facts(item)
-                    case NewMessage():
-                        if self._is_own(item.session_id):
-                            yield item
-        self._read_to, self._line = reader.read_to, reader.line
-        self._signature, self._prefix = file.signature, self._hash(reader.read_to)
+        records = (each for each in reader.records() if isinstance(each, Record))
+        yield from self.importer.parse(records, origin, memo)
 
-    def _take_facts(self, facts: SessionFacts) -> None:
-        is_own = self._is_own(facts.native_id)
-        if is_own and facts.project and self.exclude(facts.project):
+    def _check(self, facts: SessionFacts) -> None:
+        if facts.project and self.exclude(facts.project):
             raise SourceUnreadable(
                 f"the session runs in {facts.project}, which your settings exclude"
             )
 
-    def _is_own(self, session_id: str) -> bool:
-        if self.session_id is None:
-            self.session_id = session_id
-        return session_id == self.session_id
+    def _whole(self, message: NewMessage) -> NewMessage:
+        """The message with all of a result that is kept in a file of its own."""
+        if message.role is not Role.TOOL_RESULT:
+            return message
+        spilled = _find_spilled(self.source, message)
+        if spilled is None or self.exclude(spilled):
+            return message
+        text = _read_spilled(spilled)
+        return message if text is None else replace(message, text=text)
+
+    # -- the file ---
 
     def _describe(self) -> FoundFile:
         try:
-            return describe(self.source.file.path)
+            file = describe(self.path)
         except OSError as exc:
-            raise self._unreadable(exc) from exc
+            raise self._unreadable(exc.strerror) from exc
+        # A pipe or a device would be waited for.
+        if not self.path.is_file():
+            raise self._unreadable("it is no file")
+        return file
 
-    def _hash(self, length: int) -> str:
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
         try:
-            return prefix_hash(self.source.file.path, length)
+            with self.path.open("rb") as stream:
+                yield stream
         except OSError as exc:
-            raise self._unreadable(exc) from exc
+            raise self._unreadable(exc.strerror) from exc
 
-    def _unreadable(self, exc: OSError) -> SourceUnreadable:
-        return SourceUnreadable(
-            f"{self.source.file.path}: it cannot be read ({exc.strerror})"
-        )
+    def _read_ends(self, stream: IO[bytes]) -> bytes:
+        """How what was read begins and ends; less if it no longer stands there."""
+        stream.seek(0)
+        head = stream.read(min(_COMPARED_BYTES, self._read_to))
+        stream.seek(max(0, self._read_to - _COMPARED_BYTES))
+        return head + stream.read(min(_COMPARED_BYTES, self._read_to))
+
+    def _unreadable(self, reason: object) -> SourceUnreadable:
+        return SourceUnreadable(f"{self.path}: it cannot be read ({reason})")

@@ -349,12 +349,12 @@ def rarity(found: int, total: int) -> float:
 MAX_SATURATION = _K1 + 1
 
 
-def saturation(count: float, length: float) -> float:
+def saturation(count: float, length: float, b: float = _B) -> float:
     """How much it says that a document has a word so often.
 
-    ``length`` is the document's length, in mean lengths.
+    ``length`` is the document's length, in mean lengths; ``b`` is how much it counts.
     """
-    return count * MAX_SATURATION / (count + _K1 * (1 - _B + _B * length))
+    return count * MAX_SATURATION / (count + _K1 * (1 - b + b * length))
 
 
 def blend_by_best(

@@ -90,9 +90,10 @@ def _place(hit: RunHit) -> str:
 
 def _render_none(result: RunResult) -> str:
     if result.item_count:
+        verb = "was" if result.item_count == 1 else "were"
         said = (
-            f"No match for '{_say_query(result)}' in this run: all of its "
-            f"{_say_items(result.item_count)} were searched. Other words may be used "
+            f"No match for '{_say_query(result)}' in this run; "
+            f"{_say_items(result.item_count)} {verb} searched. Other words may be used "
             "there."
         )
     else:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from backstory.excerpts import find_window
+from backstory.model import Role
 from backstory.passages import cut_passages
 from backstory.querying import Query
 from backstory.ranking import MAX_SATURATION, rarity, saturation
@@ -22,6 +23,8 @@ from backstory.words import fold
 _POOL = 100
 # More passages than any item has.
 _PASSAGES = 1 << 24
+# Passages are short by themselves: a turn of a few words is no better than one of many.
+_B = 0.3
 # A phrase lifts its passage above every other.
 _PHRASE_SHARE = 0.5
 
@@ -65,12 +68,16 @@ def search_items(
     *,
     limit: int,
     snippet_chars: int,
-    leave_out: Callable[[RunItem], bool],
+    is_echo: Callable[[RunItem], bool],
 ) -> tuple[RunHit, ...]:
-    """The best places in the items, best first, and of equals the newest first."""
+    """The best places in the items, best first, and of equals the newest first.
+
+    ``is_echo`` tells of items that only say what is asked for; they are found where
+    nothing else is.
+    """
     found = _find_passages(query, kept, index) or _find_text(query, kept)
-    found = [each for each in found if not leave_out(each.kept.item)]
-    found.sort(key=_order)
+    found = [each for each in found if not is_echo(each.kept.item)] or found
+    found = sorted(_prefer_results(sorted(found, key=_order)), key=_order)
     hits: list[RunHit] = []
     # First the best of every item, then more from the same ones.
     for each in [*_first_of_each(found), *found]:
@@ -85,6 +92,34 @@ def search_items(
 
 def _order(found: _Found) -> tuple[float, int, int]:
     return -found.score, -found.kept.number, found.span[0]
+
+
+def _prefer_results(found: Sequence[_Found]) -> list[_Found]:
+    """What a call asks for stands for its result, unless just that was looked for.
+
+    Its best passage gets the call's score, and the call goes.
+    """
+    calls: dict[str | None, _Found] = {
+        each.kept.item.call_id: each
+        for each in found
+        if each.kept.item.role is Role.TOOL_CALL
+        and each.kept.item.call_id is not None
+        and each.score < _PHRASE_SHARE
+    }
+    answered: set[int] = set()
+    preferred: list[_Found] = []
+    for each in found:
+        call = calls.get(each.kept.item.call_id)
+        is_result = each.kept.item.role is Role.TOOL_RESULT
+        if call and is_result and call.kept.number not in answered:
+            answered.add(call.kept.number)
+            each = each._replace(score=max(each.score, call.score))
+        preferred.append(each)
+    return [
+        each
+        for each in preferred
+        if each.kept.number not in answered or each.score >= _PHRASE_SHARE
+    ]
 
 
 def _first_of_each(found: Iterable[_Found]) -> list[_Found]:
@@ -124,7 +159,7 @@ def _find_passages(
 def _share_of_best(match: Match, weights: Sequence[float]) -> float:
     """BM25 of a passage, divided by what a passage full of the words would have."""
     reached = sum(
-        weight * saturation(count, match.length)
+        weight * saturation(count, match.length, _B)
         for weight, count in zip(weights, match.counts, strict=True)
     )
     return reached / (MAX_SATURATION * sum(weights))

@@ -123,18 +123,16 @@ class Shelf:
         found = self.find(item_id)
         if found is not None:
             return found
-        of_call = [
-            self.kept[number].item
-            for number in reversed(self._by_call.get(item_id, []))
-        ]
-        if of_call:
-            # A result before its call, and the newest of several.
-            return max(of_call, key=lambda item: item.role is Role.TOOL_RESULT)
         if item_id in self._dropped:
             raise UnknownName(
                 f"{_describe(self._dropped[item_id])} was dropped: {self._why_dropped}",
                 hint="call the tool again to have its result",
             )
+        numbers = reversed(self._by_call.get(item_id, []))
+        of_call = [self.kept[number].item for number in numbers]
+        if of_call:
+            # A result before its call, and the newest of several.
+            return max(of_call, key=lambda item: item.role is Role.TOOL_RESULT)
         raise UnknownName(
             f"this run has no item '{item_id}'",
             hint=nearest_hint(item_id, self._by_id) if self._by_id else None,

@@ -22,6 +22,7 @@ from backstory.asking import to_limit, to_query, to_role, to_said
 from backstory.dialects import find_said, parts_of
 from backstory.dialects.base import Part
 from backstory.errors import BadQuery
+from backstory.expiring import watch_over
 from backstory.fitting import Whole, fit_messages
 from backstory.forking import forget_in_child
 from backstory.model import Role
@@ -79,6 +80,7 @@ class RunHistory:
         self._is_closed = False
         self._start_afresh()
         forget_in_child(self)
+        watch_over(self)
 
     def _start_afresh(self) -> None:
         self._used_at = self._clock()
@@ -87,6 +89,7 @@ class RunHistory:
         # What each call asked for, by its id; those of recall tools apart.
         self._calls: dict[str, tuple[str | None, str]] = {}
         self._recalls: set[str] = set()
+        self._last_prompt = ""
         # The ids of items by your id of a message (None: of a recall tool), and by
         # what a part is known by.
         self._by_message: dict[str, str | None] = {}
@@ -149,12 +152,20 @@ class RunHistory:
         with self._lock:
             if self._is_closed:
                 raise BadQuery("the run is closed", hint="make a new RunHistory")
-            now = self._clock()
-            if self._shelf.kept and now - self._used_at >= self.limits.ttl_s:
-                self._expire()
-            self._used_at = now
+            self.expire_if_due()
+            self._used_at = self._clock()
             self._catch_up()
             yield
+
+    def expire_if_due(self) -> float:
+        """Forget everything if it was not used for long; how long it still has."""
+        with self._lock:
+            left_s = self._used_at + self.limits.ttl_s - self._clock()
+            if left_s > 0:
+                return left_s
+            if self._shelf.kept:
+                self._expire()
+            return self.limits.ttl_s
 
     def _expire(self) -> None:
         self._shelf.close()
@@ -226,8 +237,12 @@ class RunHistory:
             self._shelf.remove(instead_of.item_id)
         name, arguments = self._called(part)
         about = " ".join(filter(None, (name, arguments)))
-        item = RunItem("", part.role, number, text, name, part.call_id)
-        return self._shelf.put(item, about).item_id
+        item = self._shelf.put(
+            RunItem("", part.role, number, text, name, part.call_id), about
+        )
+        if item.role is Role.USER:
+            self._last_prompt = item.item_id
+        return item.item_id
 
     def _called(self, part: Part) -> tuple[str | None, str]:
         """The tool of a call or a result, and what a result's call asked for."""
@@ -288,23 +303,28 @@ class RunHistory:
     ) -> RunResult:
         """Find what answers a query in all that was recorded, best first.
 
-        ``is_asking``: a model asks, in the turn that is under way; what it has just
-        said to that end is not found.
+        ``is_asking``: the model of this run asks. What it has just said to that end and
+        what the user has just asked for stands before it, and would only be an echo:
+        that is found where nothing else is.
         """
         asked = parse_query(to_query(query), today=datetime.now(UTC).date())
         with self._using():
-            asking = self._steps.asking if is_asking else None
             hits = search_items(
                 asked,
                 self._shelf.kept,
                 self._shelf.index,
                 limit=min(to_limit(limit), self.limits.max_results),
                 snippet_chars=self.limits.snippet_chars,
-                leave_out=lambda item: (
-                    item.role in _OUTPUTS and item.iteration == asking
-                ),
+                is_echo=lambda item: is_asking and self._is_echo(item),
             )
             return RunResult(query, hits, len(self._shelf.kept), self._notices())
+
+    def _is_echo(self, item: RunItem) -> bool:
+        if item.role in _OUTPUTS:
+            return item.iteration == self._steps.asking
+        # A long prompt is a document, in which something may have to be found.
+        is_short = len(item.text) <= self.limits.snippet_chars
+        return is_short and item.item_id == self._last_prompt
 
     def get(self, item_id: str) -> RunItem:
         """The whole item of that id, or the result of the call of that id.

@@ -71,4 +71,4 @@ def _iter_calls(message: JsonObject) -> Iterator[Piece]:
 
 def _as_items(value: object) -> list[object]:
     """A list as it is, anything else as a list of one, nothing as none."""
-    return value if isinstance(value, list) else [] if value is None else [value]
+    return value if isinstance(value, list) else [value] if value else []

@@ -10,21 +10,24 @@ from dataclasses import dataclass
 
 from backstory.json_values import JsonObject, as_list, as_object, as_text, compact_json
 
-# Blocks by their type: the mark of what has no words, and keys of which one is there.
-# Kinds as in the packages anthropic 2.8, openai 3.49 and ollama 0.6 (read 2026-11), in
-# servers that speak OpenAI's protocol, and in the results of MCP tools.
-_BLOCKS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "text": ("", ("text",)),
-    "input_text": ("", ("text",)),
-    "output_text": ("", ("text",)),
-    "refusal": ("", ("refusal",)),
-    "logs": ("", ("logs",)),
-    "search_result": ("", ("content",)),
-    "tool_reference": ("", ("tool_name",)),
-    "browser_state": ("", ("tabs",)),
-    "resource": ("", ("resource",)),
-    "code_execution_result": ("", ("stdout",)),
-    "bash_code_execution_result": ("", ("stdout",)),
+# Blocks with words, by their type, and the key that has them. Kinds as in the packages
+# anthropic 2.8, openai 3.49 and ollama 0.6 (read 2026-11), in servers that speak
+# OpenAI's protocol, and in the results of MCP tools.
+_TEXT_BLOCKS = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "refusal",
+    "logs": "logs",
+    "search_result": "content",
+    "tool_reference": "tool_name",
+    "browser_state": "tabs",
+    "resource": "resource",
+    "code_execution_result": "stdout",
+    "bash_code_execution_result": "stdout",
+}
+# Blocks without, their marks, and the keys of which one says where the thing is.
+_MEDIA_BLOCKS: dict[str, tuple[str, tuple[str, ...]]] = {
     "image": ("image", ("source", "data")),
     "image_url": ("image", ("image_url",)),
     "input_image": ("image", ("image_url", "file_id")),
@@ -100,8 +103,13 @@ def is_block(value: object) -> bool:
     """Whether a value is a block that is known, and no JSON that merely has a type."""
     if not isinstance(value, dict):
         return False
-    _, needed = _BLOCKS.get(block_type(value), ("", ()))
-    return any(key in value for key in needed) or value.keys() >= _SHELL_KEYS
+    kind = block_type(value)
+    _, places = _MEDIA_BLOCKS.get(kind, ("", ()))
+    return (
+        _TEXT_BLOCKS.get(kind) in value
+        or any(key in value for key in places)
+        or value.keys() >= _SHELL_KEYS
+    )
 
 
 def iter_words(content: object) -> Iterator[Words]:
@@ -131,15 +139,13 @@ def _iter_json(value: object) -> Iterator[Words]:
 
 def _iter_block(block: JsonObject) -> Iterator[Words]:
     kind = block_type(block)
-    mark, _ = _BLOCKS.get(kind, ("" if _may_have_words(block) else kind, ()))
-    words = list(_iter_source(block) if kind in _BLOCKS and mark else _iter_keys(block))
-    yield from words
-    if mark and not words:
-        yield Words(_label(mark, block), is_mark=True)
-
-
-def _may_have_words(block: JsonObject) -> bool:
-    return block_type(block) in _SILENT or any(key in block for key in _WORD_KEYS)
+    if kind in _MEDIA_BLOCKS:
+        mark, _ = _MEDIA_BLOCKS[kind]
+        yield from list(_iter_source(block)) or [_mark(mark, block)]
+    elif kind in _TEXT_BLOCKS or kind in _SILENT or block.keys() & set(_WORD_KEYS):
+        yield from _iter_keys(block)
+    else:
+        yield _mark(kind, block)
 
 
 def _iter_keys(block: JsonObject) -> Iterator[Words]:
@@ -159,7 +165,7 @@ def _iter_source(block: JsonObject) -> Iterator[Words]:
         yield from words
 
 
-def _label(mark: str, block: JsonObject) -> str:
+def _mark(kind: str, block: JsonObject) -> Words:
     named = (
         block.get("title"),
         block.get("context"),
@@ -167,7 +173,7 @@ def _label(mark: str, block: JsonObject) -> str:
         as_object(block.get("file")).get("filename"),
     )
     name = ", ".join(filter(None, map(as_text, named)))
-    return f"[{mark}: {name}]" if name else f"[{mark}]"
+    return Words(f"[{kind}: {name}]" if name else f"[{kind}]", is_mark=True)
 
 
 # -- as one text ----------------------------------------------------------------------

@@ -18,6 +18,8 @@ _ROLES = {
     "tool": Role.TOOL_RESULT,
     "function": Role.TOOL_RESULT,
 }
+# One of these is there, but for an assistant that has nothing to say.
+_NEEDED = {"content", "tool_call_id"}
 _BLOCKS = {
     "text",
     "refusal",
@@ -38,11 +40,11 @@ class OpenAiChat(Dialect):
     name = "openai-chat"
 
     def recognises(self, message: JsonObject) -> bool:
-        content = message.get("content")
+        content, role = message.get("content"), find_role(message, _ROLES)
         return (
-            find_role(message, _ROLES) is not None
+            role is not None
             and not message.keys() & {"type", "text"}
-            and bool(message.keys() & {"content", "tool_calls", "function_call"})
+            and (role is Role.ASSISTANT or bool(message.keys() & _NEEDED))
             and isinstance(content, str | list | NoneType)
             and block_types(content) <= _BLOCKS
         )

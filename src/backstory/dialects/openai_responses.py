@@ -139,7 +139,9 @@ def _iter_call(item: JsonObject, kind: str) -> Iterator[Piece]:
 
 
 def _result(item: JsonObject, kind: str, key: str) -> Piece:
-    is_open = (kind, key) in _OPEN_RESULTS
+    # Code that printed nothing has no block that could take a text.
+    is_silent = key == "outputs" and "logs" not in block_types(item.get(key))
+    is_open = (kind, key) in _OPEN_RESULTS and not is_silent
     return make_result(
         _iter_returned(kind, item.get(key), is_open=is_open),
         _tool_name(item, kind),
