@@ -181,17 +181,25 @@ def tool(name: str) -> str:
     )
 
 
-def tool_text(name: str, **arguments: object) -> str:
+def tool_text(name: str, *, session: str | None = None, **arguments: object) -> str:
     """What a tool answers about the sample conversations, as text."""
     given = json.dumps(arguments)
-    text = _call(name, given).text
-    return f"\n```console\n$ backstory call {name} '{given}'\n{text}\n```\n"
+    text = _call(name, given, session).text
+    command = f"backstory call {name} '{given}'"
+    if session is not None:
+        command += f" --session {session}"
+    return f"\n```console\n$ {command}\n{text}\n```\n"
 
 
-def tool_data(name: str, **arguments: object) -> str:
+def tool_data(name: str, *, session: str | None = None, **arguments: object) -> str:
     """The same as data, with its numbers rounded."""
-    found = _rounded(_call(name, json.dumps(arguments)).data)
+    found = _rounded(_call(name, json.dumps(arguments), session).data)
     return f"\n```json\n{json.dumps(found, indent=2, ensure_ascii=False)}\n```\n"
+
+
+def tool_words(name: str, **arguments: object) -> str:
+    """What a tool answers, by itself; one for a run when nothing was recorded yet."""
+    return _call(name, json.dumps(arguments)).text
 
 
 def tool_errors(name: str, *wrong: Mapping[str, object]) -> str:
@@ -203,9 +211,12 @@ def tool_errors(name: str, *wrong: Mapping[str, object]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _call(name: str, arguments: str) -> ToolResult:
+def _call(name: str, arguments: str, session: str | None = None) -> ToolResult:
+    """What a tool answers; of those that search a run, that of a sample session."""
+    memory = _sample_memory()
     with _in_utc():
-        bound = {tool.name: tool for tool in _sample_memory().tools()}
+        run = memory.new_run() if session is None else memory.live_run(session)
+        bound = {tool.name: tool for tool in memory.tools(run=run)}
         return bound[name].call(json.loads(arguments))
 
 

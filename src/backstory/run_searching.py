@@ -25,6 +25,8 @@ _POOL = 100
 _PASSAGES = 1 << 24
 # Passages are short by themselves: a turn of a few words is no better than one of many.
 _B = 0.3
+# The question itself has all the words of the query, and none of the answer.
+_ECHO_SHARE = 0.25
 # A phrase lifts its passage above every other.
 _PHRASE_SHARE = 0.5
 
@@ -72,11 +74,15 @@ def search_items(
 ) -> tuple[RunHit, ...]:
     """The best places in the items, best first, and of equals the newest first.
 
-    ``is_echo`` tells of items that only say what is asked for; they are found where
-    nothing else is.
+    ``is_echo`` tells of items that most likely only ask what the query asks.
     """
     found = _find_passages(query, kept, index) or _find_text(query, kept)
-    found = [each for each in found if not is_echo(each.kept.item)] or found
+    found = [
+        each._replace(score=each.score * _ECHO_SHARE)
+        if is_echo(each.kept.item)
+        else each
+        for each in found
+    ]
     found = sorted(_prefer_results(sorted(found, key=_order)), key=_order)
     hits: list[RunHit] = []
     # First the best of every item, then more from the same ones.

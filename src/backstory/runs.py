@@ -97,7 +97,8 @@ class RunHistory:
         # How often something was recorded, and how often the observed list has it.
         self._met: Counter[_Key] = Counter()
         self._observed: Counter[_Key] = Counter()
-        self._observed_to: tuple[int, object] = (0, None)
+        # How far the list was observed, its last message, and what that held.
+        self._observed_to: tuple[int, object, list[Part]] = (0, None, [])
         # What was counted and trimmed, for a budget and a way to count.
         self._counted: dict[tuple[int, int], int] = {}
         self._trimmed: dict[str, str] = {}
@@ -274,14 +275,27 @@ class RunHistory:
         ``BadQuery`` for a message in no known shape.
         """
         with self._using():
-            count, last = self._observed_to
-            if count > len(messages) or (count and messages[count - 1] is not last):
-                count = 0
+            if not self._goes_on(messages):
                 self._observed.clear()
-            for place in range(count, len(messages)):
-                for part in parts_of(messages[place]):
-                    self._observe(_cleaned(part))
-                self._observed_to = (place + 1, messages[place])
+                self._observed_to = (0, None, [])
+            for place in range(self._observed_to[0], len(messages)):
+                message = messages[place]
+                parts = [_cleaned(part) for part in parts_of(message)]
+                for part in parts:
+                    self._observe(part)
+                self._observed_to = (place + 1, message, parts)
+
+    def _goes_on(self, messages: Sequence[object]) -> bool:
+        """Whether a list begins with what was observed before, as far as can be seen.
+
+        Loops add to their list, and some to the last message in it.
+        """
+        count, last, parts = self._observed_to
+        return count == 0 or (
+            count <= len(messages)
+            and messages[count - 1] is last
+            and [_cleaned(part) for part in parts_of(last)] == parts
+        )
 
     def _observe(self, part: Part) -> None:
         key = _key(part)
@@ -304,8 +318,8 @@ class RunHistory:
         """Find what answers a query in all that was recorded, best first.
 
         ``is_asking``: the model of this run asks. What it has just said to that end and
-        what the user has just asked for stands before it, and would only be an echo:
-        that is found where nothing else is.
+        what the user has just asked for stands before it; both have the words of the
+        query, most likely not the answer, and count for less.
         """
         asked = parse_query(to_query(query), today=datetime.now(UTC).date())
         with self._using():
