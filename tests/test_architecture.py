@@ -79,6 +79,7 @@ LAYERS = (
         "run_shelf",
         "fitting",
         "following",
+        "spilled_results",
     },
     {
         "settings",

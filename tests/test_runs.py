@@ -146,20 +146,38 @@ def test_a_turn_without_words_is_left_out_but_a_silent_tool_is_not(
     ]
 
 
-def test_a_message_that_is_recorded_again_replaces_itself(run: RunHistory) -> None:
+def test_a_message_that_is_recorded_again_takes_its_own_place(run: RunHistory) -> None:
     run.record("user", "go", message="m0")
-    first = run.record("assistant", "Half an oak", message="m1")
+    run.record("assistant", "Half an oak", message="m1")
     run.record("user", "go on", message="m2")
-    second = run.record("assistant", "Half an answer, then a walnut.", message="m1")
+    again = run.record("assistant", "Half an answer, then a walnut.", message="m1")
     same = run.record("assistant", "Half an answer, then a walnut.", message="m1")
 
-    assert (first, second, same) == ("item-2", "item-4", "item-4")
+    assert (again, same) == ("item-2", "item-2")
     assert [(item.text, item.iteration) for item in run.items()] == [
         ("go", 1),
-        ("go on", 2),
         ("Half an answer, then a walnut.", 1),
+        ("go on", 2),
     ]
     assert found(run, "oak") == []
+    assert found(run, "walnut") == ["item-2"]
+
+
+def test_a_message_that_is_recorded_again_as_nothing_goes(run: RunHistory) -> None:
+    run.record("assistant", "walnut", message="m1")
+    run.record("assistant", "", message="m1")
+
+    assert run.items() == ()
+    assert found(run, "walnut") == []
+
+
+def test_a_message_that_grows_makes_room_for_itself() -> None:
+    with RunHistory(RunLimits(max_bytes=1_024)) as run:
+        run.record("tool_result", "a" * 400, call_id="c1", message="m1")
+        run.record("tool_result", "b" * 400, call_id="c2", message="m2")
+        run.record("tool_result", "c" * 700, call_id="c1", message="m1")
+
+        assert [item.item_id for item in run.items()] == ["c1"]
 
 
 def test_two_results_of_one_call_id_have_ids_of_their_own(run: RunHistory) -> None:

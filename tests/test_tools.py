@@ -713,6 +713,22 @@ def test_trouble_is_a_search_error_and_never_raised(
     assert found == ToolResult(
         "Search failed: x : another process is writing", None, "search_error"
     )
+    # Its words are for whoever asked; a trace would be for us.
+    assert caplog.records == []
+
+
+def test_a_mistake_of_ours_is_a_search_error_with_a_trace_in_the_log(
+    memory: Memory, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class BrokenMemory(Memory):
+        def search(self, query: str, **_: object) -> SearchResult:
+            raise ZeroDivisionError("a mistake")
+
+    machine = Machine("linux", home, {})
+    with BrokenMemory(memory.home, memory.settings, machine) as broken:
+        found = tool(broken).run(query="x")
+
+    assert found == ToolResult("Search failed: a mistake", None, "search_error")
     assert [record.exc_info is not None for record in caplog.records] == [True]
 
 

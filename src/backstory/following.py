@@ -5,22 +5,19 @@ rest still stands there. A file may hold other sessions, such as those of subage
 their messages are passed over.
 """
 
-import os
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, NamedTuple
-
-import orjson
+from typing import IO
 
 from backstory.errors import SourceUnreadable
 from backstory.files import describe
 from backstory.importers.base import LineFormat, Memo, Origin, Record
-from backstory.importers.lines import MAX_LINE_BYTES, LineReader
-from backstory.json_values import plain_text
+from backstory.importers.lines import LineReader
 from backstory.model import FoundFile, Item, NewMessage, Role, SessionFacts, Source
 from backstory.moments import from_microseconds
+from backstory.spilled_results import find_spilled, read_spilled
 
 # As much of the beginning and of the end of what was read is compared. A file that was
 # rewritten has other bytes at one of them: everything behind a change moves.
@@ -89,29 +86,30 @@ class Follower:
     def holds_session(self) -> bool:
         """Whether the session is in this file, or may be: nobody's is there yet."""
         file = self._describe()
+        is_empty = True
         with self._open() as stream:
-            others = 0
-            for found in _sessions(self._parse(LineReader(stream), file, {})):
-                if found.native_id == self.session_id:
-                    return True
-                others += 1
-        return not others
+            for item in self._parse(LineReader(stream), file, {}):
+                if isinstance(item, SessionFacts):
+                    is_empty = False
+                    if item.native_id == self.session_id:
+                        return True
+        return is_empty
 
     def _find_session(self, stream: IO[bytes], file: FoundFile) -> str | None:
         """The session of a file that nobody named; None while there is none."""
         stream.seek(0)
         first: SessionFacts | None = None
-        for facts in _sessions(self._parse(LineReader(stream), file, {})):
-            if is_named_after(file.path, facts.native_id):
-                return facts.native_id
+        for item in self._parse(LineReader(stream), file, {}):
+            if not isinstance(item, SessionFacts):
+                continue
+            if is_named_after(file.path, item.native_id):
+                return item.native_id
             # A subagent's lines may stand before those of the session it belongs to.
-            if first is None or (first.parent_id and not facts.parent_id):
-                first = facts
+            if first is None or (first.parent_id and not item.parent_id):
+                first = item
         return first.native_id if first else None
 
-    def _parse(
-        self, reader: LineReader, file: FoundFile, memo: Memo
-    ) -> Iterator[Item]:
+    def _parse(self, reader: LineReader, file: FoundFile, memo: Memo) -> Iterator[Item]:
         origin = Origin(
             file.path,
             modified=from_microseconds(file.mtime_ns // 1000),
@@ -130,11 +128,13 @@ class Follower:
         """The message with all of a result that is kept in a file of its own."""
         if message.role is not Role.TOOL_RESULT:
             return message
-        spilled = _find_spilled(self.source, message)
+        spilled = find_spilled(self.source, message)
         if spilled is None or self.exclude(spilled):
             return message
-        text = _read_spilled(spilled)
-        return message if text is None else replace(message, text=text)
+        try:
+            return replace(message, text=read_spilled(spilled))
+        except OSError:
+            return message
 
     # -- the file ---
 
@@ -165,3 +165,18 @@ class Follower:
 
     def _unreadable(self, reason: object) -> SourceUnreadable:
         return SourceUnreadable(f"{self.path}: it cannot be read ({reason})")
+
+
+# -- names ----------------------------------------------------------------------------
+
+# Gemini CLI puts so much of a session's id into the name of its file.
+_SHORT_ID_CHARS = 8
+
+
+def is_named_after(path: Path, session_id: str) -> bool:
+    """Whether a program that has a session of that id could call its file that."""
+    # Copilot CLI calls all of them the same, in folders with names.
+    named = path.parent.name if path.name == "events.jsonl" else path.name
+    name = named.partition(".jsonl")[0]
+    ids = filter(None, {session_id, session_id[:_SHORT_ID_CHARS]})
+    return any(name == each or name.endswith((f"-{each}", f"_{each}")) for each in ids)

@@ -43,10 +43,19 @@ class Shelf:
 
     # -- putting ---
 
-    def put(self, item: RunItem, about: str) -> RunItem:
-        """Keep an item under an id of its own; ``about`` are words to find it by."""
-        number = self._next_number
-        self._next_number += 1
+    def put(
+        self, item: RunItem, about: str, *, instead_of: RunItem | None = None
+    ) -> RunItem:
+        """Keep an item under an id of its own; ``about`` are words to find it by.
+
+        With ``instead_of`` it takes that item's place.
+        """
+        known = self._by_id.get(instead_of.item_id) if instead_of else None
+        number = self._next_number if known is None else known
+        if known is None:
+            self._next_number += 1
+        else:
+            self._forget(self.kept[known])
         item = replace(
             item, item_id=self._make_id(item, number), text=self._cut(item.text)
         )
@@ -57,16 +66,15 @@ class Shelf:
         self._by_id[item.item_id] = number
         if item.call_id is not None:
             self._by_call.setdefault(item.call_id, []).append(number)
-        is_result = item.role is Role.TOOL_RESULT
-        (self._results if is_result else self._turns).append(number)
+        if known is None:
+            is_result = item.role is Role.TOOL_RESULT
+            (self._results if is_result else self._turns).append(number)
         self._make_room(number)
         return item
 
     def remove(self, item_id: str) -> None:
-        """Take an item away, because another takes its place."""
-        number = self._by_id.get(item_id)
-        if number is not None:
-            self._take_away(number)
+        """Take an item away that its program has taken back."""
+        self._take_away(self._by_id[item_id])
 
     def _make_id(self, item: RunItem, number: int) -> str:
         """The id of the call for its result; programs may use one for many calls."""
@@ -98,19 +106,23 @@ class Shelf:
     def _oldest(self, newest: int) -> int | None:
         """The next to go: a tool result if there is one, but not the newest item."""
         for numbers in (self._results, self._turns):
-            while numbers and numbers[0] not in self.kept:
-                numbers.popleft()
-            if numbers and numbers[0] != newest:
-                return numbers.popleft()
+            for number in numbers:
+                if number != newest:
+                    return number
         return None
 
     def _take_away(self, number: int) -> None:
         kept = self.kept.pop(number)
+        is_result = kept.item.role is Role.TOOL_RESULT
+        (self._results if is_result else self._turns).remove(number)
+        self._forget(kept)
+
+    def _forget(self, kept: Kept) -> None:
         self.index.remove(kept.passage_ids)
         self.size_bytes -= kept.size_bytes
         del self._by_id[kept.item.item_id]
         if kept.item.call_id is not None:
-            self._by_call[kept.item.call_id].remove(number)
+            self._by_call[kept.item.call_id].remove(kept.number)
 
     # -- finding ---
 

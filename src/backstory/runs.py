@@ -233,13 +233,15 @@ class RunHistory:
             return None
         text = drop_injected(part.text) if part.role is Role.USER else part.text
         if not text.strip() and part.role in (Role.USER, Role.ASSISTANT):
+            if instead_of is not None:
+                self._shelf.remove(instead_of.item_id)
             return None
-        if instead_of is not None:
-            self._shelf.remove(instead_of.item_id)
         name, arguments = self._called(part)
         about = " ".join(filter(None, (name, arguments)))
         item = self._shelf.put(
-            RunItem("", part.role, number, text, name, part.call_id), about
+            RunItem("", part.role, number, text, name, part.call_id),
+            about,
+            instead_of=instead_of,
         )
         if item.role is Role.USER:
             self._last_prompt = item.item_id

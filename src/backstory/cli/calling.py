@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 import orjson
+from click.core import ParameterSource
 
 from backstory import render
 from backstory.cli.app import (
@@ -27,6 +28,9 @@ from backstory.tools import (
 )
 from backstory.tools.base import VALIDATION_ERROR
 
+# Claude Code sets it for the programs that it starts.
+_SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+
 
 @commands.command()
 @click.argument("tool", metavar="TOOL")
@@ -34,7 +38,7 @@ from backstory.tools.base import VALIDATION_ERROR
 @click.option(
     "--session",
     metavar="ID",
-    envvar="CLAUDE_CODE_SESSION_ID",
+    envvar=_SESSION_VARIABLE,
     help="The session that asks, by its program's own id.",
 )
 @click.option(
@@ -60,7 +64,7 @@ def call(
     given = _parse_arguments(arguments)
     run = None
     if tool in {row.name for row in RUN_TOOLS}:
-        run = context.memory.live_run(session, transcript=transcript)
+        run = _open_run(context.memory, session, transcript)
     result = _get_tool(context.memory, tool, session, run).call(given)
     if as_json:
         whole = {"text": result.text, "data": result.data, "error": result.error}
@@ -102,6 +106,26 @@ def _parse_arguments(text: str) -> dict[str, object]:
     if not isinstance(given, dict):
         raise click.UsageError("The arguments are no JSON object, such as {}.")
     return given
+
+
+def _open_run(
+    memory: Memory, session: str | None, transcript: Path | None
+) -> RunHistory:
+    """The run that is asked about; what cannot be read has an exit code of its own."""
+    source = click.get_current_context().get_parameter_source("session")
+    is_default = source is ParameterSource.ENVIRONMENT
+    if is_default and transcript is not None:
+        # Whoever names a transcript means another session, or a subagent's.
+        session = None
+    try:
+        run = memory.live_run(session, transcript=transcript)
+        len(run)
+    except UnknownName as exc:
+        if is_default:
+            message = f"{exc} (the id is that of {_SESSION_VARIABLE})"
+            raise UnknownName(message, hint=exc.hint) from exc
+        raise
+    return run
 
 
 def _get_tool(

@@ -232,6 +232,28 @@ def _without_reminders(text: str) -> str:
     return "".join([*kept, rest]) if kept else text
 
 
+def _without_last_reminders(text: str) -> str:
+    """A tool's result without what the program put behind it.
+
+    Only there, and on lines of its own: a file that was read may have the mark, too.
+    """
+    kept = len(text)
+    end = _end_of_text(text, kept)
+    while text.endswith(_REMINDER_END, 0, end):
+        start = text.rfind(_REMINDER, 0, end)
+        if start < 0 or text[start - 1 : start] not in ("", "\n"):
+            break
+        kept = end = _end_of_text(text, start)
+    return text[:kept]
+
+
+def _end_of_text(text: str, end: int) -> int:
+    """Where the blanks begin that stand before ``end``."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
+
+
 def _block(
     block: object, role: Role
 ) -> tuple[Role, str, str | None, str | None] | None:
@@ -253,7 +275,7 @@ def _block(
             tool_name, call_id = as_text(fields.get("name")), as_text(fields.get("id"))
             return Role.TOOL_CALL, text, tool_name, call_id
         case "tool_result" | "mcp_tool_result":
-            text = plain_text(fields.get("content"))
+            text = _without_last_reminders(plain_text(fields.get("content")))
             return Role.TOOL_RESULT, text, None, as_text(fields.get("tool_use_id"))
         case "web_search_tool_result" | "web_fetch_tool_result":
             text = compact_json(fields.get("content"))

@@ -28,7 +28,7 @@ _ROLES = {
     "warning": Role.SYSTEM,
     "error": Role.ERROR,
 }
-# What hooks add to a prompt; the program always closes the mark.
+# What hooks add to a prompt or put behind a result; the mark is always closed.
 _HOOK_CONTEXT = ("<hook_context>", "</hook_context>")
 _SESSION_CONTEXT = ("<session_context>", "</session_context>")
 # What the program puts in place of a history that has grown too long.
@@ -338,6 +338,14 @@ def _without_context(text: str) -> str:
     return kept + text[position:]
 
 
+def _without_last_context(text: str) -> str:
+    """A tool's result without what a hook put behind it."""
+    opening, closing = _HOOK_CONTEXT
+    if not text.endswith(closing) or opening not in text:
+        return text
+    return text[: text.rindex(opening)].removesuffix("\n\n")
+
+
 def _without_session(content: object) -> object:
     """The content of a first message without what the program tells of the machine."""
     if isinstance(content, list):
@@ -375,7 +383,7 @@ def _result_text(result: object) -> str | None:
                 texts.append(text)
             case {"inlineData": data} | {"fileData": data}:
                 texts.append(_mark(data))
-    return "\n".join(texts) if texts else None
+    return _without_last_context("\n".join(texts)) if texts else None
 
 
 def _response_text(response: object) -> str:

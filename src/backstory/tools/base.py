@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Generic, TypeVar
 
 from backstory.envelope import echo_query
-from backstory.errors import UnknownName, nearest_hint
+from backstory.errors import BackstoryError, UnknownName, nearest_hint
 from backstory.memory import Memory
 
 logger = logging.getLogger(__name__)
@@ -118,11 +118,17 @@ class Tool:
             return self._run(given)
         except BadArgument as exc:
             return ToolResult(str(exc), error=VALIDATION_ERROR)
+        except BackstoryError as exc:
+            # It says what is wrong; where in our code that was found out, nobody needs.
+            logger.info("the tool %s failed: %s", self.name, exc)
+            return self._say_failure(exc)
         except Exception as exc:
             logger.exception("the tool %s failed", self.name)
-            words = echo_query(str(exc)) or type(exc).__name__
-            text = f"{_FAILED[self._failure]}: {words}"
-            return ToolResult(text, error=self._failure)
+            return self._say_failure(exc)
+
+    def _say_failure(self, exc: Exception) -> ToolResult:
+        words = echo_query(str(exc)) or type(exc).__name__
+        return ToolResult(f"{_FAILED[self._failure]}: {words}", error=self._failure)
 
     async def acall(self, arguments: Arguments | None = None) -> ToolResult:
         """The same, in a thread, for programs that must not wait."""
