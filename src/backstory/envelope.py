@@ -132,6 +132,15 @@ def label(text: str, max_chars: int) -> str:
     return one_line(_MANY_DASHES.sub("–", seen), max_chars)
 
 
+_MAX_NAME_CHARS = 64
+_NOT_IN_NAMES = re.compile(r"[^\w.:/@+-]+")
+
+
+def name_label(text: str) -> str:
+    """The name of a tool as one word: it can say nothing within a line of ours."""
+    return _NOT_IN_NAMES.sub("_", label(text, _MAX_NAME_CHARS))
+
+
 def echo_query(text: str) -> str:
     """The query on one line, as it may be said back to whoever asked."""
     return one_line(neutralise(_TAGS.sub("", text)), MAX_QUERY_CHARS)

@@ -12,6 +12,8 @@ from backstory.forking import forget_in_child
 
 # A run that was used just now is not due for a while; nobody notices a second.
 _SHORTEST_WAIT_S = 1.0
+# Waiting takes no number that is too large, such as that of what never expires.
+_LONGEST_WAIT_S = 86_400.0
 
 
 class Expiring(Protocol):
@@ -46,7 +48,7 @@ class _Watch:
 
     def _work(self) -> None:
         while (wait_s := self._look()) is not None:
-            self._news.wait(max(wait_s, _SHORTEST_WAIT_S))
+            self._news.wait(min(max(wait_s, _SHORTEST_WAIT_S), _LONGEST_WAIT_S))
             self._news.clear()
 
     def _look(self) -> float | None:

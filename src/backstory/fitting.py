@@ -15,6 +15,7 @@ from backstory.errors import BadQuery
 from backstory.json_values import compact_json
 from backstory.model import Role
 from backstory.run_values import Fitted
+from backstory.text import replace_surrogates
 from backstory.trimming import CountTokens, find_level, make_marker, trim_text
 
 # What APIs add to each message and to each part of it, and what an image costs.
@@ -25,6 +26,7 @@ _FLOOR_TOKENS = 100
 # When something must be trimmed, a little more is: then the next messages fit without
 # another change to what was sent before, which providers keep in their caches.
 _AIM = 0.9
+_TOOL_ROLES = frozenset({Role.TOOL_CALL, Role.TOOL_RESULT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,11 @@ class _Messages:
         for place, part in enumerate(parts):
             self.others += _TOKENS_A_PART + part.media * _TOKENS_A_MEDIUM
             tokens = self.count(part.text)
-            if part.role is Role.TOOL_RESULT and not part.is_fixed:
-                whole = find(part)
-                self.results.append(
-                    _Result(number, place, whole, part.text, part.text, tokens)
-                )
+            # Also for a call: which tool an id stands for depends on the last one.
+            whole = find(part) if part.role in _TOOL_ROLES else None
+            if whole and part.role is Role.TOOL_RESULT and not part.is_fixed:
+                text = replace_surrogates(part.text)
+                self.results.append(_Result(number, place, whole, text, text, tokens))
             else:
                 self.others += tokens + self.count(part.tool_name or "")
 

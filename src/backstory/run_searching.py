@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from backstory.excerpts import find_window
 from backstory.model import Role
-from backstory.passages import cut_passages
+from backstory.passages import PASSAGE_CHARS, cut_passages
 from backstory.querying import Query
 from backstory.ranking import MAX_SATURATION, rarity, saturation
 from backstory.run_values import RunHit, RunItem
@@ -145,7 +145,9 @@ def _find_passages(
     if not terms:
         return []
     matches = {each.passage_id: each for each in index.match(terms, _POOL)}
-    phrases = [query.text, *query.phrases]
+    phrases = [
+        each for each in (query.text, *query.phrases) if len(each) <= PASSAGE_CHARS
+    ]
     for phrase in phrases:
         for each in index.match(terms, _POOL, phrase=phrase):
             matches[each.passage_id] = each

@@ -8,6 +8,7 @@ import re
 from collections import deque
 from dataclasses import replace
 
+from backstory.envelope import name_label
 from backstory.errors import UnknownName, nearest_hint
 from backstory.model import Role
 from backstory.run_searching import Kept, keep_item
@@ -89,7 +90,9 @@ class Shelf:
         """An item alone may not be larger than all of them."""
         if utf8_size(text) <= self._max_bytes:
             return text
-        return cut_middle(text, self._max_bytes // (1 if text.isascii() else 4))
+        # The mark of the cut has two signs of three bytes.
+        most = self._max_bytes - 4 if text.isascii() else self._max_bytes // 4
+        return cut_middle(text, most)
 
     def _make_room(self, newest: int) -> None:
         while self.size_bytes > self._max_bytes:
@@ -170,7 +173,8 @@ class Shelf:
 
 def _describe(item: RunItem) -> str:
     what = "the result of" if item.role is Role.TOOL_RESULT else "what was said in"
-    tool = f" {item.tool_name}" if item.tool_name else f" '{item.item_id}'"
+    name = name_label(item.tool_name or "")
+    tool = f" {name}" if name else f" '{item.item_id}'"
     return f"{what}{tool} at iteration {item.iteration}"
 
 

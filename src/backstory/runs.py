@@ -302,6 +302,8 @@ class RunHistory:
     def _observe(self, part: Part) -> None:
         key = _key(part)
         self._observed[key] += 1
+        # Which tool an id stands for depends on the call before it.
+        self._is_recall(part)
         if self._observed[key] > self._met[key] and not self._is_trimmed(part):
             self._record(part)
 
@@ -429,6 +431,7 @@ class RunHistory:
             item = self._shelf.find(item_id)
             if (
                 item is not None
+                and item.role is Role.TOOL_RESULT
                 and item.call_id == part.call_id
                 and is_trimmed(part.text, item.text, item_id)
             ):
@@ -516,9 +519,14 @@ class _Steps:
 
 
 def _cleaned(part: Part) -> Part:
-    if part.text.isascii():
+    name = part.tool_name
+    if part.text.isascii() and (name is None or name.isascii()):
         return part
-    return replace(part, text=replace_surrogates(part.text))
+    return replace(
+        part,
+        text=replace_surrogates(part.text),
+        tool_name=None if name is None else replace_surrogates(name),
+    )
 
 
 def _key(part: Part) -> _Key:

@@ -32,13 +32,18 @@ def find_marked_ids(text: str) -> list[str]:
 
 def is_trimmed(text: str, whole: str, item_id: str) -> bool:
     """Whether a text is what trimming left of a whole one, under that id."""
-    head, found, tail = text.partition(f"\n{make_marker(item_id)}\n")
-    return (
-        bool(found)
-        and len(head) + len(tail) <= len(whole)
-        and whole.startswith(head)
-        and whole.endswith(tail)
-    )
+    marker = make_marker(item_id)
+    if text == marker:
+        return True
+    cut = f"\n{marker}\n"
+    # The text itself may have the marker in it, before the one that is ours.
+    at = text.find(cut)
+    while at >= 0 and whole.startswith(text[:at]):
+        tail = text[at + len(cut) :]
+        if at + len(tail) <= len(whole) and whole.endswith(tail):
+            return True
+        at = text.find(cut, at + 1)
+    return False
 
 
 def trim_text(text: str, marker: str, max_tokens: int, count: CountTokens) -> str:

@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 from backstory.envelope import echo_query
 from backstory.errors import BackstoryError, UnknownName, nearest_hint
 from backstory.memory import Memory
+from backstory.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ SEARCH_ERROR = "search_error"
 SAVE_ERROR = "save_error"
 NOT_FOUND = "not_found"
 EMPTY = "Parameter '{name}' is required and cannot be empty"
+# As much of a value as is said back.
+_MAX_SAID_CHARS = 100
 _FAILED = {SEARCH_ERROR: "Search failed", SAVE_ERROR: "Saving failed"}
 
 JsonSchema = Mapping[str, object]
@@ -240,4 +243,4 @@ def say_value(value: object) -> str:
     """A value as it may be said back."""
     if isinstance(value, bool):
         return str(value).lower()
-    return echo_query(str(value))
+    return one_line(echo_query(str(value)), _MAX_SAID_CHARS)
