@@ -6,9 +6,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, history, search
+from bench import context, history, run, search
 
-MEASURES = {**history.MEASURES, **search.MEASURES, **context.MEASURES}
+MEASURES = {
+    **history.MEASURES,
+    **search.MEASURES,
+    **context.MEASURES,
+    **run.MEASURES,
+}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or list(MEASURES)

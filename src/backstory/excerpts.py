@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from backstory.querying import Query, Term
 from backstory.words import SPACELESS, fold, is_spaceless
@@ -88,64 +89,87 @@ def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
     flat, places = _flatten(text)
     found = []
     for number, needles in enumerate(_needles(query)):
-        for literal, pattern in needles:
-            for start, end in _iter_finds(flat, literal, pattern):
+        for needle in needles:
+            for start, end in _iter_finds(flat, needle):
                 if places is not None:
                     start, end = places[start], places[end]
                 found.append(((start, end), number))
     return found
 
 
-def _iter_finds(
-    flat: str, literal: str, pattern: re.Pattern[str]
-) -> Iterator[tuple[int, int]]:
-    """Look for the literal, which is fast, and only there for the pattern."""
-    at = flat.find(literal)
+_LETTER = f"[^\\W_{SPACELESS}]"
+# A pattern with so large a set of characters takes a millisecond to compile: the few
+# that there are stand here, and none is made for a query.
+_IS_LETTER = re.compile(_LETTER)
+_ANYTHING = re.compile("")
+_WORD_END = re.compile(f"(?!{_LETTER})")
+_LETTERS = re.compile(f"{_LETTER}*")
+_LIKE_E = re.compile(f"e{_LETTER}*|ing")
+_LIKE_Y = re.compile(f"y{_LETTER}*|ies|ied")
+
+
+class _Needle(NamedTuple):
+    """Words of which the last has one of some endings, at the start of a word."""
+
+    literal: str
+    words: re.Pattern[str]
+    ending: re.Pattern[str]
+    is_word: bool = True
+
+    def find_end(self, flat: str, at: int) -> int | None:
+        """Where it ends if it begins there."""
+        if self.is_word and at and _IS_LETTER.match(flat, at - 1):
+            return None
+        words = self.words.match(flat, at)
+        ending = words and self.ending.match(flat, words.end())
+        return ending.end() if ending else None
+
+
+def _iter_finds(flat: str, needle: _Needle) -> Iterator[tuple[int, int]]:
+    """Look for the literal, which is fast, and only there for the rest."""
+    at = flat.find(needle.literal)
     for _ in range(_MAX_FINDS_PER_TERM):
         if at < 0:
             return
-        match = pattern.match(flat, at)
-        if match:
-            yield match.span()
-        at = flat.find(literal, match.end() if match else at + 1)
-
-
-_LETTER = f"[^\\W_{SPACELESS}]"
-_WORD_START = f"(?<!{_LETTER})"
+        end = needle.find_end(flat, at)
+        if end is not None:
+            yield at, end
+        at = flat.find(needle.literal, at + 1 if end is None else end)
 
 
 # The same query is put to every text that it found.
 @lru_cache(maxsize=32)
-def _needles(query: Query) -> tuple[tuple[tuple[str, re.Pattern[str]], ...], ...]:
+def _needles(query: Query) -> tuple[tuple[_Needle, ...], ...]:
     return tuple(tuple(_iter_needles(term)) for term in query.terms)
 
 
-def _iter_needles(term: Term) -> Iterator[tuple[str, re.Pattern[str]]]:
+def _iter_needles(term: Term) -> Iterator[_Needle]:
     typed = _flatten(term.text)[0]
+    as_typed = re.compile(re.escape(typed))
     if is_spaceless(typed):
-        yield typed, re.compile(re.escape(typed))
+        yield _Needle(typed, as_typed, _ANYTHING, is_word=False)
         return
-    yield typed, re.compile(f"{_WORD_START}{re.escape(typed)}(?!{_LETTER})")
+    yield _Needle(typed, as_typed, _WORD_END)
     for spelling in term.spellings:
         *words, last = _flatten(spelling)[0].split()
-        stem, endings = _stem(last)
+        stem, ending = _stem(last)
         before = "".join(f"{re.escape(word)}[\\W_]{{0,3}}" for word in words)
-        pattern = f"{_WORD_START}{before}{re.escape(stem)}{endings}"
-        yield (words[0] if words else stem), re.compile(pattern)
+        pattern = re.compile(before + re.escape(stem))
+        yield _Needle(words[0] if words else stem, pattern, ending)
 
 
-def _stem(word: str) -> tuple[str, str]:
+def _stem(word: str) -> tuple[str, re.Pattern[str]]:
     """What a word begins with in its other forms, and a pattern of how they end."""
     if len(word) < 4:
-        return word, f"(?!{_LETTER})"
+        return word, _WORD_END
     for ending in ("ing", "es", "ed", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return word.removesuffix(ending), f"{_LETTER}*"
+            return word.removesuffix(ending), _LETTERS
     if word.endswith("e"):
-        return word[:-1], f"(?:e{_LETTER}*|ing)"
+        return word[:-1], _LIKE_E
     if word.endswith("y"):
-        return word[:-1], f"(?:y{_LETTER}*|ies|ied)"
-    return word, f"{_LETTER}*"
+        return word[:-1], _LIKE_Y
+    return word, _LETTERS
 
 
 class _Bases(dict[int, str]):

@@ -6,8 +6,10 @@ text around the match, as it stands there.
 """
 
 import re
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from backstory.excerpts import find_window
@@ -21,8 +23,6 @@ from backstory.words import fold
 
 # So many passages are looked at closely.
 _POOL = 100
-# More passages than any item has.
-_PASSAGES = 1 << 24
 # Passages are short by themselves: a turn of a few words is no better than one of many.
 _B = 0.3
 # The question itself has all the words of the query, and none of the answer.
@@ -35,26 +35,43 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An item with its number in the run, and where its passages begin and end."""
+    """An item with its number in the run, and where its passages begin and end.
+
+    Passages of a run are numbered in a row: far apart, each entry of the index would
+    take three bytes more. ``cuts`` is empty for an item that is one passage.
+    """
 
     number: int
     item: RunItem
     size_bytes: int
-    cuts: Sequence[Span]
+    first_passage: int
+    cuts: Sequence[int]
 
     @property
     def passage_ids(self) -> range:
-        first = self.number * _PASSAGES
-        return range(first, first + len(self.cuts))
+        count = len(self.cuts) // 2 or 1
+        return range(self.first_passage, self.first_passage + count)
 
     @property
     def passages(self) -> Iterable[tuple[int, str]]:
-        for passage_id, (start, end) in zip(self.passage_ids, self.cuts, strict=True):
+        for passage_id in self.passage_ids:
+            start, end = self.span(passage_id)
             yield passage_id, self.item.text[start:end]
 
+    def span(self, passage_id: int) -> Span:
+        if not self.cuts:
+            return 0, len(self.item.text)
+        place = 2 * (passage_id - self.first_passage)
+        return self.cuts[place], self.cuts[place + 1]
 
-def keep_item(number: int, item: RunItem, size_bytes: int) -> Kept:
-    return Kept(number, item, size_bytes, cut_passages(item.text))
+
+def keep_item(
+    number: int, item: RunItem, size_bytes: int, *, first_passage: int
+) -> Kept:
+    cuts = cut_passages(item.text)
+    # There are many: as a list of pairs they would take ten times as much.
+    flat = array("Q", chain.from_iterable(cuts)) if len(cuts) > 1 else ()
+    return Kept(number, item, size_bytes, first_passage, flat)
 
 
 class _Found(NamedTuple):
@@ -68,15 +85,17 @@ def search_items(
     kept: dict[int, Kept],
     index: RunIndex,
     *,
+    owner_of: Callable[[int], Kept],
     limit: int,
     snippet_chars: int,
     is_echo: Callable[[RunItem], bool],
 ) -> tuple[RunHit, ...]:
     """The best places in the items, best first, and of equals the newest first.
 
+    ``owner_of`` tells of a passage to which item it belongs.
     ``is_echo`` tells of items that most likely only ask what the query asks.
     """
-    found = _find_passages(query, kept, index) or _find_text(query, kept)
+    found = _find_passages(query, index, owner_of) or _find_text(query, kept)
     found = [
         each._replace(score=each.score * _ECHO_SHARE)
         if is_echo(each.kept.item)
@@ -139,24 +158,21 @@ def _first_of_each(found: Iterable[_Found]) -> list[_Found]:
 
 
 def _find_passages(
-    query: Query, kept: dict[int, Kept], index: RunIndex
+    query: Query, index: RunIndex, owner_of: Callable[[int], Kept]
 ) -> list[_Found]:
     terms = [term.spellings for term in query.terms]
     if not terms:
         return []
-    matches = {each.passage_id: each for each in index.match(terms, _POOL)}
     phrases = [
         each for each in (query.text, *query.phrases) if len(each) <= PASSAGE_CHARS
     ]
-    for phrase in phrases:
-        for each in index.match(terms, _POOL, phrase=phrase):
-            matches[each.passage_id] = each
+    matches = index.match(terms, phrases, _POOL)
     weights = [rarity(index.count(spellings), len(index)) for spellings in terms]
     is_exact = _phrase_check(phrases)
     found: list[_Found] = []
-    for each in matches.values():
-        owner = kept[each.passage_id // _PASSAGES]
-        start, end = span = owner.cuts[each.passage_id % _PASSAGES]
+    for each in matches:
+        owner = owner_of(each.passage_id)
+        start, end = span = owner.span(each.passage_id)
         score = _PHRASE_SHARE * _share_of_best(each, weights)
         if is_exact(owner.item.text[start:end]):
             score += _PHRASE_SHARE
@@ -191,10 +207,13 @@ def _phrase_check(phrases: Iterable[str]) -> Callable[[str], bool]:
 def _find_text(query: Query, kept: dict[int, Kept]) -> list[_Found]:
     """What has the query as it is: signs without words, a part of a word."""
     found: list[_Found] = []
+    # To fold all texts takes longer than to look through them; signs need none of it.
+    has_letters = any(map(str.isalnum, query.folded))
     for owner in reversed(kept.values()):
         if len(found) == _POOL or not query.folded:
             break
-        if query.folded in fold(owner.item.text):
+        text = owner.item.text
+        if query.folded in (fold(text) if has_letters else text):
             found.append(_Found(owner, (0, len(owner.item.text)), _PHRASE_SHARE))
     return found
 

@@ -5,6 +5,8 @@ what is gone is still known by name, so that whoever asks for it is told.
 """
 
 import re
+from array import array
+from bisect import bisect_right
 from collections import deque
 from dataclasses import replace
 
@@ -31,6 +33,11 @@ class Shelf:
         self.size_bytes = 0
         self._max_bytes = max_bytes
         self._next_number = 1
+        # Where the passages of an item begin, and its number, in the order of passages;
+        # also of what is gone.
+        self._next_passage = 0
+        self._first_passages = array("Q")
+        self._owners = array("Q")
         self._by_id: dict[str, int] = {}
         self._by_call: dict[str, list[int]] = {}
         self._results: deque[int] = deque()
@@ -60,8 +67,13 @@ class Shelf:
         item = replace(
             item, item_id=self._make_id(item, number), text=self._cut(item.text)
         )
-        kept = keep_item(number, item, utf8_size(item.text))
-        self.index.add(kept.passages, about)
+        kept = keep_item(
+            number, item, utf8_size(item.text), first_passage=self._next_passage
+        )
+        self._first_passages.append(self._next_passage)
+        self._owners.append(number)
+        self._next_passage += len(kept.passage_ids)
+        self.index.add(kept.passages, len(kept.passage_ids), about)
         self.kept[number] = kept
         self.size_bytes += kept.size_bytes
         self._by_id[item.item_id] = number
@@ -128,6 +140,11 @@ class Shelf:
             self._by_call[kept.item.call_id].remove(kept.number)
 
     # -- finding ---
+
+    def owner_of(self, passage_id: int) -> Kept:
+        """The item to which a passage belongs that the index knows."""
+        place = bisect_right(self._first_passages, passage_id) - 1
+        return self.kept[self._owners[place]]
 
     def find(self, item_id: str) -> RunItem | None:
         number = self._by_id.get(item_id)

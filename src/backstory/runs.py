@@ -56,9 +56,9 @@ _MESSAGES = ("messages", "input")
 # Stands for a message that was not recorded before.
 _NEVER = ""
 
-# What a part is known by when it is met again: role, call, and length and hash of its
-# text, which itself is held nowhere but on the shelf.
-_Key = tuple[Role, str | None, int, int]
+# What a part is known by when it is met again: a hash of its role, call and text, which
+# itself is held nowhere but on the shelf.
+_Key = int
 
 
 class RunHistory:
@@ -208,7 +208,8 @@ class RunHistory:
     ) -> str | None:
         if part.role not in RUN_ROLES:
             return None
-        self._met[_key(part)] += 1
+        key = _key(part)
+        self._met[key] += 1
         before = self._by_message.get(message or "", _NEVER)
         if before is None:
             return None
@@ -220,7 +221,7 @@ class RunHistory:
         if message is not None and (item is not None or self._is_recall(part)):
             self._by_message[message] = item
         if item is not None:
-            self._by_key[_key(part)] = item
+            self._by_key[key] = item
         return item
 
     def _put(self, part: Part, number: int, instead_of: RunItem | None) -> str | None:
@@ -331,6 +332,7 @@ class RunHistory:
                 asked,
                 self._shelf.kept,
                 self._shelf.index,
+                owner_of=self._shelf.owner_of,
                 limit=min(to_limit(limit), self.limits.max_results),
                 snippet_chars=self.limits.snippet_chars,
                 is_echo=lambda item: is_asking and self._is_echo(item),
@@ -530,4 +532,4 @@ def _cleaned(part: Part) -> Part:
 
 
 def _key(part: Part) -> _Key:
-    return part.role, part.call_id, len(part.text), hash(part.text)
+    return hash((part.role, part.call_id, len(part.text), part.text))

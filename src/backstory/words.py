@@ -189,7 +189,7 @@ def _words(text: str, letters: bytes) -> list[str]:
 
 
 # Programs use the same names over and over; remembering them is ten times as fast.
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=8_192)
 def _appended_parts(word: str) -> str:
     """The parts with spaces between; ``iPhone15`` also has the part ``iPhone``."""
     parts = word_parts(word)

@@ -57,15 +57,16 @@ class RunIndex:
         with unforked():
             self._db.close()
 
-    def add(self, passages: Iterable[tuple[int, str]], about: str) -> None:
+    def add(self, passages: Iterable[tuple[int, str]], count: int, about: str) -> None:
         """File passages, given as number and text, of one thing they are about."""
         words = index_words(about)
-        rows = [(number, index_words(text), words) for number, text in passages]
+        # One by one: all words of a long text at once would take more than the index.
+        rows = ((number, index_words(text), words) for number, text in passages)
         with unforked(), self._db:
             self._db.executemany(
                 "INSERT INTO passages (rowid, text, about) VALUES (?, ?, ?)", rows
             )
-        self._count += len(rows)
+        self._count += count
 
     def remove(self, passage_ids: Sequence[int]) -> None:
         with unforked(), self._db:
@@ -76,17 +77,34 @@ class RunIndex:
         self._count -= len(passage_ids)
 
     def match(
-        self, terms: Sequence[Sequence[str]], limit: int, *, phrase: str | None = None
+        self, terms: Sequence[Sequence[str]], phrases: Iterable[str], limit: int
     ) -> list[Match]:
         """The passages that fit best, of equal ones the newest, in no order.
 
-        Each term is given as its spellings. With a phrase, only passages in whose text
-        its words stand in a row.
+        Each term is given as its spellings. Of those in whose text the words of a
+        phrase stand in a row there are as many again.
         """
         wanted = any_of(terms)
-        if phrase is not None:
-            wanted = f"text : ({any_of([[phrase_words(phrase)]])}) AND ({wanted})"
-        best = self._query(
+        best = self._find_best(wanted, limit)
+        # Fewer are all that have any of the words, and so all that have a phrase.
+        if len(best) == limit:
+            for phrase in phrases:
+                in_a_row = any_of([[phrase_words(phrase)]])
+                best |= self._find_best(f"text : ({in_a_row})", limit)
+        # In a query of its own, or it would be called for every match.
+        rows = self._query(
+            """
+            SELECT rowid, occurrences(passages) FROM passages
+             WHERE passages MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
+            """,
+            wanted,
+            to_json(best),
+        )
+        sizes = [len(spellings) for spellings in terms]
+        return [_to_match(number, found, sizes) for number, found in rows]
+
+    def _find_best(self, wanted: str, limit: int) -> set[int]:
+        rows = self._query(
             f"""
             SELECT rowid FROM passages WHERE passages MATCH ?
              ORDER BY bm25(passages, {_TEXT_WEIGHT}, {_ABOUT_WEIGHT}), rowid DESC
@@ -95,21 +113,7 @@ class RunIndex:
             wanted,
             limit,
         )
-        # In a query of its own, or it would be called for every match.
-        rows = self._query(
-            """
-            SELECT rowid, occurrences(passages) FROM passages
-             WHERE passages MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
-            """,
-            wanted,
-            to_json(number for (number,) in best),
-        )
-        sizes = [1] * (phrase is not None) + [len(spellings) for spellings in terms]
-        matches = [_to_match(number, found, sizes) for number, found in rows]
-        return [
-            each._replace(counts=each.counts[len(sizes) - len(terms) :])
-            for each in matches
-        ]
+        return {number for (number,) in rows}
 
     def count(self, spellings: Sequence[str]) -> int:
         """How many passages have a term."""
