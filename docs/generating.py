@@ -192,8 +192,9 @@ def tool_text(name: str, *, session: str | None = None, **arguments: object) -> 
 
 
 def tool_data(name: str, *, session: str | None = None, **arguments: object) -> str:
-    """The same as data, with its numbers rounded."""
-    found = _rounded(_call(name, json.dumps(arguments), session).data)
+    """The same as data; where a model for vectors had a say, with numbers rounded."""
+    found = _call(name, json.dumps(arguments), session).data
+    found = _rounded(found) if session is None else found
     return f"\n```json\n{json.dumps(found, indent=2, ensure_ascii=False)}\n```\n"
 
 

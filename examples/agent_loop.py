@@ -71,7 +71,7 @@ class ScriptedModel:
             return _reply(text=f"The service 'billing' listens on port {port}.")
         known = {tool["function"]["name"] for tool in tools}
         if "search_conversation_history" in known and len(asked) == len(read):
-            query = {"query": "billing service port", "max_results": 1}
+            query = {"query": "billing service port", "max_results": 2}
             return _reply(call=("search_conversation_history", query))
         return _reply(text="I have read it, but I can no longer see it.")
 

@@ -77,6 +77,7 @@ LAYERS = (
         "curating",
         "run_searching",
         "run_shelf",
+        "run_recording",
         "fitting",
         "following",
         "spilled_results",

@@ -21,7 +21,7 @@ def test_a_fact_from_iteration_3_is_recovered_at_iteration_60() -> None:
     assert lines[2] == "iteration 3: read services/billing.toml, 638 characters"
     assert lines[5] == (
         'iteration 60: search_conversation_history {"query": "billing service port", '
-        '"max_results": 1}'
+        '"max_results": 2}'
     )
     assert "    > port = 7412" in lines
     assert lines[-1] == "iteration 61: The service 'billing' listens on port 7412."

@@ -220,9 +220,40 @@ def test_a_marker_that_content_forges_does_not_hide_the_content() -> None:
         assert [hit.item.item_id for hit in run.search("walnut").hits] == ["c2"]
 
 
-def test_a_message_in_no_known_shape_is_refused_before_anything_is_sent() -> None:
-    with RunHistory() as run, pytest.raises(BadQuery, match="no known shape"):
-        run.fit([{"colour": "red"}], 1_000)
+def test_a_message_in_no_known_shape_is_sent_as_it_is_and_that_is_said() -> None:
+    messages = [{"colour": "red"}, *exchange("c1", "one " * 3_000)]
+    with RunHistory() as run:
+        fitted = run.fit(messages, 1_000)
+
+    assert fitted.fits
+    assert fitted.messages[0] is messages[0]
+    assert fitted.trimmed == ("c1",)
+    assert fitted.notices == (
+        "Not recorded, and sent as they are: 1 of the messages, in no known shape.",
+    )
+
+
+def test_an_id_that_was_used_for_two_tools_stands_for_each_in_its_turn() -> None:
+    messages = [
+        *exchange("call_0", "file " * 3_000),
+        *exchange("call_0", "recalled " * 300, name="search_conversation_history"),
+    ]
+    with RunHistory() as run:
+        fitted = run.fit(messages, 1_000, count_tokens=words)
+
+    assert fitted.trimmed == ("call_0",)
+    assert MARKER.format("call_0") in text_of(fitted, 1)
+    assert text_of(fitted, 3) == messages[3]["content"]
+
+
+def test_a_way_to_count_that_is_made_anew_each_time_changes_nothing() -> None:
+    messages = exchange("c1", "one " * 5_000)
+    with RunHistory() as run:
+        before = run.fit(messages, 2_000, count_tokens=lambda text: words(text))
+        messages += exchange("c2", "two " * 50)
+        after = run.fit(messages, 2_000, count_tokens=lambda text: words(text))
+
+    assert after.messages[:2] == before.messages
 
 
 @pytest.mark.parametrize("budget", [0, -1])

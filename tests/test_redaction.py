@@ -124,6 +124,11 @@ def test_another_command_in_a_shell_is_no_recall(command: str) -> None:
     assert not is_recall("Bash", command)
 
 
+@pytest.mark.parametrize("name", ["Write", "apply_patch", "str_replace_editor"])
+def test_a_command_that_is_written_into_a_file_is_no_recall(name: str) -> None:
+    assert not is_recall(name, '{"content":"To look it up: backstory search x"}')
+
+
 def test_a_command_full_of_options_is_judged_at_once() -> None:
     # Matched by trying every way to split the equals signs, this took minutes.
     command = "backstory" + " --set ========" * 60

@@ -26,7 +26,6 @@ _FLOOR_TOKENS = 100
 # When something must be trimmed, a little more is: then the next messages fit without
 # another change to what was sent before, which providers keep in their caches.
 _AIM = 0.9
-_TOOL_ROLES = frozenset({Role.TOOL_CALL, Role.TOOL_RESULT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,7 @@ class _Messages:
 
     count: CountTokens
     others: int = 0
+    unknown: int = 0
     results: list[_Result] = field(default_factory=list)
 
     def add(self, number: int, message: object, find: "FindWhole") -> None:
@@ -70,6 +70,7 @@ class _Messages:
             parts = parts_of(message)
         except BadQuery:
             # It is sent as it is; what is in it is taken for text.
+            self.unknown += 1
             self.others += self.count(compact_json(message)) + _TOKENS_A_PART
             return
         self.others += _TOKENS_A_PART
@@ -77,8 +78,8 @@ class _Messages:
             self.others += _TOKENS_A_PART + part.media * _TOKENS_A_MEDIUM
             tokens = self.count(part.text)
             # Also for a call: which tool an id stands for depends on the last one.
-            whole = find(part) if part.role in _TOOL_ROLES else None
-            if whole and part.role is Role.TOOL_RESULT and not part.is_fixed:
+            whole = find(part)
+            if part.role is Role.TOOL_RESULT and not part.is_fixed:
                 text = replace_surrogates(part.text)
                 self.results.append(_Result(number, place, whole, text, text, tokens))
             else:
@@ -163,10 +164,17 @@ def _put_back(
 
 
 def _notices(read: _Messages, budget: int) -> tuple[str, ...]:
+    told = []
+    if read.unknown:
+        told.append(
+            f"Not recorded, and sent as they are: {read.unknown} of the messages, in "
+            "no known shape."
+        )
     if read.tokens <= budget:
-        return ()
+        return tuple(told)
     left = sum(each.tokens for each in read.results)
     return (
+        *told,
         f"The messages take {read.tokens:,} of {budget:,} tokens, and nothing more can "
         f"be trimmed: {read.others:,} are no tool results, and the tool results are "
         f"down to {left:,}.",

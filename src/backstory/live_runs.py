@@ -20,6 +20,8 @@ from backstory.importers.opening import is_seekable
 from backstory.importers.recognising import iter_recognised
 from backstory.model import NewMessage, Problem, Role, Source
 from backstory.places import absolute
+from backstory.run_recording import Steps
+from backstory.run_shelf import Shelf
 from backstory.run_values import RunLimits
 from backstory.runs import RunHistory
 
@@ -57,15 +59,12 @@ class LiveRun(RunHistory):
         with self._using():
             return None if self._follower is None else self._follower.session_id
 
-    def _start_afresh(self) -> None:
-        super()._start_afresh()
+    def _expire(self) -> None:
+        # What is forgotten here still stands in the transcript, and gets the same ids.
+        self._shelf.close()
+        self._start_afresh(Shelf(self.limits.max_bytes), Steps())
         if self._follower is not None:
             self._follower.start_over()
-
-    def _expire(self) -> None:
-        # What is forgotten here still stands in the transcript.
-        self._shelf.close()
-        self._start_afresh()
 
     def _catch_up(self) -> None:
         if self._follower is None:
@@ -76,7 +75,7 @@ class LiveRun(RunHistory):
         is_done = False
         try:
             for message in follower.iter_new(on_rewritten=self._expire):
-                self._record(_to_part(message), message=message.native_id)
+                self._recorder.record(_to_part(message), message=message.native_id)
             is_done = True
         finally:
             if not is_done:

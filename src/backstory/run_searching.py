@@ -19,12 +19,12 @@ from backstory.querying import Query
 from backstory.ranking import MAX_SATURATION, rarity, saturation
 from backstory.run_values import RunHit, RunItem
 from backstory.store.sqlite.run_index import Match, RunIndex
-from backstory.words import fold
+from backstory.words import fold, is_spaceless
 
 # So many passages are looked at closely.
 _POOL = 100
-# Passages are short by themselves: a turn of a few words is no better than one of many.
-_B = 0.3
+# Passages are short by themselves: their length says less than that of documents.
+_B = 0.5
 # The question itself has all the words of the query, and none of the answer.
 _ECHO_SHARE = 0.25
 # A phrase lifts its passage above every other.
@@ -88,17 +88,18 @@ def search_items(
     owner_of: Callable[[int], Kept],
     limit: int,
     snippet_chars: int,
-    is_echo: Callable[[RunItem], bool],
+    is_echo: Callable[[RunItem, bool], bool],
 ) -> tuple[RunHit, ...]:
     """The best places in the items, best first, and of equals the newest first.
 
     ``owner_of`` tells of a passage to which item it belongs.
-    ``is_echo`` tells of items that most likely only ask what the query asks.
+    ``is_echo`` tells of items that most likely only ask what the query asks; it is told
+    whether an item has it word by word.
     """
     found = _find_passages(query, index, owner_of) or _find_text(query, kept)
     found = [
         each._replace(score=each.score * _ECHO_SHARE)
-        if is_echo(each.kept.item)
+        if is_echo(each.kept.item, each.score >= _PHRASE_SHARE)
         else each
         for each in found
     ]
@@ -199,9 +200,25 @@ def _phrase_check(phrases: Iterable[str]) -> Callable[[str], bool]:
 
     def is_exact(text: str) -> bool:
         folded = fold(text)
-        return any(pattern.search(folded) for pattern in patterns)
+        return any(
+            _is_apart(folded, *found.span())
+            for pattern in patterns
+            for found in pattern.finditer(folded)
+        )
 
     return is_exact
+
+
+def _is_apart(text: str, start: int, end: int) -> bool:
+    """Whether a stretch of a text neither begins nor ends within a word."""
+    return not (
+        _is_within_word(text[start - 1 : start + 1] if start else "")
+        or _is_within_word(text[end - 1 : end + 1])
+    )
+
+
+def _is_within_word(pair: str) -> bool:
+    return len(pair) == 2 and pair.isalnum() and not any(map(is_spaceless, pair))
 
 
 def _find_text(query: Query, kept: dict[int, Kept]) -> list[_Found]:

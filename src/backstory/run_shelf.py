@@ -27,12 +27,12 @@ _MAX_REMEMBERED = 10_000
 class Shelf:
     """Items in the order in which they came. One thread at a time may use it."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, *, first_number: int = 1) -> None:
         self.index = RunIndex()
         self.kept: dict[int, Kept] = {}
         self.size_bytes = 0
         self._max_bytes = max_bytes
-        self._next_number = 1
+        self.next_number = first_number
         # Where the passages of an item begin, and its number, in the order of passages;
         # also of what is gone.
         self._next_passage = 0
@@ -44,6 +44,7 @@ class Shelf:
         self._turns: deque[int] = deque()
         self._dropped: dict[str, RunItem] = {}
         self._dropped_count = 0
+        self._cut_count = 0
 
     def close(self) -> None:
         self.index.close()
@@ -59,9 +60,9 @@ class Shelf:
         With ``instead_of`` it takes that item's place.
         """
         known = self._by_id.get(instead_of.item_id) if instead_of else None
-        number = self._next_number if known is None else known
+        number = self.next_number if known is None else known
         if known is None:
-            self._next_number += 1
+            self.next_number += 1
         else:
             self._forget(self.kept[known])
         item = replace(
@@ -99,12 +100,13 @@ class Shelf:
         return call_id
 
     def _cut(self, text: str) -> str:
-        """An item alone may not be larger than all of them."""
-        if utf8_size(text) <= self._max_bytes:
+        """One item alone may not drive out all others."""
+        max_bytes = self._max_bytes // 2
+        if utf8_size(text) <= max_bytes:
             return text
+        self._cut_count += 1
         # The mark of the cut has two signs of three bytes.
-        most = self._max_bytes - 4 if text.isascii() else self._max_bytes // 4
-        return cut_middle(text, most)
+        return cut_middle(text, max_bytes - 4 if text.isascii() else max_bytes // 4)
 
     def _make_room(self, newest: int) -> None:
         while self.size_bytes > self._max_bytes:
@@ -157,8 +159,7 @@ class Shelf:
             return found
         if item_id in self._dropped:
             raise UnknownName(
-                f"{_describe(self._dropped[item_id])} was dropped: {self._why_dropped}",
-                hint="call the tool again to have its result",
+                f"{_describe(self._dropped[item_id])} was dropped: {self._why_dropped}"
             )
         numbers = reversed(self._by_call.get(item_id, []))
         of_call = [self.kept[number].item for number in numbers]
@@ -177,15 +178,25 @@ class Shelf:
     @property
     def notices(self) -> tuple[str, ...]:
         """What whoever searches must know: that something is gone, if it is."""
+        cut = _say_count(self._cut_count)
+        told = [
+            f"Of this run's history {cut} kept in part, without its middle: one item "
+            f"is half of {_megabytes(self._max_bytes)} at most."
+        ]
+        if not self._cut_count:
+            told = []
         if not self._dropped_count:
-            return ()
+            return tuple(told)
         last = max(item.iteration for item in self._dropped.values())
-        count = self._dropped_count
-        gone = "1 item is" if count == 1 else f"{count:,} items are"
-        return (
-            f"Of this run's history {gone} gone, oldest tool results first, up to "
-            f"iteration {last}: {self._why_dropped}.",
+        told.append(
+            f"Of this run's history {_say_count(self._dropped_count)} gone, oldest "
+            f"tool results first, up to iteration {last}: {self._why_dropped}."
         )
+        return tuple(told)
+
+
+def _say_count(count: int) -> str:
+    return "1 item is" if count == 1 else f"{count:,} items are"
 
 
 def _describe(item: RunItem) -> str:

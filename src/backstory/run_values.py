@@ -25,6 +25,9 @@ _SOURCES = {
 }
 # What is said in a run; anything else is scaffolding.
 RUN_ROLES = frozenset(_SOURCES)
+# What comes from the model.
+OUTPUTS = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
+MAX_RESULTS = 20
 
 
 # With less, a run could not hold or show anything.
@@ -32,7 +35,6 @@ MIN_ANSWER_TOKENS = 500
 _LEAST = {
     "ttl_s": 1,
     "max_bytes": 1_024,
-    "max_results": 1,
     "snippet_chars": 40,
     "answer_tokens": MIN_ANSWER_TOKENS,
 }
@@ -48,7 +50,6 @@ class RunLimits:
 
     ttl_s: float = 3600.0
     max_bytes: int = 64 * 1024 * 1024
-    max_results: int = 20
     snippet_chars: int = 600
     answer_tokens: int = 2_000
 
@@ -117,8 +118,8 @@ class RunResult:
 class Fitted:
     """Messages as they are to be sent, and what was done to make them fit.
 
-    ``trimmed`` are the ids of the results that were cut short. ``notices`` is not empty
-    when they do not fit, although nothing more can be trimmed.
+    ``trimmed`` are the ids of the results that were cut short. ``notices`` say that the
+    messages do not fit, although nothing more can be trimmed, or were not understood.
     """
 
     messages: Sequence[object]

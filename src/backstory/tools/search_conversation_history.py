@@ -1,6 +1,7 @@
 """search_conversation_history: what the run in progress has seen, trimmed or not."""
 
 from backstory.render_runs import render_found, to_objects
+from backstory.run_values import MAX_RESULTS
 from backstory.runs import RunHistory
 from backstory.tools.base import (
     Arguments,
@@ -11,7 +12,6 @@ from backstory.tools.base import (
 )
 
 DEFAULT_RESULTS = 5
-MAX_RESULTS = 20
 
 
 def _run(run: RunHistory, arguments: Arguments) -> ToolResult:
