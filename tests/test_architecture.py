@@ -79,6 +79,7 @@ LAYERS = (
         "run_shelf",
         "run_recording",
         "fitting",
+        "listening",
         "following",
         "spilled_results",
     },

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+PAGE = Path(__file__).parent.parent / "docs/how-to/search-the-current-run.md"
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -24,4 +25,5 @@ def test_a_fact_from_iteration_3_is_recovered_at_iteration_60() -> None:
         '"max_results": 2}'
     )
     assert "    > port = 7412" in lines
+    assert f"```text\n{done.stdout}```" in PAGE.read_text(encoding="utf-8")
     assert lines[-1] == "iteration 61: The service 'billing' listens on port 7412."

@@ -1,5 +1,6 @@
 """Messages made to fit into a window: what is trimmed, what stays, and what is said."""
 
+import re
 from typing import Any
 
 import pytest
@@ -38,6 +39,15 @@ def text_of(fitted: Fitted, place: int) -> str:
     return content
 
 
+def cut_of(trimmed: str, item_id: str) -> tuple[str, tuple[int, ...], str]:
+    """What is left before and after a cut, and what is said to be missing."""
+    head, _, rest = trimmed.partition(f"\n{MARKER.format(item_id)}\n")
+    missing, _, tail = rest.partition("\n")
+    numbers = re.fullmatch(r"\[characters (\d+)-(\d+) of (\d+)\]", missing)
+    assert numbers is not None
+    return head, tuple(map(int, numbers.groups())), tail
+
+
 def test_messages_that_fit_are_sent_as_they_are() -> None:
     messages = [{"role": "user", "content": "Go."}, *exchange("c1", "short")]
     with RunHistory() as run:
@@ -66,9 +76,10 @@ def test_what_is_left_is_sixty_percent_head_and_forty_percent_tail() -> None:
     with RunHistory() as run:
         fitted = run.fit(exchange("c1", text), 2_000, count_tokens=words)
 
-    head, tail = text_of(fitted, 1).split(f"\n{MARKER.format('c1')}\n")
+    head, missing, tail = cut_of(text_of(fitted, 1), "c1")
     assert text.startswith(head)
     assert text.endswith(tail)
+    assert missing == (len(head), len(text) - len(tail), len(text))
     assert len(head) / (len(head) + len(tail)) == pytest.approx(0.6, abs=0.001)
     assert 1_600 < words(head) + words(tail) < 2_000
 
@@ -116,7 +127,7 @@ def test_a_smaller_window_trims_the_whole_text_again_and_not_what_was_left() -> 
 
     trimmed = text_of(second, 1)
     assert trimmed.count("content elided") == 1
-    head, tail = trimmed.split(f"\n{MARKER.format('c1')}\n")
+    head, _, tail = cut_of(trimmed, "c1")
     assert text.startswith(head)
     assert text.endswith(tail)
 
@@ -182,10 +193,13 @@ def test_when_nothing_more_can_be_trimmed_that_is_said() -> None:
         fitted = run.fit(messages, 1_000, count_tokens=words)
 
     assert not fitted.fits
-    assert text_of(fitted, 2).strip() == MARKER.format("c1")
+    assert text_of(fitted, 2) == (
+        f"\n{MARKER.format('c1')}\n[characters 0-2000 of 2000]\n"
+    )
     assert fitted.notices == (
-        "The messages take 2,058 of 1,000 tokens, and nothing more can be trimmed: "
-        "2,050 are no tool results, and the tool results are down to 8.",
+        "The messages take 2,062 of 1,000 tokens, and nothing more can be trimmed: "
+        "turns, calls and prompts take 2,050, images and files 0, and the tool results "
+        "are down to 12.",
     )
 
 
@@ -268,3 +282,74 @@ def test_the_estimate_is_a_safe_one_by_default() -> None:
         fitted = run.fit(messages, 1_000)
 
     assert most_tokens(text_of(fitted, 1)) < fitted.tokens <= 1_000
+
+
+def test_a_result_is_cut_between_lines_where_that_costs_little() -> None:
+    text = "".join(f"line number {number}\n" for number in range(3_000))
+    with RunHistory() as run:
+        fitted = run.fit(exchange("c1", text), 2_000)
+
+    head, (start, end, _), tail = cut_of(text_of(fitted, 1), "c1")
+    assert (head[-1], text[end - 1]) == ("\n", "\n")
+    assert (head, tail) == (text[:start], text[end:])
+
+
+def test_fetching_from_where_it_was_cut_brings_what_is_missing() -> None:
+    text = "".join(f"line number {number}\n" for number in range(3_000))
+    with RunHistory() as run:
+        fitted = run.fit(exchange("c1", text), 4_000)
+        _, (start, *_), _ = cut_of(text_of(fitted, 1), "c1")
+        fetch = next(tool for tool in run.tools() if "item" in tool.name)
+        piece: Any = fetch.run(id="c1", offset=start).data
+
+    assert text[start:].startswith(piece["text"])
+
+
+def test_what_the_model_has_not_seen_yet_is_spared() -> None:
+    messages: list[Any] = []
+    fresh: list[str] = []
+    with RunHistory() as run:
+        for number in range(60):
+            messages += exchange(f"c{number}", f"file {number} " * 300)
+            fitted = run.fit(messages, 6_000, count_tokens=words)
+            fresh.append(text_of(fitted, -1))
+            assert fitted.fits
+
+    assert fresh == [f"file {number} " * 300 for number in range(60)]
+
+
+def test_old_recalls_do_not_crowd_out_what_is_new() -> None:
+    messages: list[Any] = []
+    fresh: list[str] = []
+    with RunHistory() as run:
+        for number in range(40):
+            recalled = f"recalled {number} " * 400
+            messages += exchange(f"r{number}", recalled, name="get_conversation_item")
+            messages += exchange(f"c{number}", f"file {number} " * 200)
+            fitted = run.fit(messages, 5_000, count_tokens=words)
+            fresh.append(text_of(fitted, -1))
+            assert fitted.fits
+
+    assert fresh == [f"file {number} " * 200 for number in range(40)]
+
+
+def test_of_what_is_new_too_much_is_trimmed_all_the_same() -> None:
+    messages = [*exchange("c1", "old " * 400), *exchange("c2", "new " * 9_000)]
+    with RunHistory() as run:
+        fitted = run.fit(messages, 2_000, count_tokens=words)
+
+    assert fitted.trimmed == ("c2",)
+    assert words(text_of(fitted, 3)) > 1_000
+
+
+def test_an_earlier_message_that_was_changed_is_recorded_before_it_is_trimmed() -> None:
+    messages = [*exchange("c1", "pending"), *exchange("c2", "two")]
+    with RunHistory() as run:
+        run.fit(messages, 1_000)
+        messages[1]["content"] = "finished, the walnut " * 2_000
+        fitted = run.fit(messages, 1_000)
+        [item_id] = fitted.trimmed
+
+        assert run.get(item_id).text == messages[1]["content"]
+        assert MARKER.format(item_id) in text_of(fitted, 1)
+        assert run.search("walnut").hits[0].item.item_id == item_id

@@ -1050,3 +1050,85 @@ def test_a_coroutine_is_wrapped_as_one(run: RunHistory) -> None:
     asyncio.run(wrapped(input="Plant the walnut."))
 
     assert [item.text for item in run.items()] == ["Plant the walnut.", "I planted it."]
+
+
+@pytest.mark.parametrize(
+    ("args", "given"),
+    [
+        ((), {"messages": [{"role": "user", "content": "Plant it."}]}),
+        ((), {"input": ({"role": "user", "content": "Plant it."},)}),
+        (([{"role": "user", "content": "Plant it."}],), {"model": "m"}),
+        ((), {"messages": iter([{"role": "user", "content": "Plant it."}])}),
+        ((), {"input": "Plant it."}),
+        (("Plant it.",), {}),
+    ],
+)
+def test_messages_are_heard_however_they_are_given(
+    run: RunHistory, args: tuple[Any, ...], given: dict[str, Any]
+) -> None:
+    sent: list[Any] = []
+
+    def create(*args: Any, **given: Any) -> str:
+        sent.append([*args, *given.values()][0])
+        return "Planted."
+
+    run.wrap(create)(*args, **given)
+
+    assert [item.text for item in run.items()] == ["Plant it.", "Planted."]
+    assert sent in (["Plant it."], [[{"role": "user", "content": "Plant it."}]])
+
+
+@pytest.mark.parametrize(
+    ("create", "more", "said"),
+    [
+        (5, {}, "5 cannot be called"),
+        (print, {"budget": 0}, "a budget of 0 tokens"),
+        (print, {"budget": "1000"}, "a budget of '1000' tokens"),
+    ],
+)
+def test_what_cannot_be_wrapped_is_refused(
+    run: RunHistory, create: Any, more: Any, said: str
+) -> None:
+    with pytest.raises(BadQuery) as raised:
+        run.wrap(create, **more)
+
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ({"role": "user"}, "messages are a dict"),
+        (None, "messages are a NoneType"),
+        ("Plant it.", "messages are a str"),
+        (iter([]), "messages are a list_iterator"),
+    ],
+)
+def test_what_is_no_list_of_messages_is_refused(
+    run: RunHistory, messages: Any, said: str
+) -> None:
+    for take in (run.observe, lambda given: run.fit(given, 1_000)):
+        with pytest.raises(BadQuery) as raised:
+            take(messages)
+
+        assert str(raised.value) == said
+
+
+def test_the_text_of_a_json_object_will_do_for_arguments(run: RunHistory) -> None:
+    run.record("user", "Plant the walnut.")
+    tool = the_tool(run, "search_conversation_history")
+
+    assert tool.call('{"query": "walnut"}') == tool.call({"query": "walnut"})
+    assert tool.call("[1]").text == "Arguments must be a JSON object: [1]"
+    assert tool.call('{"query').error == "validation_error"
+
+
+@pytest.mark.parametrize(
+    "given", ["id=c1", " c1 ", "[content elided to fit context window — id=c1]"]
+)
+def test_an_id_may_be_given_as_it_stands_in_the_marker(
+    run: RunHistory, given: str
+) -> None:
+    a_result(run, "walnut", call="c1")
+
+    assert fetched(run, given) == fetched(run, "c1")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from backstory.tokens import most_tokens
 from backstory.trimming import (
     MARKER,
+    Size,
     find_level,
     find_marked_ids,
     is_trimmed,
@@ -16,41 +17,38 @@ from backstory.trimming import (
 
 
 @pytest.mark.parametrize(
-    ("sizes", "to_save", "floor", "level"),
+    ("sizes", "to_save", "level"),
     [
-        ([], 10, 0, None),
-        ([5, 5], 10, 5, None),
-        ([100], 30, 0, 70),
-        ([100, 40], 30, 0, 70),
-        ([100, 40], 70, 0, 35),
-        ([100, 100], 50, 0, 75),
-        ([100, 100], 51, 0, 74),
-        ([100, 40], 500, 10, 10),
+        ([], 10, 0),
+        ([(100, 0)], 30, 70),
+        ([(100, 0), (40, 0)], 30, 70),
+        ([(100, 0), (40, 0)], 70, 35),
+        ([(100, 0), (100, 0)], 50, 75),
+        ([(100, 0), (100, 0)], 51, 74),
+        ([(100, 90), (100, 0)], 50, 60),
+        ([(100, 90), (100, 90)], 50, 0),
     ],
 )
 def test_the_largest_are_cut_until_enough_is_saved(
-    sizes: list[int], to_save: int, floor: int, level: int | None
+    sizes: list[tuple[int, int]], to_save: int, level: int
 ) -> None:
-    assert find_level(sizes, to_save, floor) == level
+    assert find_level([Size(*size) for size in sizes], to_save) == level
 
 
-@given(
-    st.lists(st.integers(0, 1_000)),
-    st.integers(1, 5_000),
-    st.integers(0, 200),
-)
-def test_a_level_saves_enough_or_is_the_floor(
-    sizes: list[int], to_save: int, floor: int
+SIZES = st.lists(st.builds(Size, st.integers(0, 1_000), st.integers(0, 300)))
+
+
+@given(SIZES, st.integers(1, 5_000))
+def test_a_level_is_the_highest_that_saves_enough(
+    sizes: list[Size], to_save: int
 ) -> None:
-    level = find_level(sizes, to_save, floor)
+    def saved(level: int) -> int:
+        return sum(size.tokens - size.at(level) for size in sizes)
 
-    if level is None:
-        assert max(sizes, default=0) <= floor
-    else:
-        saved = sum(size - min(size, level) for size in sizes)
-        assert level == floor or saved >= to_save
-        # One token more for each would not do.
-        assert sum(size - min(size, level + 1) for size in sizes) < to_save
+    level = find_level(sizes, to_save)
+
+    assert level == 0 or saved(level) >= to_save
+    assert saved(level + 1) < to_save
 
 
 @given(st.text(), st.integers(0, 300))
@@ -62,8 +60,9 @@ def test_a_trimmed_text_keeps_within_its_tokens_and_is_known_again(
 
     trimmed = trim_text(text, marker, max_tokens, most_tokens)
 
-    assert most_tokens(trimmed) <= max(max_tokens, most_tokens(marker))
-    assert trimmed == marker or is_trimmed(trimmed, text, "call_1")
+    nothing = f"\n{marker}\n[characters 0-{len(text)} of {len(text)}]\n"
+    assert most_tokens(trimmed) <= max(max_tokens, most_tokens(nothing))
+    assert is_trimmed(trimmed, text, "call_1")
     assert not is_trimmed(trimmed, text, "call_2")
 
 

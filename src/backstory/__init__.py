@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         RunSource,
     )
     from backstory.runs import RunHistory
+    from backstory.tokens import most_tokens
     from backstory.tools import schemas
 
     __version__: str
@@ -76,6 +77,7 @@ __all__ = [
     "Status",
     "Strength",
     "__version__",
+    "most_tokens",
     "schemas",
 ]
 
@@ -91,6 +93,7 @@ _HOMES = {
         ("Fitted", "RunHit", "RunItem", "RunLimits", "RunResult", "RunSource"),
         "backstory.run_values",
     ),
+    "most_tokens": "backstory.tokens",
     "schemas": "backstory.tools",
 }
 

@@ -1,12 +1,12 @@
 """Make the messages of a loop fit into a model's window, by trimming tool results.
 
-The largest results are trimmed first, down to what the next largest have, and so on:
-one pass, which cannot fail to end. What a recall tool returned is trimmed only when all
-else is, and its marker has no id: a model that fetches something must never be told to
-fetch what it has just fetched.
+The largest results are trimmed first, down to what the next largest have, and so on: a
+few passes, of which each computes a size and cannot fail to end. What the model has not
+seen yet is spared as long as possible, and what a recall tool returned gets a marker
+without an id: a model that fetches something must never be told to fetch it again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backstory.dialects import parts_of, replace_results
@@ -14,15 +14,17 @@ from backstory.dialects.base import Part
 from backstory.errors import BadQuery
 from backstory.json_values import compact_json
 from backstory.model import Role
-from backstory.run_values import Fitted
+from backstory.run_values import OUTPUTS, Fitted
 from backstory.text import replace_surrogates
-from backstory.trimming import CountTokens, find_level, make_marker, trim_text
+from backstory.trimming import CountTokens, Size, find_level, make_marker, trim_text
 
 # What APIs add to each message and to each part of it, and what an image costs.
 _TOKENS_A_PART = 8
 _TOKENS_A_MEDIUM = 1_600
-# So much of every result is left as long as there is another way.
+# So much of every result is left as long as there is another way; and of all that the
+# model has not seen yet, such a share of the window.
 _FLOOR_TOKENS = 100
+_UNSEEN_SHARE = 0.5
 # When something must be trimmed, a little more is: then the next messages fit without
 # another change to what was sent before, which providers keep in their caches.
 _AIM = 0.9
@@ -50,6 +52,7 @@ class _Result:
     was: str
     text: str
     tokens: int
+    is_unseen: bool = True
 
     @property
     def trimmed_id(self) -> str:
@@ -62,6 +65,7 @@ class _Messages:
 
     count: CountTokens
     others: int = 0
+    media: int = 0
     unknown: int = 0
     results: list[_Result] = field(default_factory=list)
 
@@ -74,8 +78,13 @@ class _Messages:
             self.others += self.count(compact_json(message)) + _TOKENS_A_PART
             return
         self.others += _TOKENS_A_PART
+        if any(part.role in OUTPUTS for part in parts):
+            # The model has answered to what stands before.
+            for result in self.results:
+                result.is_unseen = False
         for place, part in enumerate(parts):
-            self.others += _TOKENS_A_PART + part.media * _TOKENS_A_MEDIUM
+            self.others += _TOKENS_A_PART
+            self.media += part.media * _TOKENS_A_MEDIUM
             tokens = self.count(part.text)
             # Also for a call: which tool an id stands for depends on the last one.
             whole = find(part)
@@ -87,7 +96,8 @@ class _Messages:
 
     @property
     def tokens(self) -> int:
-        return self.others + sum(result.tokens for result in self.results)
+        results = sum(result.tokens for result in self.results)
+        return self.others + self.media + results
 
     def put(self, result: _Result, text: str) -> None:
         result.text, result.tokens = text, self.count(text)
@@ -117,12 +127,9 @@ def fit_messages(
             earlier = before.get(result.trimmed_id)
             if earlier is not None and count(earlier) < result.tokens:
                 read.put(result, earlier)
-    own = [each for each in read.results if not each.whole.is_recall]
-    # The oldest first: what was fetched just now is what the model waits for.
-    recalled = [([each], 0) for each in read.results if each.whole.is_recall]
-    for results, floor in ((own, _FLOOR_TOKENS), (own, 0), *recalled):
+    for results, floors in _stages(read.results, budget):
         if read.tokens > budget:
-            _trim(read, results, int(budget * _AIM), floor)
+            _trim(read, results, floors, int(budget * _AIM))
     trimmed = [each for each in read.results if each.text != each.whole.text]
     fitted = Fitted(
         _put_back(messages, read.results),
@@ -134,16 +141,38 @@ def fit_messages(
     return fitted, {each.trimmed_id: each.text for each in trimmed if each.trimmed_id}
 
 
-def _trim(read: _Messages, results: Sequence[_Result], aim: int, floor: int) -> None:
+# Results, and how small the seen and the unseen among them may become.
+_Stage = tuple[list[_Result], tuple[int, int]]
+
+
+def _stages(results: Sequence[_Result], budget: int) -> Iterator[_Stage]:
+    """What is trimmed in which order, each as far as it must be."""
+    own = [each for each in results if not each.whole.is_recall]
+    recalled = [each for each in results if each.whole.is_recall]
+    unseen = sum(each.is_unseen for each in own)
+    share = int(budget * _UNSEEN_SHARE / max(1, unseen))
+    yield own, (_FLOOR_TOKENS, share)
+    # What was fetched and read: the oldest first.
+    yield from (([each], (0, 0)) for each in recalled if not each.is_unseen)
+    yield own, (0, share)
+    yield own, (0, 0)
+    yield from (([each], (0, 0)) for each in recalled if each.is_unseen)
+
+
+def _trim(
+    read: _Messages, results: Sequence[_Result], floors: tuple[int, int], aim: int
+) -> None:
     """Trim the largest of these results until all messages take ``aim`` tokens.
 
-    None is cut below the floor, and none below its marker.
+    None is cut below its floor, and none below its marker.
     """
-    level = find_level((each.tokens for each in results), read.tokens - aim, floor)
-    for each in results:
-        if level is not None and each.tokens > level:
+    sizes = [Size(each.tokens, floors[each.is_unseen]) for each in results]
+    level = find_level(sizes, read.tokens - aim)
+    for each, size in zip(results, sizes, strict=True):
+        tokens = size.at(level)
+        if tokens < each.tokens:
             marker = make_marker(None if each.whole.is_recall else each.whole.item_id)
-            text = trim_text(each.whole.text, marker, level, read.count)
+            text = trim_text(each.whole.text, marker, tokens, read.count)
             if read.count(text) < each.tokens:
                 read.put(each, text)
 
@@ -176,6 +205,6 @@ def _notices(read: _Messages, budget: int) -> tuple[str, ...]:
     return (
         *told,
         f"The messages take {read.tokens:,} of {budget:,} tokens, and nothing more can "
-        f"be trimmed: {read.others:,} are no tool results, and the tool results are "
-        f"down to {left:,}.",
+        f"be trimmed: turns, calls and prompts take {read.others:,}, images and files "
+        f"{read.media:,}, and the tool results are down to {left:,}.",
     )

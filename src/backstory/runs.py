@@ -5,16 +5,13 @@ trimmed as needed, since nothing is lost by it. All is in memory, belongs to one
 alone, and is gone with it.
 """
 
-import inspect
-import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import wraps
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -26,9 +23,10 @@ from backstory.errors import BadQuery, UnknownName
 from backstory.expiring import watch_over
 from backstory.fitting import Whole, fit_messages
 from backstory.forking import forget_in_child
+from backstory.listening import Listener
 from backstory.model import Role
 from backstory.querying import parse_query
-from backstory.run_recording import Calls, Recorder, Steps, key_of
+from backstory.run_recording import Call, Calls, Recorder, Steps, key_of
 from backstory.run_searching import search_items
 from backstory.run_shelf import Shelf
 from backstory.run_values import (
@@ -46,14 +44,8 @@ from backstory.trimming import CountTokens
 if TYPE_CHECKING:
     from backstory.tools.base import Tool
 
-logger = logging.getLogger(__name__)
-
 # So many texts are remembered with their number of tokens.
 _MAX_COUNTED = 50_000
-# Where the ways of calling a model have the messages, and what says that those are
-# only the new ones: the provider keeps the rest.
-_MESSAGES = ("messages", "input")
-_CONTINUED = ("previous_response_id", "conversation")
 
 
 class RunHistory:
@@ -221,6 +213,7 @@ class RunHistory:
         ``BadQuery`` for messages in no known shape, when the others are recorded.
         """
         unknown: BadQuery | None = None
+        _check_messages(messages)
         with self._using():
             if not self._goes_on(messages):
                 self._observed.clear()
@@ -355,8 +348,8 @@ class RunHistory:
         The largest tool results are trimmed first: 60 % of what fits from their head,
         40 % from their tail, between them a marker with the id to fetch them by.
         """
-        if budget <= 0:
-            raise BadQuery(f"a budget of {budget} tokens", hint="it must be positive")
+        _check_budget(budget)
+        _check_messages(messages)
         with suppress(BadQuery):
             # A message that is not understood is a notice, and sent as it is.
             self.observe(messages)
@@ -369,13 +362,25 @@ class RunHistory:
 
             def find(part: Part) -> Whole:
                 cleaned = _cleaned(part)
-                return self._recorder.find_whole(cleaned, calls.take(cleaned))
+                return self._find_recorded(cleaned, calls.take(cleaned))
 
             fitted, trimmed = fit_messages(
                 messages, budget, find=find, count=self._count, before=self._trimmed
             )
             self._trimmed |= trimmed
             return fitted
+
+    def _find_recorded(self, part: Part, call: Call) -> Whole:
+        """A result as it was before it was trimmed; it is recorded if it was not.
+
+        A loop may have changed a message that was observed before.
+        """
+        whole = self._recorder.find_whole(part, call)
+        is_unknown = whole.item_id is None and not whole.is_recall
+        if part.role is not Role.TOOL_RESULT or not is_unknown:
+            return whole
+        self._recorder.record(part, call=call)
+        return self._recorder.find_whole(part, call)
 
     def _count(self, text: str) -> int:
         """The tokens of a text, counted once; the text itself is not held on to."""
@@ -391,66 +396,34 @@ class RunHistory:
 
     # Any: whatever the API takes and answers.
     def wrap(
-        self, create: Callable[..., Any], *, budget: int | None = None
+        self,
+        create: Callable[..., Any],
+        *,
+        budget: int | None = None,
+        count_tokens: CountTokens = most_tokens,
     ) -> Callable[..., Any]:
         """The function that calls a model, with this run listening.
 
-        ``create`` takes its messages as ``messages`` or ``input``: they are recorded,
-        and made to fit when there is a budget, which is for them alone. What it answers
-        is recorded, too, but for a stream. It may be asynchronous.
+        ``create`` takes its messages as ``messages`` or ``input``, or else as its first
+        argument: they are recorded, and made to fit when there is a budget, which is
+        for them alone. What it answers is recorded, too, but for a stream. It may be
+        asynchronous.
         """
-        # The clients of some providers hide coroutine functions in ordinary ones.
-        if inspect.iscoroutinefunction(inspect.unwrap(create)):
+        if not callable(create):
+            raise BadQuery(f"{create!r:.60} cannot be called", hint="give a function")
+        if budget is not None:
+            _check_budget(budget)
 
-            @wraps(create)
-            async def call_async(*args: Any, **given: Any) -> Any:
-                # Whoever awaits has loaded it; everybody else does without.
-                in_thread = import_module("asyncio").to_thread
-                given = await in_thread(self._listen, given, budget)
-                return await self._hear_later(create(*args, **given))
+        return Listener(self, budget, count_tokens).wrap(create)
 
-            return call_async
+    def hear(self, answer: object) -> None:
+        """Record what a model answered, or a list of messages that are all new.
 
-        @wraps(create)
-        def call(*args: Any, **given: Any) -> Any:
-            answer = create(*args, **self._listen(given, budget))
-            if inspect.isawaitable(answer):
-                return self._hear_later(answer)
-            self._hear(answer)
-            return answer
-
-        return call
-
-    def _listen(self, given: Mapping[str, Any], budget: int | None) -> dict[str, Any]:
-        """Record what a model is about to be given, and make it fit."""
-        sent = dict(given)
-        for name in _MESSAGES:
-            match sent.get(name):
-                case str(prompt):
-                    self.record(Role.USER, prompt)
-                case list() | tuple() as messages:
-                    sent[name] = self._take(messages, sent, budget)
-        return sent
-
-    def _take(
-        self, messages: Sequence[object], given: Mapping[str, Any], budget: int | None
-    ) -> Sequence[object]:
-        if any(given.get(name) for name in _CONTINUED):
-            self._hear(messages)
-        elif budget is None:
-            try:
-                self.observe(messages)
-            except BadQuery as exc:
-                logger.warning("a message is not recorded: %s", exc)
-        if budget is None:
-            return messages
-        fitted = self.fit(messages, budget)
-        for notice in fitted.notices:
-            logger.warning("%s", notice)
-        return list(fitted.messages)
-
-    def _hear(self, answer: object) -> None:
-        """Record what a model answered, or messages that are all new."""
+        An answer is what its API returned, or a text; of a stream nothing is read.
+        """
+        if isinstance(answer, str):
+            self.record(Role.ASSISTANT, answer)
+            return
         said = answer if isinstance(answer, list | tuple) else find_said(answer) or ()
         with self._using():
             for message in said:
@@ -458,10 +431,20 @@ class RunHistory:
                     for part in self._read(message):
                         self._recorder.record(part)
 
-    async def _hear_later(self, answer: Any) -> Any:
-        heard = await answer
-        await import_module("asyncio").to_thread(self._hear, heard)
-        return heard
+
+def _check_messages(messages: object) -> None:
+    """Refuse what is no list: a generator, for one, can be read only once."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+        raise BadQuery(
+            f"messages are a {type(messages).__name__}", hint="give a list of them"
+        )
+
+
+def _check_budget(budget: object) -> None:
+    if not isinstance(budget, int) or isinstance(budget, bool) or budget <= 0:
+        raise BadQuery(
+            f"a budget of {budget!r} tokens", hint="it must be a positive whole number"
+        )
 
 
 def _cleaned(part: Part) -> Part:

@@ -70,6 +70,8 @@ _LIKELY = _Weights(86, 25, 63, 90, 97, 75, 79, 32)
 _MOST = _Weights(86, 25, 86, 114, 130, 107, 143, 66)
 _MOST_EMOJI = 300
 _MOST_WIDE_BLANK = 100
+# In a table each is a token of its own.
+_MOST_TAB = 100
 
 
 def estimate_tokens(text: str) -> int:
@@ -83,6 +85,7 @@ def most_tokens(text: str) -> int:
     plain = text.encode("ascii", errors="replace")
     total = _weigh(text, plain, _MOST)
     total += _MOST_WIDE_BLANK * plain.replace(b"\t", b" ").count(_WIDE_BLANK)
+    total += _MOST_TAB * plain.count(b"\t")
     total += sum(
         _encoded_extra(run)
         for run in plain.translate(_KEEP_BASE64).split()

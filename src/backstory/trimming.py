@@ -1,11 +1,13 @@
 """Cut long texts to a number of tokens: most of the beginning, some of the end.
 
 Where something was left out stands a marker. With an id it is the cue by which a model
-knows that the whole text can be had, and by which name.
+knows that the whole text can be had, and by which name; below it stands which part is
+missing, so that it need not fetch what it sees.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from backstory.excerpts import before_cluster
 from backstory.tokens import MOST_CHARS_A_TOKEN
@@ -14,8 +16,12 @@ from backstory.tokens import MOST_CHARS_A_TOKEN
 MARKER = "[content elided to fit context window]"
 MARKER_WITH_ID = "[content elided to fit context window — id={item_id}]"
 _MARKED_ID = re.compile(
-    r"\[content elided to fit context window — id=([^\]\s]{1,200})\]"
+    re.escape(MARKER_WITH_ID).replace(r"\{item_id\}", r"([^\]\s]{1,200})")
 )
+_MISSING = "[characters {start}-{end} of {length}]"
+_ANY_MISSING = re.compile(r"\[characters (\d{1,15})-(\d{1,15}) of (\d{1,15})\]\n")
+# How much of either side may be given up to cut between lines.
+_TO_LINE = 0.1
 
 CountTokens = Callable[[str], int]
 
@@ -32,18 +38,21 @@ def find_marked_ids(text: str) -> list[str]:
 
 def is_trimmed(text: str, whole: str, item_id: str) -> bool:
     """Whether a text is what trimming left of a whole one, under that id."""
-    marker = make_marker(item_id)
-    if text == marker:
-        return True
-    cut = f"\n{marker}\n"
+    marker = f"\n{make_marker(item_id)}\n"
     # The text itself may have the marker in it, before the one that is ours.
-    at = text.find(cut)
-    while at >= 0 and whole.startswith(text[:at]):
-        tail = text[at + len(cut) :]
-        if at + len(tail) <= len(whole) and whole.endswith(tail):
-            return True
-        at = text.find(cut, at + 1)
+    at = text.find(marker)
+    while at >= 0:
+        missing = _ANY_MISSING.match(text, at + len(marker))
+        if missing:
+            start, end, length = map(int, missing.groups())
+            kept = (text[:at], text[missing.end() :], at, len(whole))
+            if kept == (whole[:start], whole[end:], start, length):
+                return True
+        at = text.find(marker, at + 1)
     return False
+
+
+# -- one text -------------------------------------------------------------------------
 
 
 def trim_text(text: str, marker: str, max_tokens: int, count: CountTokens) -> str:
@@ -52,7 +61,7 @@ def trim_text(text: str, marker: str, max_tokens: int, count: CountTokens) -> st
     The marker alone where nothing fits beside it.
     """
     low, high = 0, min(len(text) - 1, max_tokens * MOST_CHARS_A_TOKEN)
-    trimmed = marker
+    trimmed = _cut(text, 0, marker)
     while low <= high:
         kept = (low + high) // 2
         candidate = _cut(text, kept, marker)
@@ -64,36 +73,61 @@ def trim_text(text: str, marker: str, max_tokens: int, count: CountTokens) -> st
 
 
 def _cut(text: str, kept: int, marker: str) -> str:
-    head_end = before_cluster(text, kept * 3 // 5)
-    tail_start = max(head_end, len(text) - (kept - head_end))
-    if (moved := before_cluster(text, tail_start)) != tail_start:
-        # The whole cluster goes: half a character is none.
-        tail_start = _after_cluster(text, moved)
-    return f"{text[:head_end]}\n{marker}\n{text[tail_start:]}"
+    head = kept * 3 // 5
+    start = _end_of_line(text, head) or before_cluster(text, head)
+    end = _start_of_line(text, kept - head) or _after_cluster(
+        text, len(text) - (kept - head)
+    )
+    missing = f"{_MISSING.format(start=start, end=end, length=len(text))}\n"
+    if marker == MARKER:
+        # Nobody can fetch it.
+        missing = ""
+    return f"{text[:start]}\n{marker}\n{missing}{text[end:]}"
+
+
+def _end_of_line(text: str, head: int) -> int:
+    """The last end of a line in a head, if it costs little; else 0."""
+    return text.rfind("\n", head - int(head * _TO_LINE), head) + 1
+
+
+def _start_of_line(text: str, tail: int) -> int:
+    """The first start of a line in a tail, if it costs little; else 0."""
+    first = len(text) - tail
+    return text.find("\n", first, first + int(tail * _TO_LINE)) + 1
 
 
 def _after_cluster(text: str, start: int) -> int:
-    end = start + 1
-    while end < len(text) and before_cluster(text, end) != end:
-        end += 1
-    return end
+    """The place, or the end of the cluster of characters that it would split."""
+    while start < len(text) and before_cluster(text, start) != start:
+        start += 1
+    return start
 
 
-def find_level(sizes: Iterable[int], to_save: int, floor: int) -> int | None:
+# -- many sizes -----------------------------------------------------------------------
+
+
+class Size(NamedTuple):
+    """How large something is, and how small it may become."""
+
+    tokens: int
+    floor: int = 0
+
+    def at(self, level: int) -> int:
+        """How large it is when the largest are cut to a level."""
+        return min(self.tokens, max(level, self.floor))
+
+
+def find_level(sizes: Sequence[Size], to_save: int) -> int:
     """The size to which all larger ones must be cut to save so much in all.
 
-    The largest are cut first. Never below ``floor``: then less is saved. None if there
-    is nothing to cut.
+    The largest are cut first. 0 if that does not save enough.
     """
-    ordered = sorted((size for size in sizes if size > floor), reverse=True)
-    if not ordered:
-        return None
-    saved = 0
-    for place, (size, smaller) in enumerate(
-        zip(ordered, [*ordered[1:], floor], strict=True), start=1
-    ):
-        step = place * (size - smaller)
-        if saved + step >= to_save:
-            return size - -(-(to_save - saved) // place)
-        saved += step
-    return floor
+    most = sum(size.tokens for size in sizes) - to_save
+    low, high = 0, max((size.tokens for size in sizes), default=0)
+    while low < high:
+        level = (low + high + 1) // 2
+        if sum(size.at(level) for size in sizes) <= most:
+            low = level
+        else:
+            high = level - 1
+    return low

@@ -15,6 +15,8 @@ from functools import partial
 from importlib import import_module
 from typing import Generic, TypeVar
 
+import orjson
+
 from backstory.envelope import echo_query
 from backstory.errors import BackstoryError, UnknownName, nearest_hint
 from backstory.memory import Memory
@@ -113,10 +115,13 @@ class Tool:
         """Call the tool with arguments written out."""
         return self.call(arguments)
 
-    def call(self, arguments: Arguments | None = None) -> ToolResult:
-        """Call the tool with arguments as a model gives them. Never raises."""
+    def call(self, arguments: Arguments | str | None = None) -> ToolResult:
+        """Call the tool with arguments as a model gives them. Never raises.
+
+        They may be the text of a JSON object, as some APIs have it.
+        """
         try:
-            given = {} if arguments is None else arguments
+            given = _parse_arguments(arguments)
             check_names(given, self._parameters)
             return self._run(given)
         except BadArgument as exc:
@@ -133,7 +138,7 @@ class Tool:
         words = echo_query(str(exc)) or type(exc).__name__
         return ToolResult(f"{_FAILED[self._failure]}: {words}", error=self._failure)
 
-    async def acall(self, arguments: Arguments | None = None) -> ToolResult:
+    async def acall(self, arguments: Arguments | str | None = None) -> ToolResult:
         """The same, in a thread, for programs that must not wait."""
         # Whoever awaits has loaded it; everybody else does without.
         asyncio = import_module("asyncio")
@@ -151,6 +156,12 @@ _SHAPES: Mapping[str, Callable[[Tool], dict[str, object]]] = {
             "description": tool.description,
             "parameters": tool.parameters,
         },
+    },
+    "openai-responses": lambda tool: {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
     },
     "anthropic": lambda tool: {
         "name": tool.name,
@@ -172,7 +183,7 @@ SCHEMA_FORMATS = tuple(_SHAPES)
 
 
 def schemas(tools: Sequence[Tool], format: str = "plain") -> list[dict[str, object]]:
-    """The tools as an API wants them: openai, anthropic, mcp or plain."""
+    """The tools as an API wants them, by the name of a format in SCHEMA_FORMATS."""
     if format not in _SHAPES:
         raise UnknownName(
             f"no format of tool schemas is called '{format}'",
@@ -182,6 +193,16 @@ def schemas(tools: Sequence[Tool], format: str = "plain") -> list[dict[str, obje
 
 
 # -- arguments ------------------------------------------------------------------------
+
+
+def _parse_arguments(arguments: Arguments | str | None) -> Arguments:
+    if not isinstance(arguments, str):
+        return {} if arguments is None else arguments
+    try:
+        parsed: Arguments = orjson.loads(arguments or "{}")
+    except orjson.JSONDecodeError as exc:
+        raise BadArgument(f"Arguments must be a JSON object: {exc}") from exc
+    return parsed
 
 
 def check_names(arguments: object, parameters: JsonSchema) -> None:

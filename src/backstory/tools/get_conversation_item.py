@@ -13,12 +13,13 @@ from backstory.tools.base import (
     read_text,
     say_value,
 )
+from backstory.trimming import find_marked_ids
 
 _MAX_OFFSET = 1 << 40
 
 
 def _run(run: RunHistory, arguments: Arguments) -> ToolResult:
-    item_id = read_text(arguments, "id").strip()
+    item_id = _read_id(arguments)
     offset = read_number(arguments, "offset", default=0, maximum=_MAX_OFFSET)
     try:
         item = run.get(item_id)
@@ -33,6 +34,13 @@ def _run(run: RunHistory, arguments: Arguments) -> ToolResult:
         )
     text, page = render_page(item, offset, max_tokens=run.answer_tokens)
     return ToolResult(text, page_object(item, offset, page))
+
+
+def _read_id(arguments: Arguments) -> str:
+    """The id; models also give the whole marker, or ``id=`` with it."""
+    given = read_text(arguments, "id").strip()
+    marked = find_marked_ids(given)
+    return marked[0] if marked else given.removeprefix("id=")
 
 
 GET_CONVERSATION_ITEM = ToolRow(
@@ -53,8 +61,8 @@ GET_CONVERSATION_ITEM = ToolRow(
             "offset": {
                 "type": "integer",
                 "default": 0,
-                "description": "The character to begin at, to read on in a long item. "
-                "Default: 0, its beginning",
+                "description": "The character to begin at, to read on in a long item "
+                "or to see what was elided. Default: 0, its beginning",
             },
         },
         "required": ["id"],
