@@ -13,7 +13,7 @@ from backstory.tools.base import (
     read_text,
     say_value,
 )
-from backstory.trimming import find_marked_ids
+from backstory.trimming import find_marked_ids, make_marker
 
 _MAX_OFFSET = 1 << 40
 
@@ -39,8 +39,10 @@ def _run(run: RunHistory, arguments: Arguments) -> ToolResult:
 def _read_id(arguments: Arguments) -> str:
     """The id; models also give the whole marker, or ``id=`` with it."""
     given = read_text(arguments, "id").strip()
-    marked = find_marked_ids(given)
-    return marked[0] if marked else given.removeprefix("id=")
+    for marked_id in find_marked_ids(given):
+        if given == make_marker(marked_id):
+            return marked_id
+    return given.removeprefix("id=")
 
 
 GET_CONVERSATION_ITEM = ToolRow(
