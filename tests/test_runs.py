@@ -599,6 +599,13 @@ def test_a_long_result_is_found_in_every_place_that_answers(run: RunHistory) -> 
     assert ["hazel" in hit.snippet for hit in hits] == [False, True]
 
 
+def test_a_long_log_does_not_hide_what_else_there_is(run: RunHistory) -> None:
+    run.record("assistant", "There was an ERROR in the walnut module, and I mended it.")
+    a_result(run, "ERROR ERROR ERROR something fell\n" * 20_000, call="c1")
+
+    assert {*found(run, "ERROR")} == {"item-1", "c1"}
+
+
 def test_a_result_is_found_by_what_its_call_asked_for(run: RunHistory) -> None:
     run.record(
         "tool_call", {"path": "notes/walnut.md"}, tool_name="read_file", call_id="c1"

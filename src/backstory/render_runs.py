@@ -73,9 +73,9 @@ def _render_hits(result: RunResult, hits: Sequence[RunHit]) -> str:
 
 
 def _counts(result: RunResult, hits: Sequence[RunHit]) -> str:
-    found = f"{len(hits)} of {len(result.hits)}" if hits != [*result.hits] else ""
-    count = found or str(len(result.hits))
-    noun = "result" if len(result.hits) == 1 else "results"
+    found = len(result.hits)
+    count = str(found) if len(hits) == found else f"{len(hits)} of {found}"
+    noun = "result" if found == 1 else "results"
     return f"{count} {noun} from {_say_items(result.item_count)}"
 
 

@@ -9,6 +9,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -17,12 +18,14 @@ from backstory.model import Role
 from backstory.passages import PASSAGE_CHARS, cut_passages
 from backstory.querying import Query
 from backstory.ranking import MAX_SATURATION, rarity, saturation
-from backstory.run_values import RunHit, RunItem
+from backstory.run_values import MAX_RESULTS, RunHit, RunItem
 from backstory.store.sqlite.run_index import Match, RunIndex
 from backstory.words import fold, is_spaceless
 
-# So many passages are looked at closely.
+# So many passages are looked at closely. They may all be of one long log; then so many
+# are ranked, and of each item the best comes before the others.
 _POOL = 100
+_RANKED = 2_000
 # Passages are short by themselves: their length says less than that of documents.
 _B = 0.5
 # The question itself has all the words of the query, and none of the answer.
@@ -167,11 +170,15 @@ def _find_passages(
     phrases = [
         each for each in (query.text, *query.phrases) if len(each) <= PASSAGE_CHARS
     ]
-    matches = index.match(terms, phrases, _POOL)
+    pool = set(_choose(partial(index.rank, terms), owner_of))
+    # Fewer are all that have any of the words, and so all that have a phrase.
+    if len(pool) == _POOL:
+        for phrase in phrases:
+            pool.update(_choose(partial(index.rank_phrase, phrase), owner_of))
     weights = [rarity(index.count(spellings), len(index)) for spellings in terms]
     is_exact = _phrase_check(phrases)
     found: list[_Found] = []
-    for each in matches:
+    for each in index.match(terms, pool):
         owner = owner_of(each.passage_id)
         start, end = span = owner.span(each.passage_id)
         score = _PHRASE_SHARE * _share_of_best(each, weights)
@@ -179,6 +186,21 @@ def _find_passages(
             score += _PHRASE_SHARE
         found.append(_Found(owner, span, score))
     return found
+
+
+def _choose(
+    rank: Callable[[int], list[int]], owner_of: Callable[[int], Kept]
+) -> list[int]:
+    """The best passages, of so many items as can be shown, if there are so many."""
+    best = rank(_POOL)
+    owners = {owner_of(passage_id).number for passage_id in best}
+    if len(best) < _POOL or len(owners) >= MAX_RESULTS:
+        return best
+    ranked = rank(_RANKED)
+    firsts: dict[int, int] = {}
+    for passage_id in ranked:
+        firsts.setdefault(owner_of(passage_id).number, passage_id)
+    return [*dict.fromkeys([*firsts.values(), *ranked])][:_POOL]
 
 
 def _share_of_best(match: Match, weights: Sequence[float]) -> float:

@@ -76,34 +76,18 @@ class RunIndex:
             )
         self._count -= len(passage_ids)
 
-    def match(
-        self, terms: Sequence[Sequence[str]], phrases: Iterable[str], limit: int
-    ) -> list[Match]:
-        """The passages that fit best, of equal ones the newest, in no order.
+    def rank(self, terms: Sequence[Sequence[str]], limit: int) -> list[int]:
+        """The passages that fit best, of equal ones the newest first.
 
-        Each term is given as its spellings. Of those in whose text the words of a
-        phrase stand in a row there are as many again.
+        Each term is given as its spellings.
         """
-        wanted = any_of(terms)
-        best = self._find_best(wanted, limit)
-        # Fewer are all that have any of the words, and so all that have a phrase.
-        if len(best) == limit:
-            for phrase in phrases:
-                in_a_row = any_of([[phrase_words(phrase)]])
-                best |= self._find_best(f"text : ({in_a_row})", limit)
-        # In a query of its own, or it would be called for every match.
-        rows = self._query(
-            """
-            SELECT rowid, occurrences(passages) FROM passages
-             WHERE passages MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
-            """,
-            wanted,
-            to_json(best),
-        )
-        sizes = [len(spellings) for spellings in terms]
-        return [_to_match(number, found, sizes) for number, found in rows]
+        return self._rank(any_of(terms), limit)
 
-    def _find_best(self, wanted: str, limit: int) -> set[int]:
+    def rank_phrase(self, phrase: str, limit: int) -> list[int]:
+        """The same of those in whose text the words of a phrase stand in a row."""
+        return self._rank(f"text : ({any_of([[phrase_words(phrase)]])})", limit)
+
+    def _rank(self, wanted: str, limit: int) -> list[int]:
         rows = self._query(
             f"""
             SELECT rowid FROM passages WHERE passages MATCH ?
@@ -113,7 +97,23 @@ class RunIndex:
             wanted,
             limit,
         )
-        return {number for (number,) in rows}
+        return [number for (number,) in rows]
+
+    def match(
+        self, terms: Sequence[Sequence[str]], passage_ids: Iterable[int]
+    ) -> list[Match]:
+        """How often some passages have each of the terms, in no order."""
+        # In a query of its own, or it would be called for every match.
+        rows = self._query(
+            """
+            SELECT rowid, occurrences(passages) FROM passages
+             WHERE passages MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
+            """,
+            any_of(terms),
+            to_json(passage_ids),
+        )
+        sizes = [len(spellings) for spellings in terms]
+        return [_to_match(number, found, sizes) for number, found in rows]
 
     def count(self, spellings: Sequence[str]) -> int:
         """How many passages have a term."""
