@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable
 
+from backstory.expiring import watch_over
 from backstory.run_values import RunLimits
 from backstory.runs import RunHistory
 from tests.processes import end_of, in_child
@@ -57,3 +58,17 @@ def test_a_child_looks_after_its_own_runs() -> None:
                 assert comes_true(lambda: own._shelf.kept == {})
 
         assert end_of(in_child(work)) == "well"
+
+
+def test_one_that_cannot_be_looked_at_does_not_keep_the_others_from_expiring() -> None:
+    class Broken:
+        def expire_if_due(self) -> float:
+            raise ValueError("broken")
+
+    broken = Broken()
+    watch_over(broken)
+    with RunHistory(RunLimits(ttl_s=1)) as run:
+        run.record("user", "walnut")
+        shelf = weakref.ref(run._shelf)
+
+        assert comes_true(lambda: shelf() is None)

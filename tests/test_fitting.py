@@ -1,12 +1,13 @@
 """Messages made to fit into a window: what is trimmed, what stays, and what is said."""
 
+import json
 import re
 from typing import Any
 
 import pytest
 
 from backstory.errors import BadQuery
-from backstory.run_values import Fitted
+from backstory.run_values import Fitted, RunLimits
 from backstory.runs import RunHistory
 from backstory.tokens import most_tokens
 
@@ -353,3 +354,72 @@ def test_an_earlier_message_that_was_changed_is_recorded_before_it_is_trimmed() 
         assert run.get(item_id).text == messages[1]["content"]
         assert MARKER.format(item_id) in text_of(fitted, 1)
         assert run.search("walnut").hits[0].item.item_id == item_id
+
+
+def test_what_was_dropped_for_its_size_is_not_recorded_again_and_again() -> None:
+    messages = [
+        message
+        for number in range(12)
+        for message in exchange(f"c{number}", f"file {number} " * 1_000)
+    ]
+    with RunHistory(RunLimits(max_bytes=60_000)) as run:
+        fits = [run.fit(messages, 3_000, count_tokens=words) for _ in range(4)]
+
+        assert fits[1:] == fits[:-1]
+        assert [run.get(item_id).item_id for item_id in fits[0].trimmed]
+        assert [item.item_id for item in run.items() if item.tool_name][-1] == "c11"
+
+
+def test_new_results_share_half_of_the_window_as_they_need_it() -> None:
+    messages = [
+        *exchange("c0", "old " * 9_000),
+        a_call("c1"),
+        a_call("c2"),
+        a_result("c1", "new " * 3_000),
+        a_result("c2", "ok"),
+    ]
+    with RunHistory() as run:
+        fitted = run.fit(messages, 8_000, count_tokens=words)
+
+    assert fitted.trimmed == ("c0",)
+    assert text_of(fitted, 4) == "new " * 3_000
+
+
+def test_what_was_recalled_and_trimmed_stays_trimmed() -> None:
+    messages: list[Any] = []
+    kept: list[int] = []
+    with RunHistory() as run:
+        for number in range(30):
+            recalled = f"recalled {number} " * 200
+            messages += exchange(f"r{number}", recalled, name="get_conversation_item")
+            messages += exchange(f"c{number}", f"file {number} " * 100)
+            fitted = run.fit(messages, 3_000, count_tokens=words)
+            kept.append(words(text_of(fitted, 1)))
+
+    assert kept == sorted(kept, reverse=True)
+
+
+def test_a_result_that_was_replaced_is_sent_as_it_is_now() -> None:
+    call = a_call("c1")
+    with RunHistory() as run:
+        run.record("tool_result", "old " * 3_000, call_id="c1", message="m1")
+        run.fit([call, a_result("c1", "old " * 3_000)], 1_000, count_tokens=words)
+        run.record("tool_result", "new " * 3_000, call_id="c1", message="m1")
+        fitted = run.fit(
+            [call, a_result("c1", "new " * 3_000)], 1_000, count_tokens=words
+        )
+
+    assert "old" not in text_of(fitted, 1)
+
+
+def test_the_characters_that_are_missing_are_those_of_the_item() -> None:
+    given = {f"key {number}": number for number in range(3_000)}
+    with RunHistory() as run:
+        run.record("tool_result", given, call_id="c1")
+        written = a_result("c1", json.dumps(given, indent=4))
+        fitted = run.fit([a_call("c1"), written], 2_000)
+        head, (start, end, length), tail = cut_of(text_of(fitted, 1), "c1")
+
+        item = run.get("c1")
+        assert (head, tail) == (item.text[:start], item.text[end:])
+        assert length == len(item.text)

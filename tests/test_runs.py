@@ -312,6 +312,7 @@ CALL = {
         {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     ],
 }
+CALL_ONLY = {**CALL, "content": None}
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "walnut.txt"}
 
 
@@ -1139,3 +1140,38 @@ def test_an_id_may_be_given_as_it_stands_in_the_marker(
     a_result(run, "walnut", call="c1")
 
     assert fetched(run, given) == fetched(run, "c1")
+
+
+def test_a_message_that_becomes_another_kind_goes_when_its_turn_comes() -> None:
+    with RunHistory(RunLimits(max_bytes=1_024)) as run:
+        run.record("assistant", "a" * 300, message="m1")
+        run.record("tool_result", "b" * 300, call_id="c1", message="m1")
+        for count in range(9):
+            run.record("user", f"{count}" * 300)
+
+        assert [item.role for item in run.items()] == [Role.USER] * 3
+
+
+def test_a_run_that_is_closed_holds_nothing() -> None:
+    run = RunHistory()
+    run.fit([CALL, {**RESULT, "content": "walnut " * 5_000}], 1_000)
+    run.close()
+
+    assert "walnut" not in str(vars(run))
+
+
+def test_what_goes_wrong_with_listening_does_not_reach_the_loop(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def is_injected(message: Any) -> bool:
+        return bool(message["content"].startswith("<reminder>"))
+
+    with RunHistory(is_injected=is_injected) as run:
+        create = run.wrap(lambda **given: {"choices": [{"message": CALL_ONLY}]})
+        answer = create(messages=[CALL_ONLY])
+
+    assert answer == {"choices": [{"message": CALL_ONLY}]}
+    assert [record.getMessage() for record in caplog.records] == [
+        "messages are sent as they are, and not recorded",
+        "what a model answered is not recorded",
+    ]

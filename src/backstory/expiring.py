@@ -4,11 +4,14 @@ One thread looks after everything that expires in this process. It sleeps until 
 thing may be due, holds on to nothing, and ends when there is nothing left.
 """
 
+import logging
 import threading
 import weakref
 from typing import Protocol
 
 from backstory.forking import forget_in_child
+
+logger = logging.getLogger(__name__)
 
 # A run that was used just now is not due for a while; nobody notices a second.
 _SHORTEST_WAIT_S = 1.0
@@ -58,7 +61,16 @@ class _Watch:
             if not there:
                 self._thread = None
                 return None
-        return min(each.expire_if_due() for each in there)
+        return min(map(_expire, there))
+
+
+def _expire(each: Expiring) -> float:
+    try:
+        return each.expire_if_due()
+    except Exception:
+        # The others are to be looked after all the same.
+        logger.exception("something that expires could not be looked at")
+        return _LONGEST_WAIT_S
 
 
 _WATCH = _Watch()

@@ -6,6 +6,7 @@ seen yet is spared as long as possible, and what a recall tool returned gets a m
 without an id: a model that fetches something must never be told to fetch it again.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,12 +35,14 @@ _AIM = 0.9
 class Whole:
     """What a run knows of a tool's result: its id and its text before any trimming.
 
-    ``item_id`` is None for a result that cannot be had again.
+    ``item_id`` is None for a result that cannot be had again; ``is_cut`` says that the
+    message has only what an earlier trimming left of it.
     """
 
     text: str
     item_id: str | None
     is_recall: bool = False
+    is_cut: bool = False
 
 
 @dataclass(slots=True)
@@ -49,14 +52,13 @@ class _Result:
     message: int
     part: int
     whole: Whole
+    # What it is known by in the next fit.
+    key: str
     was: str
     text: str
     tokens: int
+    is_cut: bool
     is_unseen: bool = True
-
-    @property
-    def trimmed_id(self) -> str:
-        return self.whole.item_id or ""
 
 
 @dataclass(slots=True)
@@ -68,6 +70,7 @@ class _Messages:
     media: int = 0
     unknown: int = 0
     results: list[_Result] = field(default_factory=list)
+    _met: Counter[str] = field(default_factory=Counter)
 
     def add(self, number: int, message: object, find: "FindWhole") -> None:
         try:
@@ -90,7 +93,10 @@ class _Messages:
             whole = find(part)
             if part.role is Role.TOOL_RESULT and not part.is_fixed:
                 text = replace_surrogates(part.text)
-                self.results.append(_Result(number, place, whole, text, text, tokens))
+                key = self._make_key(part, whole)
+                self.results.append(
+                    _Result(number, place, whole, key, text, text, tokens, whole.is_cut)
+                )
             else:
                 self.others += tokens + self.count(part.tool_name or "")
 
@@ -100,7 +106,13 @@ class _Messages:
         return self.others + self.media + results
 
     def put(self, result: _Result, text: str) -> None:
-        result.text, result.tokens = text, self.count(text)
+        result.text, result.tokens, result.is_cut = text, self.count(text), True
+
+    def _make_key(self, part: Part, whole: Whole) -> str:
+        """The same in every fit, but for no two results of one."""
+        name = f"{whole.item_id or part.call_id} {hash(whole.text)}"
+        self._met[name] += 1
+        return f"{name} {self._met[name]}"
 
 
 FindWhole = Callable[[Part], Whole]
@@ -114,9 +126,9 @@ def fit_messages(
     count: CountTokens,
     before: Mapping[str, str],
 ) -> tuple[Fitted, dict[str, str]]:
-    """The messages within the budget, and the trimmed texts of results by their ids.
+    """The messages within the budget, and the trimmed texts of results by their keys.
 
-    ``before`` are the texts of an earlier fit, which stay as they are while they do.
+    ``before`` are the texts of the last fit, which stay as they are while they do.
     Messages that need no change are the same objects.
     """
     read = _Messages(count)
@@ -124,21 +136,21 @@ def fit_messages(
         read.add(number, message, find)
     if read.tokens > budget:
         for result in read.results:
-            earlier = before.get(result.trimmed_id)
+            earlier = before.get(result.key)
             if earlier is not None and count(earlier) < result.tokens:
                 read.put(result, earlier)
     for results, floors in _stages(read.results, budget):
         if read.tokens > budget:
             _trim(read, results, floors, int(budget * _AIM))
-    trimmed = [each for each in read.results if each.text != each.whole.text]
+    trimmed = [each for each in read.results if each.is_cut]
     fitted = Fitted(
         _put_back(messages, read.results),
         read.tokens,
         budget,
-        tuple(each.trimmed_id for each in trimmed if each.trimmed_id),
+        tuple(each.whole.item_id for each in trimmed if each.whole.item_id),
         _notices(read, budget),
     )
-    return fitted, {each.trimmed_id: each.text for each in trimmed if each.trimmed_id}
+    return fitted, {each.key: each.text for each in trimmed}
 
 
 # Results, and how small the seen and the unseen among them may become.
@@ -149,8 +161,9 @@ def _stages(results: Sequence[_Result], budget: int) -> Iterator[_Stage]:
     """What is trimmed in which order, each as far as it must be."""
     own = [each for each in results if not each.whole.is_recall]
     recalled = [each for each in results if each.whole.is_recall]
-    unseen = sum(each.is_unseen for each in own)
-    share = int(budget * _UNSEEN_SHARE / max(1, unseen))
+    unseen = [Size(each.tokens) for each in own if each.is_unseen]
+    taken = sum(size.tokens for size in unseen)
+    share = find_level(unseen, taken - int(budget * _UNSEEN_SHARE))
     yield own, (_FLOOR_TOKENS, share)
     # What was fetched and read: the oldest first.
     yield from (([each], (0, 0)) for each in recalled if not each.is_unseen)

@@ -67,7 +67,7 @@ class Listener:
             answer = create(*args, **given)
             if inspect.isawaitable(answer):
                 return self._hear_later(answer)
-            self.run.hear(answer)
+            self._hear(answer)
             return answer
 
         return call
@@ -78,12 +78,19 @@ class Listener:
         """Record what a model is about to be given, and make it fit."""
         are_new = any(given.get(name) for name in _CONTINUED)
         named = {
-            name: self._take(value, are_new) if name in _MESSAGES else value
+            name: self._take_safely(value, are_new) if name in _MESSAGES else value
             for name, value in given.items()
         }
         if args and not any(name in given for name in _MESSAGES):
-            args = (self._take(args[0], are_new), *args[1:])
+            args = (self._take_safely(args[0], are_new), *args[1:])
         return args, named
+
+    def _take_safely(self, messages: Any, are_new: bool) -> Any:
+        try:
+            return self._take(messages, are_new)
+        except Exception:
+            logger.exception("messages are sent as they are, and not recorded")
+            return messages
 
     def _take(self, messages: Any, are_new: bool) -> Any:
         if isinstance(messages, str):
@@ -110,5 +117,11 @@ class Listener:
 
     async def _hear_later(self, answer: Any) -> Any:
         heard = await answer
-        await import_module("asyncio").to_thread(self.run.hear, heard)
+        await import_module("asyncio").to_thread(self._hear, heard)
         return heard
+
+    def _hear(self, answer: Any) -> None:
+        try:
+            self.run.hear(answer)
+        except Exception:
+            logger.exception("what a model answered is not recorded")

@@ -191,10 +191,10 @@ class Recorder:
         """What a result in a message was before it was trimmed, if it was."""
         if call.is_recall:
             return Whole(part.text, None, is_recall=True)
-        item_id = self._by_key.get(key_of(part), "")
-        if self.shelf.find(item_id) is not None:
-            return Whole(part.text, item_id)
-        for marked_id in find_marked_ids(part.text):
+        known = self.shelf.find(self._by_key.get(key_of(part), ""))
+        if known is not None:
+            return Whole(known.text, known.item_id)
+        for marked_id in dict.fromkeys(find_marked_ids(part.text)):
             item = self.shelf.find(marked_id)
             if (
                 item is not None
@@ -202,7 +202,7 @@ class Recorder:
                 and item.call_id == part.call_id
                 and is_trimmed(part.text, item.text, marked_id)
             ):
-                return Whole(item.text, marked_id)
+                return Whole(item.text, marked_id, is_cut=True)
         return Whole(part.text, None)
 
     def is_echo(self, item: RunItem, *, is_telling: bool) -> bool:

@@ -64,6 +64,7 @@ class Shelf:
         if known is None:
             self.next_number += 1
         else:
+            self._queue(self.kept[known].item).remove(known)
             self._forget(self.kept[known])
         item = replace(
             item, item_id=self._make_id(item, number), text=self._cut(item.text)
@@ -80,9 +81,7 @@ class Shelf:
         self._by_id[item.item_id] = number
         if item.call_id is not None:
             self._by_call.setdefault(item.call_id, []).append(number)
-        if known is None:
-            is_result = item.role is Role.TOOL_RESULT
-            (self._results if is_result else self._turns).append(number)
+        self._queue(item).append(number)
         self._make_room(number)
         return item
 
@@ -130,9 +129,12 @@ class Shelf:
 
     def _take_away(self, number: int) -> None:
         kept = self.kept.pop(number)
-        is_result = kept.item.role is Role.TOOL_RESULT
-        (self._results if is_result else self._turns).remove(number)
+        self._queue(kept.item).remove(number)
         self._forget(kept)
+
+    def _queue(self, item: RunItem) -> deque[int]:
+        """Where an item waits to go: tool results go before all others."""
+        return self._results if item.role is Role.TOOL_RESULT else self._turns
 
     def _forget(self, kept: Kept) -> None:
         self.index.remove(kept.passage_ids)

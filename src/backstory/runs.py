@@ -95,6 +95,7 @@ class RunHistory:
         with self._lock:
             self._is_closed = True
             self._shelf.close()
+            self._start_afresh(self._shelf, Steps())
 
     def __enter__(self) -> Self:
         return self
@@ -256,7 +257,7 @@ class RunHistory:
         if self._observed[key] <= recorder.met[key]:
             return
         is_result = part.role is Role.TOOL_RESULT
-        if is_result and recorder.find_whole(part, call).text != part.text:
+        if is_result and recorder.find_whole(part, call).is_cut:
             # It is what is left of one that is here whole.
             return
         recorder.record(part, call=call)
@@ -367,17 +368,18 @@ class RunHistory:
             fitted, trimmed = fit_messages(
                 messages, budget, find=find, count=self._count, before=self._trimmed
             )
-            self._trimmed |= trimmed
+            self._trimmed = trimmed
             return fitted
 
     def _find_recorded(self, part: Part, call: Call) -> Whole:
-        """A result as it was before it was trimmed; it is recorded if it was not.
+        """A result as it was before it was trimmed; it is recorded if it never was.
 
         A loop may have changed a message that was observed before.
         """
         whole = self._recorder.find_whole(part, call)
-        is_unknown = whole.item_id is None and not whole.is_recall
-        if part.role is not Role.TOOL_RESULT or not is_unknown:
+        is_known = whole.item_id is not None or whole.is_recall
+        was_met = self._recorder.met[key_of(part)] > 0
+        if part.role is not Role.TOOL_RESULT or is_known or was_met:
             return whole
         self._recorder.record(part, call=call)
         return self._recorder.find_whole(part, call)

@@ -26,7 +26,7 @@ _NOTICE_CHARS = 4096
 _NOTICES = {
     "claude-code": re.compile(
         r"(?:<persisted-output>\s*|(?:Error: )?result \()[^\n]*? saved to:? [^\n]*"
-        r"[/\\]tool-results[/\\](?P<name>[^\n/\\]+?)\.?\s*$",
+        r"[/\\]tool-results[/\\](?P<name>[^\n/\\]+)$",
         re.MULTILINE,
     ),
     "gemini-cli": re.compile(
@@ -46,7 +46,9 @@ def find_spilled(source: Source, message: NewMessage) -> Path | None:
         return None
     try:
         # Links are followed nowhere below the folder that the transcripts are in.
-        expected = folder[0].resolve() / folder[1] / found["name"]
+        expected = (
+            folder[0].resolve() / folder[1] / found["name"].strip().removesuffix(".")
+        )
         path = expected.resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
         return None

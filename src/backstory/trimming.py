@@ -45,8 +45,10 @@ def is_trimmed(text: str, whole: str, item_id: str) -> bool:
         missing = _ANY_MISSING.match(text, at + len(marker))
         if missing:
             start, end, length = map(int, missing.groups())
-            kept = (text[:at], text[missing.end() :], at, len(whole))
-            if kept == (whole[:start], whole[end:], start, length):
+            # The numbers first: there may be many markers in a long text.
+            if (start, length) == (at, len(whole)) and (
+                text[:at] == whole[:start] and text[missing.end() :] == whole[end:]
+            ):
                 return True
         at = text.find(marker, at + 1)
     return False
