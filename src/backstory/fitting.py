@@ -71,6 +71,7 @@ class _Messages:
     unknown: int = 0
     results: list[_Result] = field(default_factory=list)
     _met: Counter[str] = field(default_factory=Counter)
+    _seen: int = 0
 
     def add(self, number: int, message: object, find: "FindWhole") -> None:
         try:
@@ -83,8 +84,9 @@ class _Messages:
         self.others += _TOKENS_A_PART
         if any(part.role in OUTPUTS for part in parts):
             # The model has answered to what stands before.
-            for result in self.results:
+            for result in self.results[self._seen :]:
                 result.is_unseen = False
+            self._seen = len(self.results)
         for place, part in enumerate(parts):
             self.others += _TOKENS_A_PART
             self.media += part.media * _TOKENS_A_MEDIUM
