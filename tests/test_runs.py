@@ -1005,6 +1005,27 @@ def test_a_coroutine_in_an_ordinary_function_is_awaited(run: RunHistory) -> None
     assert texts == ["Go.", "Let me look.", "{}", "Let me look.", "{}"]
 
 
+def test_a_coroutine_in_an_ordinary_function_does_not_block_the_loop() -> None:
+    async def create(*, messages: list[Any]) -> str:
+        return "Planted."
+
+    @functools.wraps(create)
+    def checked(**given: Any) -> Any:
+        return create(**given)
+
+    threads: set[int] = set()
+
+    def is_injected(message: object) -> bool:
+        threads.add(threading.get_ident())
+        return False
+
+    with RunHistory(is_injected=is_injected) as run:
+        asyncio.run(run.wrap(checked)(messages=[{"role": "user", "content": "Go."}]))
+
+    assert threads
+    assert threading.get_ident() not in threads
+
+
 def test_a_conversation_that_the_provider_keeps_is_recorded_turn_by_turn(
     run: RunHistory,
 ) -> None:

@@ -276,8 +276,8 @@ class RunHistory:
         asked = parse_query(to_query(query), today=datetime.now(UTC).date())
 
         def is_echo(item: RunItem, is_exact: bool) -> bool:
-            is_long = is_exact or len(item.text) > self.limits.snippet_chars
-            return is_asking and self._recorder.is_echo(item, is_telling=is_long)
+            is_telling = is_exact or len(item.text) > self.limits.snippet_chars
+            return is_asking and self._recorder.is_echo(item, is_telling=is_telling)
 
         with self._using():
             hits = search_items(
