@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from backstory.hosts.base import Machine
+from backstory.ingest.hosts.base import Machine
 from backstory.memory import Memory
 from backstory.settings import read_settings
 from bench.corpus import Corpus

@@ -19,10 +19,10 @@ from typing import Any
 import apsw
 import orjson
 
-from backstory.model import Role
-from backstory.runs import RunHistory
-from backstory.tokens import most_tokens
+from backstory.runs.history import RunHistory
+from backstory.text.tokens import most_tokens
 from backstory.tools.base import Tool
+from backstory.values.model import Role
 from bench.measuring import Figure, median_seconds, seconds
 from bench.run_corpus import Item, Query, RunCorpus
 

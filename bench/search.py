@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.cataloguing import Catalogue
-from backstory.derived import EMBEDDINGS_NAME, INDEX_NAME
-from backstory.embedders import load_embedder, minilm
-from backstory.embedders.base import Embedder
-from backstory.embedding import Embedding
+from backstory.index.build import Catalogue
+from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME
+from backstory.index.vectors import Embedding
 from backstory.memory import Memory
-from backstory.store.base import Batch, KeptMessage
+from backstory.providers.embedders import load_embedder, minilm
+from backstory.providers.embedders.base import Embedder
+from backstory.store.base.history import Batch, KeptMessage
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.index import SqliteIndex
@@ -42,7 +42,7 @@ from bench.search_corpus import NOW, SearchCorpus
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-    from backstory.embedders.minilm.inference import Model
+    from backstory.providers.embedders.minilm.inference import Model
 
 SMALL, LARGE = 100_000, 1_000_000
 # How far from its model a made-up vector lies: the cosine of the two is about 0.7.
@@ -426,7 +426,7 @@ def measure_index_text(folder: Path) -> Iterator[Figure]:
 def measure_embed(folder: Path) -> Iterator[Figure]:
     """Texts a second, beside onnxruntime alone on the same tokens."""
     # Here, because a process that only searches counts what it loads.
-    from backstory.embedders.minilm.inference import Model
+    from backstory.providers.embedders.minilm.inference import Model
 
     place = Path(minilm.__file__).parent
     model, alone = Model(place), _session_alone(place)

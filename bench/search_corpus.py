@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.model import NewMessage, Role, SessionFacts
-from backstory.moments import Moment
+from backstory.values.model import NewMessage, Role, SessionFacts
+from backstory.values.moments import Moment
 
 NOW = datetime(2026, 2, 20, 12, tzinfo=UTC)
 SPAN = timedelta(days=3650)

@@ -21,14 +21,14 @@ import click
 import backstory
 from backstory import errors
 from backstory.cli.app import commands
-from backstory.embedders import EMBEDDERS
-from backstory.embedders.base import EmbedderRow
-from backstory.hosts import HOSTS
-from backstory.hosts.base import Machine
-from backstory.importers import FORMATS
-from backstory.llms import LLMS
-from backstory.llms.base import LlmRow
+from backstory.ingest.hosts import HOSTS
+from backstory.ingest.hosts.base import Machine
+from backstory.ingest.importers import FORMATS
 from backstory.memory import Memory
+from backstory.providers.embedders import EMBEDDERS
+from backstory.providers.embedders.base import EmbedderRow
+from backstory.providers.llms import LLMS
+from backstory.providers.llms.base import LlmRow
 from backstory.settings import SETTINGS, Setting, read_settings
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import SqliteHistory

@@ -5,9 +5,9 @@ Shapes as in the types of the packages anthropic 2.8, openai 3.49 and ollama 0.6
 
 from dataclasses import dataclass
 
-from backstory.dialects.base import Part
-from backstory.json_values import JsonObject
-from backstory.model import Role
+from backstory.runs.dialects.base import Part
+from backstory.text.json_values import JsonObject
+from backstory.values.model import Role
 
 SHORT = "much shorter"
 

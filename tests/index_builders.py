@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backstory.memory import Memory
-from backstory.model import NewMessage, Role
-from backstory.moments import Moment
-from backstory.store.base import Batch, KeptMessage
-from backstory.store.index import MadeVector, UnitFilter
+from backstory.store.base.history import Batch, KeptMessage
+from backstory.store.base.index import MadeVector, UnitFilter
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
-from backstory.units import NewUnit, UnitKind
+from backstory.values.model import NewMessage, Role
+from backstory.values.moments import Moment
+from backstory.values.units import NewUnit, UnitKind
 from tests.samples import a_memory
 
 NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)

@@ -20,11 +20,11 @@ import apsw
 import orjson
 import zstandard
 
-from backstory.hosts.base import Machine
+from backstory.ingest.hosts.base import Machine
 from backstory.memory import Memory
-from backstory.model import IndexReport
-from backstory.moments import Moment
 from backstory.settings import read_settings
+from backstory.values.model import IndexReport
+from backstory.values.moments import Moment
 
 TRANSCRIPTS = Path(__file__).parent / "data" / "transcripts"
 

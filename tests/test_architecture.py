@@ -13,101 +13,55 @@ import backstory
 ROOT = Path(backstory.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
+# A package imports from the layers before its own, and from itself.
 LAYERS = (
-    {
-        "errors",
-        "forking",
-        "expiring",
-        "side_threads",
-        "model",
-        "moments",
-        "text",
-        "identity",
-        "units",
-        "run_values",
-    },
-    {
-        "redaction",
-        "words",
-        "dates",
-        "querying",
-        "excerpts",
-        "chunking",
-        "ranking",
-        "envelope",
-        "tokens",
-        "markdown_lines",
-        "outline",
-        "inert",
-        "wording",
-        "duplicates",
-        "facts",
-        "daily_logs",
-        "merging",
-        "highlights",
-        "recalling",
-        "passages",
-        "trimming",
-    },
-    {
-        "json_values",
-        "files",
-        "notes",
-        "notebook",
-        "archives",
-        "keys",
-        "servers",
-        "store",
-        "importers",
-        "dialects",
-        "hosts",
-        "embedders",
-        "llms",
-    },
-    {
-        "indexing",
-        "cataloguing",
-        "embedding",
-        "gathering",
-        "showing",
-        "searching",
-        "plain_searching",
-        "model_calls",
-        "summarizing",
-        "curating",
-        "run_searching",
-        "run_shelf",
-        "run_recording",
-        "fitting",
-        "listening",
-        "following",
-        "spilled_results",
-    },
-    {
-        "settings",
-        "places",
-        "asking",
-        "background",
-        "derived",
-        "upkeep",
-        "lookup",
-        "logbook",
-        "reading",
-        "runs",
-        "live_runs",
-        "memory",
-    },
-    {"render", "render_hits", "render_notes", "render_runs", "tools", "cli"},
+    {"errors"},
+    {"values"},
+    {"text"},
+    {"system"},
+    {"store", "providers"},
+    {"ingest", "index", "notes", "search", "summaries", "runs"},
+    {"settings"},
+    {"render"},
+    {"tools"},
+    {"memory"},
+    {"cli"},
 )
-FAMILIES = ("store", "importers", "dialects", "hosts", "embedders", "llms")
+# What else may be imported. A new arrow is a design decision: see ARCHITECTURE.md.
+ARROWS = {
+    ("index", "notes"),
+    ("search", "index"),
+    ("search", "notes"),
+    ("summaries", "notes"),
+    ("runs", "ingest"),
+    # A run hands out the tools that search it, as a memory does.
+    ("runs", "tools"),
+}
+PURE = ("errors", "values", "text")
+# It neither reads nor writes anything.
+PURE_LIBRARIES = {"orjson"}
+# Surfaces reach everything else through Memory.
+SURFACES = ("render", "tools", "cli")
+HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")
+# One package for each kind of adapter; the members do not know each other.
+FAMILIES = (
+    "ingest.hosts",
+    "ingest.importers",
+    "providers.embedders",
+    "providers.llms",
+    "runs.dialects",
+)
+# Where the clock and the environment may be read.
+READS_THE_WORLD = ("memory.py", "system/machine.py", "cli/")
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|CREATE\s+TABLE)\b", re.S
 )
 FORBIDDEN_NAMES = re.compile(
     r"utils|helpers|common|misc|core|manager|service|handler|processor|runner|engine|impl"
 )
+NAMED_MODULE = re.compile(r"backstory\.([a-z_]+(?:\.[a-z_]+)*)(?::\w+)?")
 # Other programs' databases are read where their format is known.
-MAY_SPEAK_SQL = ("store/", "importers/")
+MAY_SPEAK_SQL = ("store/", "ingest/importers/")
 
 
 def name_of(module: Path) -> str:
@@ -118,19 +72,24 @@ def each_module() -> pytest.MarkDecorator:
     return pytest.mark.parametrize("module", MODULES, ids=name_of)
 
 
-def part_of(module: Path) -> str:
-    first = module.relative_to(ROOT).parts[0]
-    return first.removesuffix(".py")
+def package_of(name: str) -> str:
+    return name.split(".")[0]
 
 
-def layer_of(part: str) -> int:
-    return next(number for number, layer in enumerate(LAYERS) if part in layer)
+def own_name(module: Path) -> str:
+    parts = module.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def layer_of(package: str) -> int:
+    return next(number for number, layer in enumerate(LAYERS) if package in layer)
 
 
 def imports(module: Path) -> Iterator[str]:
-    """The modules of ours that a module imports, as 'part' or 'part.more'.
+    """The modules of ours that a module imports, without the "backstory." before them.
 
-    What only the type checker imports is no dependency.
+    A module that a string names counts as well, such as in a table of adapters. What
+    only the type checker imports is no dependency.
     """
     tree = ast.parse(module.read_text(encoding="utf-8"))
     for_types = {
@@ -142,15 +101,17 @@ def imports(module: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if node in for_types:
             continue
-        if isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == "backstory":
-                yield from (alias.name for alias in node.names)
-            elif node.module.startswith("backstory."):
-                yield node.module.removeprefix("backstory.")
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.startswith("backstory."):
-                    yield alias.name.removeprefix("backstory.")
+        match node:
+            case ast.ImportFrom(module="backstory", names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(name)) if name.startswith("backstory."):
+                yield name.removeprefix("backstory.")
+            case ast.Import(names=names):
+                for alias in names:
+                    if alias.name.startswith("backstory."):
+                        yield alias.name.removeprefix("backstory.")
+            case ast.Constant(value=str(text)) if named := NAMED_MODULE.fullmatch(text):
+                yield named[1]
 
 
 def foreign_imports(module: Path) -> set[str]:
@@ -168,49 +129,71 @@ def is_surface_entry(module: Path) -> bool:
 
 
 @each_module()
-def test_a_module_imports_only_from_its_own_layer_or_below(module: Path) -> None:
+def test_a_package_imports_only_from_layers_below_it(module: Path) -> None:
     if is_surface_entry(module):
         return
-    own = layer_of(part_of(module))
+    own = package_of(own_name(module))
 
-    too_high = [name for name in imports(module) if layer_of(name.split(".")[0]) > own]
+    forbidden = [
+        name
+        for name in imports(module)
+        if package_of(name) != own
+        and layer_of(package_of(name)) >= layer_of(own)
+        and (own, package_of(name)) not in ARROWS
+    ]
 
-    assert too_high == []
+    assert forbidden == []
+
+
+def test_every_arrow_is_used() -> None:
+    used = {
+        (package_of(own_name(module)), package_of(name))
+        for module in MODULES
+        for name in imports(module)
+    }
+
+    assert ARROWS <= used
 
 
 @each_module()
-def test_families_of_the_edge_do_not_know_each_other(module: Path) -> None:
-    own = part_of(module)
+def test_adapters_do_not_know_each_other(module: Path) -> None:
+    own = own_name(module)
+    family = next((each for each in FAMILIES if own.startswith(f"{each}.")), None)
+    if family is None:
+        return
+    rows = {
+        name.removeprefix(f"{family}.").split(".")[0]
+        for name in imports(ROOT / family.replace(".", "/") / "__init__.py")
+        if name.startswith(f"{family}.")
+    } - {"base"}
 
     others = [
         name
         for name in imports(module)
-        if own in FAMILIES
-        and name.split(".")[0] in FAMILIES
-        and name.split(".")[0] != own
+        if name.startswith(f"{family}.")
+        and name.removeprefix(f"{family}.").split(".")[0]
+        in rows - {own.removeprefix(f"{family}.").split(".")[0]}
     ]
 
     assert others == []
 
 
 @each_module()
-def test_surfaces_reach_no_store_no_importer_and_no_use_case(module: Path) -> None:
-    if part_of(module) not in LAYERS[-1]:
+def test_surfaces_reach_no_store_and_no_provider(module: Path) -> None:
+    if package_of(own_name(module)) not in SURFACES:
         return
 
-    below = (
-        "store",
-        "importers",
-        "embedders",
-        "llms",
-        *sorted(LAYERS[3]),
-        "derived",
-        "upkeep",
-        "lookup",
-    )
-    reached = [name for name in imports(module) if name.startswith(below)]
+    reached = [n for n in imports(module) if package_of(n) in HIDDEN_FROM_SURFACES]
 
     assert reached == []
+
+
+@each_module()
+def test_only_the_assembly_and_the_surfaces_read_settings(module: Path) -> None:
+    if package_of(own_name(module)) in ("settings", "memory", "render", "cli"):
+        return
+
+    assert "settings" not in set(imports(module))
 
 
 @each_module()
@@ -232,7 +215,7 @@ def test_sql_stands_only_where_it_may(module: Path) -> None:
 def test_nothing_below_the_assembly_reads_the_clock_or_the_environment(
     module: Path,
 ) -> None:
-    if is_surface_entry(module) or layer_of(part_of(module)) >= layer_of("settings"):
+    if name_of(module).startswith(READS_THE_WORLD):
         return
     source = module.read_text(encoding="utf-8")
 
@@ -243,11 +226,11 @@ def test_nothing_below_the_assembly_reads_the_clock_or_the_environment(
 
 
 @each_module()
-def test_the_words_and_the_logic_use_the_standard_library_alone(module: Path) -> None:
-    if is_surface_entry(module) or layer_of(part_of(module)) > 1:
+def test_pure_packages_use_the_standard_library_alone(module: Path) -> None:
+    if package_of(own_name(module)) not in PURE:
         return
 
-    used = foreign_imports(module) - {"backstory"}
+    used = foreign_imports(module) - {"backstory"} - PURE_LIBRARIES
 
     assert used <= set(sys.stdlib_module_names)
 
@@ -278,18 +261,20 @@ def test_the_package_never_prints(module: Path) -> None:
 
 
 @each_module()
-def test_imports_stand_at_the_top_of_the_file(module: Path) -> None:
-    tree = ast.parse(module.read_text(encoding="utf-8"))
+def test_an_import_inside_a_function_says_why(module: Path) -> None:
+    source = module.read_text(encoding="utf-8")
+    lines = source.splitlines()
 
-    hidden = [
+    unexplained = [
         node.lineno
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef)
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
+        and not lines[node.lineno - 2].lstrip().startswith(("#", "from ", "import "))
     ]
 
-    assert hidden == []
+    assert unexplained == []
 
 
 def test_the_public_names_are_the_ones_written_out() -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from backstory import HitSource, Memory, Strength, __all__
 from backstory.cli.app import COMMANDS, commands
-from backstory.embedders import EMBEDDERS
-from backstory.hosts import HOSTS
-from backstory.llms import LLMS
+from backstory.ingest.hosts import HOSTS
+from backstory.providers.embedders import EMBEDDERS
+from backstory.providers.llms import LLMS
 from backstory.tools import ALL_TOOLS, ToolRow
 from tests import tutorial
 from tests.samples import all_cases

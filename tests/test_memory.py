@@ -10,7 +10,7 @@ import pytest
 import backstory
 from backstory import Memory, Message, Role
 from backstory.errors import BadQuery, ConfigError, UnknownName
-from backstory.moments import Moment
+from backstory.values.moments import Moment
 from tests.samples import a_memory
 
 

@@ -12,7 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from backstory.errors import BackstoryError
     from backstory.memory import Memory
-    from backstory.model import (
+    from backstory.runs.history import RunHistory
+    from backstory.text.tokens import most_tokens
+    from backstory.tools import schemas
+    from backstory.values.model import (
         Episode,
         EpisodeResult,
         Hit,
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
         Status,
         Strength,
     )
-    from backstory.moments import Moment
-    from backstory.run_values import (
+    from backstory.values.moments import Moment
+    from backstory.values.runs import (
         Fitted,
         RunHit,
         RunItem,
@@ -41,9 +44,6 @@ if TYPE_CHECKING:
         RunResult,
         RunSource,
     )
-    from backstory.runs import RunHistory
-    from backstory.tokens import most_tokens
-    from backstory.tools import schemas
 
     __version__: str
 
@@ -87,13 +87,13 @@ __all__ = [
 _HOMES = {
     "BackstoryError": "backstory.errors",
     "Memory": "backstory.memory",
-    "Moment": "backstory.moments",
-    "RunHistory": "backstory.runs",
+    "Moment": "backstory.values.moments",
+    "RunHistory": "backstory.runs.history",
     **dict.fromkeys(
         ("Fitted", "RunHit", "RunItem", "RunLimits", "RunResult", "RunSource"),
-        "backstory.run_values",
+        "backstory.values.runs",
     ),
-    "most_tokens": "backstory.tokens",
+    "most_tokens": "backstory.text.tokens",
     "schemas": "backstory.tools",
 }
 
@@ -103,7 +103,7 @@ def __getattr__(name: str) -> object:
         return import_module("importlib.metadata").version("backstory")
     if name not in __all__:
         raise AttributeError(f"module 'backstory' has no attribute '{name}'")
-    return getattr(import_module(_HOMES.get(name, "backstory.model")), name)
+    return getattr(import_module(_HOMES.get(name, "backstory.values.model")), name)
 
 
 def __dir__() -> list[str]:

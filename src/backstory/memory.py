@@ -13,7 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from backstory.asking import (
+from backstory.errors import BackstoryError, StoreProblem, UnknownName
+from backstory.ingest.hosts import get_host
+from backstory.ingest.hosts.base import Machine
+from backstory.ingest.intake import Rules
+from backstory.notes.find import FoundNote, find_guidance
+from backstory.notes.notebook import Notebook
+from backstory.search.arguments import (
     EVER,
     Period,
     in_project,
@@ -28,14 +34,33 @@ from backstory.asking import (
     to_source_type,
     to_sources,
 )
-from backstory.background import start_worker
-from backstory.errors import BackstoryError, StoreProblem, UnknownName
-from backstory.files import make_private_folder
-from backstory.highlights import heading_start
-from backstory.hosts import get_host
-from backstory.hosts.base import Machine
-from backstory.lookup import Lookup
-from backstory.model import (
+from backstory.search.lookup import Lookup
+from backstory.search.prompt_context import (
+    REMEMBERED,
+    Context,
+    build_context,
+    is_worth_searching,
+)
+from backstory.search.searcher import Request
+from backstory.settings import Settings
+from backstory.store.base.history import Batch, SessionFilter
+from backstory.store.base.index import UnitFilter
+from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
+from backstory.summaries.answer import heading_start
+from backstory.system.files import make_private_folder
+from backstory.system.places import (
+    absolute,
+    both_names,
+    find_home,
+    load_settings,
+    read_hosts,
+    this_machine,
+)
+from backstory.system.worker import start_worker
+from backstory.text.query import Term, near_spellings, parse_query
+from backstory.text.redaction import is_recall
+from backstory.text.words import word_set
+from backstory.values.model import (
     Curation,
     EpisodeResult,
     Hit,
@@ -55,40 +80,15 @@ from backstory.model import (
     Status,
     show_command,
 )
-from backstory.moments import Moment, from_microseconds, start_of_day, to_moment
-from backstory.notebook import Notebook
-from backstory.notes import FoundNote, find_guidance
-from backstory.places import (
-    absolute,
-    both_names,
-    find_home,
-    load_settings,
-    read_hosts,
-    this_machine,
-)
-from backstory.querying import Term, near_spellings, parse_query
-from backstory.recalling import (
-    REMEMBERED,
-    Context,
-    build_context,
-    is_worth_searching,
-)
-from backstory.redaction import is_recall
-from backstory.run_values import RunLimits
-from backstory.searching import Request
-from backstory.settings import Settings
-from backstory.store.base import Batch, SessionFilter
-from backstory.store.index import UnitFilter
-from backstory.store.intake import Rules
-from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
-from backstory.units import MESSAGES, session_unit_id
-from backstory.words import word_set
+from backstory.values.moments import Moment, from_microseconds, start_of_day, to_moment
+from backstory.values.runs import RunLimits
+from backstory.values.units import MESSAGES, session_unit_id
 
 if TYPE_CHECKING:
-    from backstory.live_runs import LiveRun, LiveSessions
-    from backstory.logbook import Logbook
-    from backstory.reading import Reader
-    from backstory.runs import RunHistory
+    from backstory.ingest.sources import Reader
+    from backstory.runs.history import RunHistory
+    from backstory.runs.live import LiveRun, LiveSessions
+    from backstory.summaries.logbook import Logbook
     from backstory.tools.base import Tool
 
 logger = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ class Memory:
 
     @cached_property
     def _reader(self) -> "Reader":
-        made: Reader = import_module("backstory.reading").Reader(
+        made: Reader = import_module("backstory.ingest.sources").Reader(
             self.home,
             self.settings,
             self._machine,
@@ -170,7 +170,7 @@ class Memory:
 
     @cached_property
     def _logbook(self) -> "Logbook":
-        made: Logbook = import_module("backstory.logbook").Logbook(
+        made: Logbook = import_module("backstory.summaries.logbook").Logbook(
             self.home,
             self.settings,
             self._machine,
@@ -731,7 +731,9 @@ class Memory:
 
     def new_run(self) -> "RunHistory":
         """A history for one run of a loop of your own, with the limits of settings."""
-        made: RunHistory = import_module("backstory.runs").RunHistory(self._run_limits)
+        made: RunHistory = import_module("backstory.runs.history").RunHistory(
+            self._run_limits
+        )
         return made
 
     def live_run(
@@ -747,7 +749,7 @@ class Memory:
         path; one of them is enough. Only that session is read. Raises ``UnknownName``
         if no program has it, ``SourceUnreadable`` if it may not or cannot be followed.
         """
-        live: LiveSessions = import_module("backstory.live_runs").LiveSessions(
+        live: LiveSessions = import_module("backstory.runs.live").LiveSessions(
             self._machine, self._rules.exclude, self._excluded_hosts
         )
         return live.open(

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backstory.embedders import EMBEDDERS
 from backstory.errors import ConfigError, nearest_hint
-from backstory.llms import LLMS
-from backstory.run_values import MIN_ANSWER_TOKENS, RunLimits
+from backstory.providers.embedders import EMBEDDERS
+from backstory.providers.llms import LLMS
+from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
 
 Value = str | int | float | bool | tuple[str, ...]
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.dialects import (
+from backstory.errors import BadQuery
+from backstory.runs.dialects import (
     DIALECTS,
     find_dialect,
     find_said,
@@ -18,10 +19,9 @@ from backstory.dialects import (
     replace_results,
     to_plain,
 )
-from backstory.dialects.base import Dialect, Part
-from backstory.errors import BadQuery
-from backstory.json_values import JsonObject
-from backstory.model import Role
+from backstory.runs.dialects.base import Dialect, Part
+from backstory.text.json_values import JsonObject
+from backstory.values.model import Role
 from tests.dialect_samples import REPLIES, SAMPLES, SHARED, SHORT, Reply, Sample
 
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}

@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.embedders import EMBEDDERS, get_embedder_row, load_embedder
-from backstory.embedders.base import Embedder, EmbedderOptions, EmbedderRow
-from backstory.embedders.gemini import GeminiEmbedder
-from backstory.embedders.http import Clock, HttpEmbedder
-from backstory.embedders.ollama import OllamaEmbedder
-from backstory.embedders.openai import OpenAiEmbedder
 from backstory.errors import (
     ConfigError,
     ProviderRefused,
     ProviderUnavailable,
     UnknownName,
 )
+from backstory.providers.embedders import EMBEDDERS, get_embedder_row, load_embedder
+from backstory.providers.embedders.base import Embedder, EmbedderOptions, EmbedderRow
+from backstory.providers.embedders.gemini import GeminiEmbedder
+from backstory.providers.embedders.http import Clock, HttpEmbedder
+from backstory.providers.embedders.ollama import OllamaEmbedder
+from backstory.providers.embedders.openai import OpenAiEmbedder
 from tests.embedding_server import EmbeddingServer, letter_counts, running_server
 from tests.faulty_server import Fault
 
@@ -270,21 +270,21 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 
 
 def test_a_package_that_is_missing_makes_an_embedder_unavailable() -> None:
-    row = EmbedderRow("odd", "backstory.embedders.absent:OddEmbedder", "")
+    row = EmbedderRow("odd", "backstory.providers.embedders.absent:OddEmbedder", "")
 
     with pytest.raises(ProviderUnavailable) as caught:
         row.load(EmbedderOptions())
 
     assert str(caught.value) == (
         "the embedder 'odd' needs a package that cannot be loaded "
-        "(No module named 'backstory.embedders.absent')"
+        "(No module named 'backstory.providers.embedders.absent')"
     )
 
 
 def test_the_default_loads_no_library_before_the_first_text() -> None:
     program = (
         "import sys\n"
-        "from backstory.embedders import load_embedder\n"
+        "from backstory.providers.embedders import load_embedder\n"
         "embedder = load_embedder('auto')\n"
         "embedder.fingerprint, embedder.can_read('\\u6211\\u4eec')\n"
         "heavy = {'numpy', 'onnxruntime', 'tokenizers', 'httpx'}\n"

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.model import Message, NewMessage, Problem, Role, SessionFacts
-from backstory.moments import Moment
-from backstory.store.base import (
+from backstory.store.base.history import (
     Batch,
     HistoryStore,
     KeptMessage,
@@ -20,6 +18,8 @@ from backstory.store.base import (
     Written,
 )
 from backstory.store.sqlite.history import SqliteHistory
+from backstory.values.model import Message, NewMessage, Problem, Role, SessionFacts
+from backstory.values.moments import Moment
 
 NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
 STORES = {"sqlite": SqliteHistory}

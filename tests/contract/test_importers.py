@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.importers import FORMATS
-from backstory.importers.base import FormatRow, Memo, Origin, Record
-from backstory.importers.lines import LineReader
-from backstory.importers.opening import read_head
-from backstory.importers.recognising import find_format, iter_recognised
-from backstory.model import Item, NewMessage, Problem, SessionFacts, Source
+from backstory.ingest.importers import FORMATS
+from backstory.ingest.importers.base import FormatRow, Memo, Origin, Record
+from backstory.ingest.importers.lines import LineReader
+from backstory.ingest.importers.opening import read_head
+from backstory.ingest.importers.recognising import find_format, iter_recognised
+from backstory.values.model import Item, NewMessage, Problem, SessionFacts, Source
 from tests.samples import (
     Case,
     a_memory,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from backstory.memory import Memory
-from backstory.store.journal import Due, Journal, ModelCall, Summary
-from backstory.store.sqlite.journal import SqliteJournal
+from backstory.store.base.summaries import Due, Journal, ModelCall, Summary
+from backstory.store.sqlite.summaries import SqliteJournal
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

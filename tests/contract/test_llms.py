@@ -25,9 +25,10 @@ from backstory.errors import (
     ProviderUnavailable,
     UnknownName,
 )
-from backstory.llms import LLMS, get_llm_row, load_llm
-from backstory.llms.anthropic import AnthropicLlm
-from backstory.llms.base import (
+from backstory.providers.http import Clock
+from backstory.providers.llms import LLMS, get_llm_row, load_llm
+from backstory.providers.llms.anthropic import AnthropicLlm
+from backstory.providers.llms.base import (
     THOUGHT_TOKENS,
     Answer,
     Llm,
@@ -36,13 +37,12 @@ from backstory.llms.base import (
     PromptTooLong,
     UnusableAnswer,
 )
-from backstory.llms.gemini import GeminiLlm
-from backstory.llms.http import HttpLlm
-from backstory.llms.ollama import OllamaLlm
-from backstory.llms.openai import OpenAiLlm
-from backstory.servers import Clock
+from backstory.providers.llms.gemini import GeminiLlm
+from backstory.providers.llms.http import HttpLlm
+from backstory.providers.llms.ollama import OllamaLlm
+from backstory.providers.llms.openai import OpenAiLlm
 from backstory.settings import SETTINGS
-from backstory.tokens import estimate_tokens, most_tokens
+from backstory.text.tokens import estimate_tokens, most_tokens
 from tests.faulty_server import Fault
 from tests.llm_programs import FakeProgram, Play, claude_prints, codex_prints
 from tests.llm_server import HUGE, LlmServer, Script, running_server
@@ -507,21 +507,21 @@ def test_a_model_has_the_title_and_the_limit_of_its_row_or_of_the_settings(
 
 
 def test_a_package_that_is_missing_makes_a_model_unavailable() -> None:
-    row = LlmRow("odd", "backstory.llms.absent:OddLlm", "")
+    row = LlmRow("odd", "backstory.providers.llms.absent:OddLlm", "")
 
     with pytest.raises(ProviderUnavailable) as caught:
         row.load(LlmOptions())
 
     assert str(caught.value) == (
         "the language model 'odd' needs a package that cannot be loaded "
-        "(No module named 'backstory.llms.absent')"
+        "(No module named 'backstory.providers.llms.absent')"
     )
 
 
 def test_the_table_loads_no_library() -> None:
     program = (
         "import sys\n"
-        "from backstory.llms import load_llm\n"
+        "from backstory.providers.llms import load_llm\n"
         "assert load_llm('auto', environ={}) is None\n"
         "heavy = {'httpx', 'orjson', 'numpy', 'subprocess', 'tempfile'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or None)\n"

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backstory.errors import StoreDamaged, StoreLocked, StoreUnwritable
-from backstory.store.index import (
+from backstory.store.base.index import (
     Chunk,
     IndexCounts,
     IndexedFile,
@@ -23,8 +23,8 @@ from backstory.store.index import (
     Words,
 )
 from backstory.store.sqlite.index import SqliteIndex
-from backstory.units import MESSAGES, NewChunk, UnitKind, first_note_id
-from backstory.words import fold
+from backstory.text.words import fold
+from backstory.values.units import MESSAGES, NewChunk, UnitKind, first_note_id
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.store.index import MadeVector, UnitFilter
+from backstory.store.base.index import MadeVector, UnitFilter
 from backstory.store.sqlite import vectors as vectors_module
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.store.sqlite.vectors import count_differing_bits
-from backstory.units import UnitKind
+from backstory.values.units import UnitKind
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from backstory.background import start_worker
 from backstory.cli import INTERRUPTED
 from backstory.cli.parameters import PATH
 from backstory.errors import BackstoryError
-from backstory.hosts.base import Machine
-from backstory.places import find_home, load_settings, this_machine
+from backstory.ingest.hosts.base import Machine
 from backstory.settings import Settings
-from backstory.text import neutralise, one_line
+from backstory.system.places import find_home, load_settings, this_machine
+from backstory.system.worker import start_worker
+from backstory.text.basics import neutralise, one_line
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
@@ -32,22 +32,22 @@ FOUND_NOTHING = 1
 SKIPPED_SOME = 3
 # Each command and the module that it is in: only the one that is called is loaded.
 COMMANDS = {
-    "call": "calling",
-    "context": "recalling",
-    "curate": "recalling",
+    "call": "tools",
+    "context": "context",
+    "curate": "context",
     "demo": "demo",
-    "index": "reading",
+    "index": "index",
     "logs": "notes",
     "memory": "notes",
-    "rebuild": "upkeep",
-    "search": "searching",
-    "sessions": "browsing",
-    "settings": "state",
-    "show": "browsing",
-    "sources": "reading",
-    "status": "state",
-    "tools": "calling",
-    "work": "upkeep",
+    "rebuild": "maintain",
+    "search": "search",
+    "sessions": "sessions",
+    "settings": "status",
+    "show": "sessions",
+    "sources": "index",
+    "status": "status",
+    "tools": "tools",
+    "work": "maintain",
 }
 _MAX_ERROR_CHARS = 2_000
 

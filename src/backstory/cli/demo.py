@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from backstory.cli.app import Context, commands
-from backstory.hosts.base import Machine
+from backstory.ingest.hosts.base import Machine
 from backstory.settings import CONFIG_VARIABLE
 
 # The week after the sample conversations: what a hit scores depends on its age.

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import click
 
-from backstory import render, render_notes
-from backstory.archives import merge_archive, read_archive, write_archive
 from backstory.cli.app import (
     SKIPPED_SOME,
     Context,
@@ -27,11 +25,14 @@ from backstory.errors import (
     SourceUnreadable,
     UnknownName,
 )
-from backstory.facts import DEFAULT_TOPIC, TITLE, find_duplicate
-from backstory.notebook import Notebook
-from backstory.places import find_home
-from backstory.render_notes import ListedLog
-from backstory.text import neutralise, one_line
+from backstory.notes.archive import merge_archive, read_archive, write_archive
+from backstory.notes.facts import DEFAULT_TOPIC, TITLE, find_duplicate
+from backstory.notes.notebook import Notebook
+from backstory.render import notes as render_notes
+from backstory.render import reports as render
+from backstory.render.notes import ListedLog
+from backstory.system.places import find_home
+from backstory.text.basics import neutralise, one_line
 
 _EDITORS = ("sensible-editor", "nano", "vim", "vi", "notepad")
 _MAX_SHOWN_CHARS = 500

@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from backstory.model import OnProgress
-from backstory.text import neutralise, one_line
+from backstory.text.basics import neutralise, one_line
+from backstory.values.model import OnProgress
 
 _MAX_PATH_SHOWN = 40
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from backstory.memory import Memory
-from backstory.runs import RunHistory
+from backstory.runs.history import RunHistory
 from backstory.tools.base import (
     SCHEMA_FORMATS,
     Asker,

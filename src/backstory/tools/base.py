@@ -17,10 +17,10 @@ from typing import Generic, TypeVar
 
 import orjson
 
-from backstory.envelope import echo_query
 from backstory.errors import BackstoryError, UnknownName, nearest_hint
 from backstory.memory import Memory
-from backstory.text import one_line
+from backstory.text.basics import one_line
+from backstory.text.envelope import echo_query
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,9 @@
 """get_conversation_item: one item of the run in progress, whole, by its id."""
 
 from backstory.errors import UnknownName
-from backstory.render_runs import page_object, render_page
-from backstory.runs import RunHistory
+from backstory.render.runs import page_object, render_page
+from backstory.runs.history import RunHistory
+from backstory.runs.trim import find_marked_ids, make_marker
 from backstory.tools.base import (
     NOT_FOUND,
     Arguments,
@@ -13,7 +14,6 @@ from backstory.tools.base import (
     read_text,
     say_value,
 )
-from backstory.trimming import find_marked_ids, make_marker
 
 _MAX_OFFSET = 1 << 40
 

@@ -1,7 +1,7 @@
 """save_memory: put a fact into MEMORY.md, to be known in every later conversation."""
 
 from backstory.errors import BadQuery
-from backstory.facts import (
+from backstory.notes.facts import (
     DEFAULT_TOPIC,
     MAX_FACT_CHARS,
     TOPICS,

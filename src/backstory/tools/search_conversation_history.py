@@ -1,8 +1,7 @@
 """search_conversation_history: what the run in progress has seen, trimmed or not."""
 
-from backstory.render_runs import render_found, to_objects
-from backstory.run_values import MAX_RESULTS
-from backstory.runs import RunHistory
+from backstory.render.runs import render_found, to_objects
+from backstory.runs.history import RunHistory
 from backstory.tools.base import (
     Arguments,
     ToolResult,
@@ -10,6 +9,7 @@ from backstory.tools.base import (
     read_number,
     read_query,
 )
+from backstory.values.runs import MAX_RESULTS
 
 DEFAULT_RESULTS = 5
 

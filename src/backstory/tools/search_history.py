@@ -4,13 +4,13 @@ import re
 from contextlib import suppress
 from datetime import date
 
-from backstory.asking import SCOPES, SCOPES_WITH_EPISODES, VIEWS
-from backstory.render_hits import (
+from backstory.render.hits import (
     episodes_object,
     render_episodes,
     render_ranked,
     search_object,
 )
+from backstory.search.arguments import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.tools.base import (
     Arguments,
     Asker,

@@ -1,7 +1,7 @@
 """update_memory: correct something in MEMORY.md, or take it out."""
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
-from backstory.facts import MAX_FACT_CHARS
+from backstory.notes.facts import MAX_FACT_CHARS
 from backstory.tools.base import (
     NOT_FOUND,
     SAVE_ERROR,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import apsw
 
-from backstory.store.base import Change
+from backstory.store.base.history import Change
 
 
 def insert_changes(

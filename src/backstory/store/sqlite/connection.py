@@ -20,7 +20,7 @@ from backstory.errors import (
     StoreTooNew,
     StoreUnwritable,
 )
-from backstory.forking import unforked
+from backstory.system.fork_safety import unforked
 
 logger = logging.getLogger(__name__)
 

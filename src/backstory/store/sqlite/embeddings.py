@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import apsw
 import orjson
 
-from backstory.forking import forget_in_child
 from backstory.store.sqlite.connection import (
     forget_deleted,
     open_database,
@@ -22,9 +21,10 @@ from backstory.store.sqlite.connection import (
 )
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.units import to_dict
+from backstory.system.fork_safety import forget_in_child
 
 if TYPE_CHECKING:
-    from backstory.store.index import Vector
+    from backstory.store.base.index import Vector
 
 MIGRATIONS = "backstory.store.sqlite.embedding_migrations"
 

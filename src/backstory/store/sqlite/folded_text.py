@@ -16,8 +16,8 @@ from pathlib import Path
 import stringzilla
 
 from backstory.errors import StoreDamaged
-from backstory.forking import forget_in_child
 from backstory.store.sqlite.connection import from_os_error
+from backstory.system.fork_safety import forget_in_child
 
 _NUL = b"\0"
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from backstory.forking import forget_in_child
-from backstory.model import Message, Problem, Session
-from backstory.store.base import (
+from backstory.store.base.history import (
     Batch,
     Change,
     Counts,
@@ -29,6 +27,8 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.opening import Connections
+from backstory.system.fork_safety import forget_in_child
+from backstory.values.model import Message, Problem, Session
 
 HISTORY_NAME = "history.db"
 MIGRATIONS = "backstory.store.sqlite.migrations"

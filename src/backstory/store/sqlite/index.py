@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from backstory.errors import StoreDamaged, StoreLocked, StoreProblem
-from backstory.forking import forget_in_child, unforked
-from backstory.store.index import (
+from backstory.store.base.index import (
     Chunk,
     IndexCounts,
     IndexedFile,
@@ -47,9 +46,10 @@ from backstory.store.sqlite.index_state import get_state, set_state, snapshot
 from backstory.store.sqlite.index_writer import SOME, SqliteIndexWriter, list_files
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.text_blocks import list_blocks
+from backstory.system.fork_safety import forget_in_child, unforked
 
 if TYPE_CHECKING:
-    from backstory.store.index import Vector
+    from backstory.store.base.index import Vector
     from backstory.store.sqlite.vectors import VectorPages
 
 Found = TypeVar("Found")

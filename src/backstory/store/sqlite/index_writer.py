@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from backstory.identity import meaning_hash
-from backstory.moments import Moment
-from backstory.store.index import IndexedFile, MadeVector
+from backstory.store.base.index import IndexedFile, MadeVector
 from backstory.store.sqlite import units
 from backstory.store.sqlite.folded_text import FoldedText, to_stored
 from backstory.store.sqlite.index_state import (
@@ -24,7 +22,10 @@ from backstory.store.sqlite.text_blocks import (
     count_wipes,
     wipe_deleted,
 )
-from backstory.units import (
+from backstory.text.words import fold, index_words
+from backstory.values.identity import meaning_hash
+from backstory.values.moments import Moment
+from backstory.values.units import (
     NewChunk,
     NewUnit,
     UnitKind,
@@ -32,7 +33,6 @@ from backstory.units import (
     first_session_unit_id,
     is_session,
 )
-from backstory.words import fold, index_words
 
 if TYPE_CHECKING:
     from backstory.store.sqlite.index import SqliteIndex

@@ -8,11 +8,11 @@ from typing import Any
 import apsw
 import orjson
 
-from backstory.identity import content_id
-from backstory.model import Message, Role
-from backstory.store.base import KeptMessage
+from backstory.store.base.history import KeptMessage
 from backstory.store.sqlite.sessions import read_moment
-from backstory.words import fold
+from backstory.text.words import fold
+from backstory.values.identity import content_id
+from backstory.values.model import Message, Role
 
 _COLUMNS = """
     message_id, session_id, native_id, position, role, text, tool_name, call_id,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 
-from backstory.forking import close_before_fork, forget_in_child, unforked
+from backstory.system.fork_safety import close_before_fork, forget_in_child, unforked
 
 # What may only be read is tried again after so long: it may be writable by then, and
 # shows nothing of what others have written meanwhile.

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import apsw
 import orjson
 
-from backstory.forking import unforked
 from backstory.store.sqlite.units import any_of, to_json
-from backstory.words import index_words, phrase_words
+from backstory.system.fork_safety import unforked
+from backstory.text.words import index_words, phrase_words
 
 # What a passage is about, such as a tool's name and arguments, says less than its text.
 _TEXT_WEIGHT = 1.0

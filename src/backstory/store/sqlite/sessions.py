@@ -7,10 +7,10 @@ from typing import Any
 import apsw
 import orjson
 
-from backstory.model import Session, SessionFacts, SessionKind
-from backstory.moments import Moment, from_microseconds
-from backstory.store.base import Counts, SessionFilter
-from backstory.text import one_line
+from backstory.store.base.history import Counts, SessionFilter
+from backstory.text.basics import one_line
+from backstory.values.model import Session, SessionFacts, SessionKind
+from backstory.values.moments import Moment, from_microseconds
 
 OPENING_CHARS = 200
 PREVIEW_CHARS = 200

@@ -7,9 +7,9 @@ from datetime import datetime
 import apsw
 import orjson
 
-from backstory.model import Problem
-from backstory.moments import Moment
-from backstory.store.base import SourceKey, SourceState
+from backstory.store.base.history import SourceKey, SourceState
+from backstory.values.model import Problem
+from backstory.values.moments import Moment
 
 # The unit of problems that belong to no source that could be opened.
 _LOOSE = "~"

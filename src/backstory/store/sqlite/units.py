@@ -7,8 +7,7 @@ from typing import Any
 import apsw
 import orjson
 
-from backstory.moments import Moment
-from backstory.store.index import (
+from backstory.store.base.index import (
     Chunk,
     IndexCounts,
     Note,
@@ -17,7 +16,8 @@ from backstory.store.index import (
     UnitFilter,
     Words,
 )
-from backstory.units import NewChunk, NewUnit, UnitKind, first_note_id
+from backstory.values.moments import Moment
+from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
 
 # A word beside a message says less about it than one in it.
 _TEXT_WEIGHT = 1.0

@@ -13,8 +13,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.forking import forget_in_child
-from backstory.store.index import MadeVector, UnitFilter
+from backstory.store.base.index import MadeVector, UnitFilter
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index_state import (
     SLOTS,
@@ -24,6 +23,7 @@ from backstory.store.sqlite.index_state import (
     snapshot,
 )
 from backstory.store.sqlite.units import to_json
+from backstory.system.fork_safety import forget_in_child
 
 try:
     import simsimd

@@ -1,0 +1,62 @@
+"""context, curate: what agents are reminded of."""
+
+import click
+
+from backstory.cli.app import (
+    FOUND_NOTHING,
+    SKIPPED_SOME,
+    Context,
+    commands,
+    echo_lines,
+)
+from backstory.render import reports as render
+from backstory.render.notes import context_object, render_curation
+from backstory.text.query import parse_query
+
+
+@commands.command()
+@click.argument("prompt", nargs=-1, required=True)
+@click.option("--session", help="The session that asks; it is not reminded of itself.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=0),
+    help="How much it may be; otherwise the setting context.max_tokens.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The text and its memories.")
+@click.pass_obj
+def context(
+    obj: Context,
+    prompt: tuple[str, ...],
+    session: str | None,
+    max_tokens: int | None,
+    as_json: bool,
+) -> None:
+    """Show what an agent that is asked PROMPT would be reminded of.
+
+    It belongs below the agent's own system prompt. Exit code 1 says that there is
+    nothing.
+    """
+    asked = " ".join(prompt)
+    found = obj.memory.context(asked, session=session, max_tokens=max_tokens)
+    if as_json:
+        query = parse_query(asked, today=obj.clock().astimezone().date())
+        click.echo(render.to_json(context_object(found, query)))
+    elif found.text:
+        click.echo(found.text)
+    if not found.text:
+        click.echo("There is nothing to be reminded of.", err=True)
+        raise SystemExit(FOUND_NOTHING)
+
+
+@commands.command()
+@click.pass_obj
+def curate(obj: Context) -> None:
+    """Tidy MEMORY.md with the language model.
+
+    It joins facts that say the same, puts right what a later log contradicts, and adds
+    what came up on several days. What was there is kept in memory/backups.
+    """
+    curation = obj.memory.curate()
+    echo_lines(render_curation(curation))
+    if curation.refused:
+        raise SystemExit(SKIPPED_SOME)

@@ -1,0 +1,105 @@
+"""index, sources: read what the agents on this machine wrote."""
+
+import time
+from pathlib import Path
+
+import click
+import orjson
+
+from backstory.cli import progress
+from backstory.cli.app import (
+    SKIPPED_SOME,
+    Context,
+    commands,
+    echo_lines,
+    terminal_width,
+)
+from backstory.cli.parameters import PATH
+from backstory.render import reports as render
+from backstory.values.model import IndexReport, Problem
+
+
+@commands.command()
+@click.option("--source", "host", metavar="NAME", help="Only this agent program.")
+@click.option(
+    "--path",
+    type=PATH,
+    help="Only this file or folder, wherever it lies.",
+)
+@click.option("--watch", is_flag=True, help="Go on, and read live files as they grow.")
+@click.option("--wait", is_flag=True, help="Make all vectors too, before it ends.")
+@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@click.pass_obj
+def index(
+    context: Context,
+    host: str | None,
+    path: Path | None,
+    watch: bool,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Read the agents' conversations that are new or have grown.
+
+    They can be searched by words at once; vectors, for searching by meaning, are made
+    in the background. Exit code 3 says that some places could not be read.
+    """
+    if watch:
+        _watch(context, host, path, as_json)
+        return
+    started = time.monotonic()
+    with progress.reading() as on_progress:
+        report = context.memory.index(
+            host=host, path=path, on_progress=on_progress, on_wait=_say_waiting
+        )
+    if wait:
+        with progress.counting("vectors") as on_embedded:
+            context.memory.embed(on_embedded=on_embedded)
+    if as_json:
+        click.echo(render.to_json(render.report_object(report)))
+    else:
+        took_s = time.monotonic() - started
+        echo_lines(render.render_report(report, home=context.user_home, took_s=took_s))
+    if report.problems:
+        raise SystemExit(SKIPPED_SOME)
+
+
+@commands.command()
+@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+@click.pass_obj
+def sources(context: Context, as_json: bool) -> None:
+    """Show what each agent program has here, and how much of it was read."""
+    found = context.memory.sources()
+    if as_json:
+        click.echo(render.to_json([render.source_object(source) for source in found]))
+    elif found:
+        lines = render.render_sources(
+            found, home=context.user_home, width=terminal_width()
+        )
+        echo_lines(lines)
+    else:
+        click.echo("No agent program has left conversations on this machine.")
+
+
+def _watch(
+    context: Context, host: str | None, path: Path | None, as_json: bool
+) -> None:
+    click.echo("Watching; stop with Ctrl-C.", err=True)
+    known: tuple[Problem, ...] = ()
+    for report in context.memory.watch(host=host, path=path):
+        if report.read or report.problems != known:
+            _echo_change(report, context.user_home, as_json)
+        known = report.problems
+
+
+def _echo_change(report: IndexReport, home: Path, as_json: bool) -> None:
+    if as_json:
+        click.echo(orjson.dumps(render.report_object(report)))
+        return
+    at = time.strftime("%H:%M:%S")
+    new = render.render_count(report.new_messages, "new message")
+    click.echo(f"{at}  {new} in {render.render_count(report.read, 'source')}")
+    echo_lines(render.render_problems(report.problems, home=home))
+
+
+def _say_waiting() -> None:
+    click.echo("Another reading is under way; waiting for it to end.", err=True)

@@ -1,0 +1,261 @@
+"""search: find something, and show it to a person or a program."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import click
+
+from backstory.cli.app import (
+    FOUND_NOTHING,
+    Context,
+    commands,
+    echo_lines,
+    terminal_width,
+)
+from backstory.cli.parameters import DAY, to_folder
+from backstory.errors import UnknownName
+from backstory.memory import Memory
+from backstory.render import hits as render_hits
+from backstory.render import reports as render
+from backstory.search.arguments import SCOPES, SCOPES_WITH_EPISODES, VIEWS
+from backstory.text.basics import neutralise, one_line
+from backstory.text.envelope import echo_query
+from backstory.values.model import EpisodeResult, HitSource, SearchResult, Session
+
+# Beginnings of ids to try, from short to long, before the id is shown whole.
+_SHORT_ID_CHARS = (8, 13, 18)
+_MAX_WHOLE_ID_CHARS = 12
+_NOTICE_CHARS = 500
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person asked for, as options say it."""
+
+    scope: str
+    sources: tuple[str, ...]
+    host: str | None
+    project: str | None
+    since: datetime | None
+    until: datetime | None
+    days: int
+    limit: int
+
+    def search(self, memory: Memory, query: str) -> SearchResult:
+        return memory.search(
+            query,
+            scope=self.scope,
+            sources=self.sources or None,
+            host=self.host,
+            project=to_folder(self.project),
+            date_from=self.since,
+            date_to=self.until,
+            days=self.days,
+            limit=self.limit,
+        )
+
+    def find_episodes(self, memory: Memory, query: str) -> EpisodeResult:
+        if self.sources or self.scope not in SCOPES_WITH_EPISODES:
+            raise click.UsageError(
+                "Episodes are of conversations: they go with --scope all or sessions, "
+                "and with no --source."
+            )
+        return memory.episodes(
+            query,
+            host=self.host,
+            project=to_folder(self.project),
+            date_from=self.since,
+            date_to=self.until,
+            days=self.days,
+            limit=self.limit,
+        )
+
+
+@commands.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option(
+    "--scope",
+    type=click.Choice(list(SCOPES)),
+    default="all",
+    show_default=True,
+    help="Notes, daily logs, or conversations only.",
+)
+@click.option(
+    "--source",
+    "sources",
+    type=click.Choice([source.value for source in HitSource]),
+    multiple=True,
+    help="Only this kind of hit; may be given several times.",
+)
+@click.option("--host", metavar="NAME", help="Only sessions of this agent program.")
+@click.option(
+    "--project",
+    metavar="FOLDER",
+    help="Only sessions in this folder or below it; a path, or the folder's name.",
+)
+@click.option(
+    "--since", type=DAY, help="Only from this day on: 2026-02-01, '3 days ago'."
+)
+@click.option("--until", type=DAY, help="Only up to this day, which counts.")
+@click.option(
+    "--days",
+    type=click.IntRange(0, 100_000),
+    default=0,
+    help="Only the last so many days.",
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=10,
+    show_default=True,
+    help="The most to show.",
+)
+@click.option(
+    "--view",
+    type=click.Choice(VIEWS),
+    default="ranked",
+    show_default=True,
+    help="Best first, or newest first with what was said before and after.",
+)
+@click.option("--by-date", is_flag=True, help="Day by day, the newest first.")
+@click.option("--explain", is_flag=True, help="Show how each score came about.")
+@click.option("--json", "as_json", is_flag=True, help="One object.")
+@click.pass_obj
+def search(
+    context: Context,
+    /,
+    query: tuple[str, ...],
+    view: str,
+    by_date: bool,
+    explain: bool,
+    as_json: bool,
+    **options: object,
+) -> None:
+    """Find what was said or noted before.
+
+    Under what a person said stands what the agent replied. Exit code 1 says that
+    nothing was found.
+    """
+    words = " ".join(query).strip()
+    if not words:
+        raise click.UsageError("What shall be found? The query is empty.")
+    # Any: click has checked the types of all options.
+    asked = Asked(**options)  # type: ignore[arg-type]
+    if view == "episodes":
+        if explain:
+            raise click.UsageError(
+                "--explain does not go with --view episodes, which have no score."
+            )
+        _search_episodes(context.memory, words, asked, by_date, as_json)
+        return
+    result = asked.search(context.memory, words)
+    if not result.hits:
+        result = replace(result, notices=_why_nothing(context.memory, result.notices))
+    if as_json:
+        found = render_hits.search_object(
+            result, scope=asked.scope, mask=render_hits.keep, by_date=by_date
+        )
+        click.echo(render.to_json(found))
+    else:
+        _echo_hits(context.memory, result, by_date, explain)
+    if not result.hits:
+        raise SystemExit(FOUND_NOTHING)
+
+
+def _echo_hits(
+    memory: Memory, result: SearchResult, by_date: bool, explain: bool
+) -> None:
+    lines = render_hits.render_hits(
+        result,
+        names=_short_names(memory, (hit.session for hit in result.hits)),
+        style=_style(),
+        by_date=by_date,
+        explain=explain,
+        width=terminal_width(),
+    )
+    _echo_found(result.query, lines, result.notices)
+
+
+def _search_episodes(
+    memory: Memory, words: str, asked: Asked, by_date: bool, as_json: bool
+) -> None:
+    result = asked.find_episodes(memory, words)
+    if not result.episodes:
+        result = replace(result, notices=_why_nothing(memory, result.notices))
+    if as_json:
+        # They are in the order of their days already.
+        found = render_hits.episodes_object(
+            result, scope=asked.scope, mask=render_hits.keep
+        )
+        click.echo(render.to_json(found))
+    else:
+        names = _short_names(memory, (episode.session for episode in result.episodes))
+        lines = render_hits.render_person_episodes(
+            result,
+            names=names,
+            style=_style(),
+            by_date=by_date,
+            width=terminal_width(),
+        )
+        _echo_found(result.query, lines, result.notices)
+    if not result.episodes:
+        raise SystemExit(FOUND_NOTHING)
+
+
+def _why_nothing(memory: Memory, notices: tuple[str, ...]) -> tuple[str, ...]:
+    """What else there is to say when nothing was found."""
+    if memory.sessions(limit=1):
+        return notices
+    return (*notices, "no conversation has been read yet; run 'backstory index'")
+
+
+def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> None:
+    shown = list(lines)
+    if shown:
+        # The last line only keeps hits apart.
+        echo_lines(shown[:-1])
+    else:
+        click.echo(f"Nothing found for '{echo_query(query)}'.")
+    for notice in notices:
+        # An error that a notice quotes may quote what others wrote.
+        line = one_line(neutralise(notice), _NOTICE_CHARS)
+        click.echo(f"Notice: {line}", err=True)
+
+
+def _style() -> render_hits.Style:
+    """Bold and dim on a terminal, plain anywhere else."""
+    # As no-color.org asks for, whatever it is set to.
+    wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    is_plain = wants_none or not terminal_width()
+    return render_hits.plain_style if is_plain else _style_for_terminal
+
+
+def _style_for_terminal(text: str, kind: str) -> str:
+    match kind:
+        case "head":
+            return click.style(text, fg="cyan")
+        case "dim":
+            return click.style(text, dim=True)
+        case _:
+            return click.style(text, bold=True)
+
+
+def _short_names(memory: Memory, sessions: Iterable[Session | None]) -> dict[int, str]:
+    found = {each.session_id: each for each in sessions if each is not None}
+    return {number: _short_name(memory, each) for number, each in found.items()}
+
+
+def _short_name(memory: Memory, session: Session) -> str:
+    """The shortest name that ``show`` knows the session by."""
+    native_id = session.native_id
+    lengths = _SHORT_ID_CHARS if len(native_id) > _MAX_WHOLE_ID_CHARS else ()
+    for name in (*(native_id[:length] for length in lengths), native_id):
+        try:
+            if memory.session(name).session_id == session.session_id:
+                return name
+        except UnknownName:
+            continue
+    return f"{session.host}/{native_id}"

@@ -1,0 +1,90 @@
+"""sessions, show: look at what has been kept."""
+
+from datetime import datetime
+
+import click
+
+from backstory.cli.app import Context, commands, echo_lines, terminal_width
+from backstory.cli.parameters import DAY, to_folder
+from backstory.render import reports as render
+
+
+@commands.command()
+@click.option("--host", metavar="NAME", help="Only sessions of this agent program.")
+@click.option(
+    "--project",
+    metavar="FOLDER",
+    help="Only sessions in this folder or below it; a path, or the folder's name.",
+)
+@click.option(
+    "--since",
+    type=DAY,
+    help="Only active on this day or later: 2026-02-01, yesterday, '3 days ago'.",
+)
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 1_000_000), help="The most to list."
+)
+@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+@click.pass_obj
+def sessions(
+    context: Context,
+    host: str | None,
+    project: str | None,
+    since: datetime | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """List the conversations there are, the most recently active first."""
+    found = context.memory.sessions(
+        host=host, project=to_folder(project), since=since, limit=limit
+    )
+    if as_json:
+        click.echo(
+            render.to_json([render.session_object(session) for session in found])
+        )
+        return
+    ids = [session.native_id for session in context.memory.sessions()]
+    if not ids:
+        click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
+        return
+    if not found:
+        click.echo(f"None of {render.render_count(len(ids), 'session')} fits.")
+        return
+    lines = render.render_sessions(
+        found, ids, home=context.user_home, width=terminal_width()
+    )
+    echo_lines(lines)
+
+
+@commands.command()
+@click.argument("session")
+@click.option(
+    "--around", metavar="MESSAGE", help="Only this message and its neighbours."
+)
+@click.option(
+    "-C",
+    "--context",
+    "neighbours",
+    type=click.IntRange(0, 1_000_000),
+    default=5,
+    show_default=True,
+    help="How many neighbours on each side.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One object with the messages.")
+@click.pass_obj
+def show(
+    context: Context, session: str, around: str | None, neighbours: int, as_json: bool
+) -> None:
+    """Show a conversation; SESSION is its id or the beginning of it.
+
+    MESSAGE is the number that stands before a message here, or its own id.
+    """
+    found = context.memory.session(session)
+    messages = context.memory.messages(found, around=around, context=neighbours)
+    if as_json:
+        whole = render.session_object(found)
+        whole["messages"] = [render.message_object(message) for message in messages]
+        click.echo(render.to_json(whole))
+        return
+    transcript = render.render_transcript(found, messages, home=context.user_home)
+    echo_lines(transcript)

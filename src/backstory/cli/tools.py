@@ -1,0 +1,145 @@
+"""call, tools: what an agent would get."""
+
+import sys
+from pathlib import Path
+
+import click
+import orjson
+from click.core import ParameterSource
+
+from backstory.cli.app import (
+    FOUND_NOTHING,
+    Context,
+    commands,
+    echo_lines,
+    terminal_width,
+)
+from backstory.errors import BackstoryError, BadQuery, UnknownName, nearest_hint
+from backstory.memory import Memory
+from backstory.render import reports as render
+from backstory.runs.history import RunHistory
+from backstory.tools import (
+    ALL_TOOLS,
+    RUN_TOOLS,
+    SCHEMA_FORMATS,
+    Tool,
+    bind_tools,
+    schemas,
+)
+from backstory.tools.base import VALIDATION_ERROR
+
+# Claude Code sets it for the programs that it starts.
+_SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+
+
+@commands.command()
+@click.argument("tool", metavar="TOOL")
+@click.argument("arguments", metavar="[JSON]", default="{}")
+@click.option(
+    "--session",
+    metavar="ID",
+    envvar=_SESSION_VARIABLE,
+    help="The session that asks, by its program's own id.",
+)
+@click.option(
+    "--transcript",
+    type=click.Path(path_type=Path),
+    help="The same by the transcript that its program writes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Text, data and error.")
+@click.pass_obj
+def call(
+    context: Context,
+    tool: str,
+    arguments: str,
+    session: str | None,
+    transcript: Path | None,
+    as_json: bool,
+) -> None:
+    """Call a tool as an agent would; JSON is an object, or - to read it.
+
+    The tools that search the run in progress need to know whose run it is. Exit code 1
+    says that nothing was found, 14 that an argument is wrong.
+    """
+    given = _parse_arguments(arguments)
+    run = None
+    if tool in {row.name for row in RUN_TOOLS}:
+        run = _open_run(context.memory, session, transcript)
+    result = _get_tool(context.memory, tool, session, run).call(given)
+    if as_json:
+        whole = {"text": result.text, "data": result.data, "error": result.error}
+        click.echo(render.to_json(whole))
+    else:
+        click.echo(result.text, err=result.error is not None)
+    if result.error is not None:
+        is_bad = result.error == VALIDATION_ERROR
+        raise SystemExit(BadQuery.exit_code if is_bad else BackstoryError.exit_code)
+    if result.is_empty:
+        raise SystemExit(FOUND_NOTHING)
+
+
+@commands.command()
+@click.option(
+    "--format",
+    type=click.Choice(SCHEMA_FORMATS),
+    help="Their JSON Schemas, as this API wants them.",
+)
+@click.pass_obj
+def tools(context: Context, format: str | None) -> None:
+    """List the tools that an agent may be given."""
+    bound = bind_tools(context.memory, run=context.memory.new_run())
+    if format is not None:
+        click.echo(render.to_json(schemas(bound, format)))
+        return
+    rows = [(tool.name, tool.description.partition(". ")[0]) for tool in bound]
+    heads = ("NAME", "WHAT IT DOES")
+    echo_lines(render.render_columns(heads, rows, width=terminal_width()))
+
+
+def _parse_arguments(text: str) -> dict[str, object]:
+    if text == "-":
+        text = sys.stdin.read()
+    try:
+        given = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise click.UsageError(f"The arguments are not valid JSON: {exc}") from None
+    if not isinstance(given, dict):
+        raise click.UsageError("The arguments are no JSON object, such as {}.")
+    return given
+
+
+def _open_run(
+    memory: Memory, session: str | None, transcript: Path | None
+) -> RunHistory:
+    """The run that is asked about; what cannot be read has an exit code of its own."""
+    source = click.get_current_context().get_parameter_source("session")
+    is_default = source is ParameterSource.ENVIRONMENT
+    if is_default and transcript is not None:
+        # Whoever names a transcript means another session, or a subagent's.
+        session = None
+    try:
+        run = memory.live_run(session, transcript=transcript)
+        len(run)
+    except UnknownName as exc:
+        if is_default:
+            message = f"{exc} (the id is that of {_SESSION_VARIABLE})"
+            raise UnknownName(message, hint=exc.hint) from exc
+        raise
+    return run
+
+
+def _get_tool(
+    memory: Memory, name: str, session: str | None, run: RunHistory | None
+) -> Tool:
+    bound = {tool.name: tool for tool in bind_tools(memory, session=session, run=run)}
+    if name in bound:
+        return bound[name]
+    for row in ALL_TOOLS:
+        if row.name == name:
+            raise UnknownName(
+                f"the tool '{name}' is turned off",
+                hint=f"the setting {row.setting} turns it on",
+            )
+    known = [*bound, *(row.name for row in RUN_TOOLS)]
+    hint = nearest_hint(name, known) if bound else "every tool is turned off"
+    raise UnknownName(f"no tool is called '{name}'", hint=hint)

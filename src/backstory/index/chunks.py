@@ -1,0 +1,167 @@
+"""Cut a session or a Markdown file into units that are found and chunks that are shown.
+
+A unit is one message, with its date and its short neighbours as words around it: what
+was asked helps to find the answer. A chunk is a run of whole messages of some thousand
+tokens at most; a message longer than that is a chunk of its own.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from backstory.text.dates import day_words
+from backstory.text.envelope import quote_content
+from backstory.text.redaction import is_recall
+from backstory.values.model import Message, Role, Session, SessionKind
+from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
+
+# Changes when other units or chunks would come of the same sources.
+CHUNKER = "1"
+MAX_CHUNK_TOKENS = 1024
+# How far from a message its neighbours may stand: tool calls lie between them.
+REACH = 8
+# Long neighbours say more about themselves than about the message between them.
+_SHORT_CHARS = 300
+# More than any model reads of one text.
+_MEANING_CHARS = 8_000
+
+_KINDS = {
+    Role.USER: UnitKind.USER,
+    Role.ASSISTANT: UnitKind.ASSISTANT,
+    Role.SUMMARY: UnitKind.SUMMARY,
+}
+_NOTES = {
+    SessionKind.MEMORY: UnitKind.MEMORY,
+    SessionKind.DAILY_LOG: UnitKind.DAILY_LOG,
+}
+# A day has many messages.
+_day_words = lru_cache(maxsize=1024)(day_words)
+SPEAKERS = {Role.USER: "User", Role.ASSISTANT: "Agent", Role.SUMMARY: "Summary"}
+
+
+def count_tokens(text: str) -> int:
+    """About how many tokens a text has: a quarter of its bytes."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", errors="replace"))
+    return (size + 3) // 4
+
+
+# -- units ----------------------------------------------------------------------------
+
+
+def cut_units(
+    session: Session, messages: Sequence[Message], first: int, last: int
+) -> Iterator[NewUnit]:
+    """The units of a run of messages, and of those spoken right before and after it.
+
+    ``messages`` are those of a session in order, some more on both sides of the run.
+    """
+    spoken = [m.position for m in messages if m.role in _KINDS]
+    first = max((p for p in spoken if first - REACH <= p < first), default=first)
+    last = min((p for p in spoken if last < p <= last + REACH), default=last)
+    before = _nearest_spoken(messages)
+    after = _nearest_spoken(messages[::-1])[::-1]
+    for message, said_before, said_after in zip(messages, before, after, strict=True):
+        if first <= message.position <= last and _is_worth_finding(message):
+            yield _to_unit(session, message, said_before, said_after)
+
+
+def _is_worth_finding(message: Message) -> bool:
+    """Not the question to a recall tool: it would answer itself the next time."""
+    if not message.text or message.text.isspace():
+        return False
+    return message.role is not Role.TOOL_CALL or not is_recall(
+        message.tool_name, message.text
+    )
+
+
+def _to_unit(session: Session, message: Message, before: str, after: str) -> NewUnit:
+    sent = message.sent or session.started
+    said_at = None if sent is None else sent.to_microseconds()
+    kind = _NOTES.get(session.kind) or _KINDS.get(message.role, UnitKind.OTHER)
+    if kind is UnitKind.OTHER:
+        around, meaning = message.tool_name or "", None
+    else:
+        day = "" if sent is None else _day_words(sent.in_own_zone().date())
+        around = "\n".join(filter(None, (before, after, day)))
+        meaning = meaning_of(message)
+    return NewUnit(
+        message.message_id,
+        kind,
+        message.session_id,
+        message.position,
+        said_at,
+        message.text,
+        around,
+        meaning,
+    )
+
+
+def meaning_of(message: Message) -> str:
+    """What a message's vector is made from.
+
+    The day and the neighbours help its words, but only blur its meaning.
+    """
+    return message.text[:_MEANING_CHARS]
+
+
+def _nearest_spoken(messages: Iterable[Message]) -> list[str]:
+    """For each message the text of the last one spoken before it, if near and short."""
+    nearest: list[str] = []
+    said, position = "", 0
+    for message in messages:
+        is_near = abs(message.position - position) <= REACH
+        nearest.append(said if is_near else "")
+        if message.role in _KINDS:
+            position = message.position
+            said = message.text if len(message.text) <= _SHORT_CHARS else ""
+    return nearest
+
+
+def session_unit(session: Session) -> NewUnit | None:
+    """The unit of a session's title and preview; None for notes."""
+    if session.kind in _NOTES:
+        return None
+    active = session.last_active
+    text = f"{session.title}\n{session.preview}".strip()
+    if not text:
+        return None
+    return NewUnit(
+        session_unit_id(session.session_id),
+        UnitKind.SESSION,
+        session.session_id,
+        0,
+        None if active is None else active.to_microseconds(),
+        text,
+    )
+
+
+# -- chunks ---------------------------------------------------------------------------
+
+
+def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
+    """Whole messages, as many as fit; what is not spoken belongs to what was before."""
+    first = last = tokens = 0
+    for message in messages:
+        if message.role not in SPEAKERS:
+            continue
+        size = count_tokens(message.text) + 2
+        if tokens and tokens + size > MAX_CHUNK_TOKENS:
+            yield NewChunk(first, last, tokens)
+            tokens = 0
+        if not tokens:
+            first = message.position
+        last = message.position
+        tokens += size
+    if tokens:
+        yield NewChunk(first, last, tokens)
+
+
+def chunk_text(messages: Iterable[Message]) -> str:
+    """A chunk of a conversation as it is shown: who said what.
+
+    No line of a text can pass for another speaker.
+    """
+    return "\n".join(
+        f"{SPEAKERS[message.role]}: {quote_content(message.text, behind_label=True)}"
+        for message in messages
+        if message.role in SPEAKERS
+    )

@@ -1,0 +1,184 @@
+"""The derived files of one home, and the embedder: opened when they are first needed.
+
+All of it can be made again from the history and the notes, so a file that cannot be
+opened as what it should be is deleted, or left for a rebuild to replace.
+"""
+
+import logging
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from backstory.errors import StoreDamaged, StoreProblem
+from backstory.ingest.hosts.base import Machine
+from backstory.providers.embedders import get_embedder_row, load_embedder
+from backstory.providers.embedders.base import Embedder
+from backstory.providers.keys import read_key
+from backstory.settings import Settings
+from backstory.store.sqlite.embeddings import SqliteEmbeddings
+from backstory.store.sqlite.index import SqliteIndex
+from backstory.system.fork_safety import forget_in_child, unforked
+
+logger = logging.getLogger(__name__)
+
+INDEX_NAME = "index.db"
+EMBEDDINGS_NAME = "embeddings.db"
+_NEW_NAME = "new-index.db"
+
+
+class Derived:
+    """What is made from the history and the notes of one home."""
+
+    def __init__(self, home: Path, settings: Settings, machine: Machine) -> None:
+        self.home = home
+        self._settings = settings
+        self._machine = machine
+        self._embeddings: SqliteEmbeddings | None = None
+        self._index: SqliteIndex | None = None
+        self._embedder: Embedder | None = None
+        self._has_embedder = False
+        self.forget()
+        forget_in_child(self)
+
+    def forget(self) -> None:
+        """Begin anew in a forked child."""
+        self._lock = threading.RLock()
+
+    # -- opening ---
+
+    @property
+    def index(self) -> SqliteIndex:
+        """The index. Raises ``StoreProblem`` when it cannot be opened as one."""
+        with unforked(), self._lock:
+            if self._index is None:
+                self._index = SqliteIndex(self.home / INDEX_NAME, self.embeddings)
+            return self._index
+
+    @property
+    def embeddings(self) -> SqliteEmbeddings:
+        """The cache of vectors, made anew when it is damaged."""
+        with unforked(), self._lock:
+            if self._embeddings is None:
+                self._embeddings = SqliteEmbeddings(self.home / EMBEDDINGS_NAME)
+                if self.has_embeddings():
+                    self._embeddings = self._sound(self._embeddings)
+            return self._embeddings
+
+    def _sound(self, embeddings: SqliteEmbeddings) -> SqliteEmbeddings:
+        try:
+            _ = embeddings.identity
+        except StoreDamaged as exc:
+            self.drop_embeddings_if(exc)
+            return SqliteEmbeddings(self.home / EMBEDDINGS_NAME)
+        except StoreProblem as exc:
+            # Whoever needs a vector is told; words are found without.
+            logger.info("%s", exc)
+        return embeddings
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What makes vectors; None when nothing is to.
+
+        Raises ``ProviderError``, or ``ConfigError`` for settings that cannot work.
+        """
+        with unforked(), self._lock:
+            if not self._has_embedder:
+                self._embedder = self._load_embedder()
+                self._has_embedder = True
+            return self._embedder
+
+    @embedder.setter
+    def embedder(self, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self._has_embedder = True
+
+    def _load_embedder(self) -> Embedder | None:
+        text = self._settings.text
+        row = get_embedder_row(text("embedder.name"))
+        url = text("embedder.url")
+        key = ""
+        if row.default_url:
+            key = read_key(
+                text("embedder.key"),
+                row.key_variables,
+                self._machine.environ,
+                is_elsewhere=url.rstrip("/") not in ("", row.default_url),
+                setting="embedder.key",
+            )
+        return load_embedder(
+            row.name,
+            model=text("embedder.model"),
+            url=url,
+            key=key,
+            timeout_s=self._settings.number("embedder.timeout_seconds"),
+        )
+
+    def close(self) -> None:
+        self.close_files()
+        if self._embedder is not None:
+            self._embedder.close()
+
+    def close_files(self) -> None:
+        """Close the files; used again, they are opened again."""
+        with self._lock:
+            for opened in (self._index, self._embeddings):
+                if opened is not None:
+                    opened.close()
+            self._index = self._embeddings = None
+
+    # -- replacing ---
+
+    def owns(self, path: Path | None) -> bool:
+        """Whether it is one of the derived files that a problem is about."""
+        return path is not None and path.name.startswith(("index", "embeddings"))
+
+    def has_index(self) -> bool:
+        return (self.home / INDEX_NAME).exists()
+
+    def has_embeddings(self) -> bool:
+        return (self.home / EMBEDDINGS_NAME).exists()
+
+    def drop_embeddings_if(self, damage: StoreDamaged) -> bool:
+        """Delete the cache of vectors, if that is what is damaged."""
+        path = self.home / EMBEDDINGS_NAME
+        if damage.path != path:
+            return False
+        # What it held is made again; nothing but time is lost.
+        logger.info("%s; its vectors are made again", damage)
+        self.close_files()
+        _remove_database(path)
+        return True
+
+    def make_new_index(self) -> SqliteIndex:
+        """An empty index beside the one there is."""
+        self.remove_new_index()
+        return SqliteIndex(self.home / _NEW_NAME, self.embeddings)
+
+    def put_in_place(self, new: SqliteIndex) -> None:
+        """Let a new index take the place of the one there is."""
+        try:
+            self.index.replace_with(new)
+        except StoreDamaged:
+            # So damaged that not even its first page can be read.
+            with self._lock:
+                if self._index is not None:
+                    self._index.close()
+                self._index = None
+            SqliteIndex.reset(self.home / INDEX_NAME)
+            self.index.replace_with(new)
+
+    def has_new_index(self) -> bool:
+        return any(self.home.glob(f"{Path(_NEW_NAME).stem}*"))
+
+    def remove_new_index(self) -> None:
+        """Delete an index that was not finished, with all its files."""
+        path = self.home / _NEW_NAME
+        _remove_database(path)
+        for file in path.parent.glob(f"{path.stem}-*.text"):
+            file.unlink(missing_ok=True)
+
+
+def _remove_database(path: Path) -> None:
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        with suppress(OSError):
+            path.with_name(name).unlink()

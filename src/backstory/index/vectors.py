@@ -1,0 +1,137 @@
+"""Give every unit that has a meaning its vector, the newest first.
+
+Text is searchable before this runs and while it runs. A vector that the cache has is
+taken from there; what the embedder fails on stays in line for the next time.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from backstory.errors import ProviderRefused
+from backstory.index.build import note_meaning
+from backstory.index.chunks import meaning_of
+from backstory.providers.embedders.base import Embedder
+from backstory.store.base.history import HistoryStore
+from backstory.store.base.index import MadeVector, SearchIndex, ToEmbed
+from backstory.values.identity import meaning_hash
+from backstory.values.units import is_message
+
+if TYPE_CHECKING:
+    from backstory.providers.embedders.base import Vector
+
+# Enough that texts of like length come together, few enough to be committed often.
+_ROUND = 512
+# A text that every embedder takes.
+_PROBE = "hello"
+
+# Told how many units have their vector, and how many are to have one.
+OnEmbedded = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Embedding:
+    """Fills an index with the vectors of one embedder."""
+
+    history: HistoryStore
+    index: SearchIndex
+    embedder: Embedder
+
+    def run(
+        self, *, is_cached_only: bool = False, on_embedded: OnEmbedded | None = None
+    ) -> bool:
+        """Embed what is in line; returns whether that is all.
+
+        With ``is_cached_only`` nothing is asked of the embedder. Raises
+        ``ProviderError`` when it fails; what it made before stays.
+        """
+        self._drop_foreign()
+        skip = 0
+        while waiting := self.index.list_to_embed(_ROUND, skip=skip):
+            skip += self._embed_round(waiting, is_cached_only=is_cached_only)
+            if on_embedded is not None:
+                counts = self.index.counts()
+                on_embedded(counts.embedded, counts.with_meaning)
+        return skip == 0
+
+    def _drop_foreign(self) -> None:
+        """Let go of the vectors of another model before any of this one is there.
+
+        Not before this one has shown that it works: those there are still serve.
+        """
+        if not self.index.has_vectors_of(self.embedder.fingerprint):
+            if self.index.get_state("vectors_of"):
+                self.embedder.embed_query(_PROBE)
+            with self.index.writing() as writer:
+                writer.set_vectors(self.embedder.fingerprint, [])
+
+    def _embed_round(
+        self, waiting: Collection[ToEmbed], *, is_cached_only: bool
+    ) -> int:
+        """Embed some units; returns how many were passed over."""
+        wanted = {each.unit_id: each.meaning_hash for each in waiting}
+        meanings = {
+            unit_id: text
+            for unit_id, text in self._meanings(wanted).items()
+            if meaning_hash(text) == wanted[unit_id]
+        }
+        fingerprint, cache = self.embedder.fingerprint, self.index.embeddings
+        numbers = cache.find(fingerprint, {wanted[unit_id] for unit_id in meanings})
+        missing = {
+            wanted[unit_id]: text
+            for unit_id, text in meanings.items()
+            if wanted[unit_id] not in numbers
+        }
+        fresh = {} if is_cached_only else self._embed(missing)
+        numbers |= cache.add(fingerprint, fresh) if fresh else {}
+        vectors = self._read(numbers, fresh)
+        made = [
+            MadeVector(unit_id, wanted[unit_id], numbers[key], vectors[key])
+            for unit_id in meanings
+            if (key := wanted[unit_id]) in vectors
+        ]
+        with self.index.writing() as writer:
+            done = writer.set_vectors(fingerprint, made)
+        if done < len(made):
+            # Some were deleted while their vectors were made; those must go too.
+            self.index.forget_vectors([each.meaning_hash for each in made])
+        return len(wanted) - done
+
+    def _embed(self, missing: dict[bytes, str]) -> dict[bytes, "Vector"]:
+        if not missing:
+            return {}
+        try:
+            vectors = self.embedder.embed_texts(list(missing.values()))
+        except ProviderRefused:
+            # Is it one of the texts, or is it us? A wrong key refuses everything.
+            self.embedder.embed_query(_PROBE)
+            if len(missing) == 1:
+                return {}
+            keys = list(missing)
+            half = len(keys) // 2
+            return self._embed({key: missing[key] for key in keys[:half]}) | (
+                self._embed({key: missing[key] for key in keys[half:]})
+            )
+        return dict(zip(missing, vectors, strict=True))
+
+    def _read(
+        self, numbers: dict[bytes, int], fresh: dict[bytes, "Vector"]
+    ) -> dict[bytes, "Vector"]:
+        """The vectors of these numbers, from what was just made or from the cache."""
+        cached = {key: number for key, number in numbers.items() if key not in fresh}
+        stored = self.index.embeddings.read(cached.values())
+        return fresh | {
+            key: self.index.to_vector(stored[number])
+            for key, number in cached.items()
+            if number in stored
+        }
+
+    def _meanings(self, unit_ids: Collection[int]) -> dict[int, str]:
+        """What the vectors of units are made from."""
+        messages = self.history.get_messages([i for i in unit_ids if is_message(i)])
+        found = {unit_id: meaning_of(each) for unit_id, each in messages.items()}
+        notes = self.index.get_notes([i for i in unit_ids if not is_message(i)])
+        return found | {
+            unit_id: note_meaning(note.heading, note.text)
+            for unit_id, note in notes.items()
+        }

@@ -1,0 +1,1 @@
+"""From the files of agent programs to the history."""

@@ -1,0 +1,189 @@
+"""Follow the transcript of one session while its program writes it.
+
+Only what was added since the last look is read, and a few bytes that tell whether the
+rest still stands there. A file may hold other sessions, such as those of subagents;
+their messages are passed over.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from backstory.errors import SourceUnreadable
+from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
+from backstory.ingest.importers.lines import LineReader
+from backstory.ingest.spilled_results import find_spilled, read_spilled
+from backstory.system.files import describe
+from backstory.values.model import (
+    FoundFile,
+    Item,
+    NewMessage,
+    Role,
+    SessionFacts,
+    Source,
+)
+from backstory.values.moments import from_microseconds
+
+# As much of the beginning and of the end of what was read is compared. A file that was
+# rewritten has other bytes at one of them: everything behind a change moves.
+_COMPARED_BYTES = 4096
+
+
+@dataclass(slots=True)
+class Follower:
+    """Reads one session from the end of what was read before.
+
+    ``session_id`` is, if it is not given, that of the session which the file is named
+    after, or else of the first in it. ``exclude`` tells of folders in which nothing may
+    be read.
+    """
+
+    source: Source
+    importer: LineFormat
+    exclude: Callable[[str | Path], bool]
+    session_id: str | None = None
+    _read_to: int = 0
+    _line: int = 0
+    _signature: str = ""
+    _ends: bytes = b""
+    _memo: Memo = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        return self.source.file.path
+
+    def has_changed(self) -> bool:
+        return self._describe().signature != self._signature
+
+    def start_over(self) -> None:
+        """Read from the beginning the next time."""
+        self._read_to, self._line = 0, 0
+        self._signature, self._ends = "", b""
+        self._memo = {}
+
+    def iter_new(
+        self, on_rewritten: Callable[[], object] = lambda: None
+    ) -> Iterator[NewMessage]:
+        """The messages that came since the last time, to the end of the file.
+
+        ``on_rewritten`` is called first if what was read before no longer stands there:
+        then all is read again.
+        """
+        file = self._describe()
+        with self._open() as stream:
+            if self._read_to and self._read_ends(stream) != self._ends:
+                self.start_over()
+                on_rewritten()
+            if self.session_id is None:
+                self.session_id = self._find_session(stream, file)
+            stream.seek(self._read_to)
+            reader = LineReader(stream, self._read_to, self._line)
+            for item in self._parse(reader, file, self._memo):
+                match item:
+                    case SessionFacts() if item.native_id == self.session_id:
+                        self._check(item)
+                    case NewMessage() if item.session_id == self.session_id:
+                        yield self._whole(item)
+            self._read_to, self._line = reader.read_to, reader.line
+            self._ends = self._read_ends(stream)
+        self._signature = file.signature
+
+    def holds_session(self) -> bool:
+        """Whether the session is in this file, or may be: nobody's is there yet."""
+        file = self._describe()
+        is_empty = True
+        with self._open() as stream:
+            for item in self._parse(LineReader(stream), file, {}):
+                if isinstance(item, SessionFacts):
+                    is_empty = False
+                    if item.native_id == self.session_id:
+                        return True
+        return is_empty
+
+    def _find_session(self, stream: IO[bytes], file: FoundFile) -> str | None:
+        """The session of a file that nobody named; None while there is none."""
+        stream.seek(0)
+        first: SessionFacts | None = None
+        for item in self._parse(LineReader(stream), file, {}):
+            if not isinstance(item, SessionFacts):
+                continue
+            if is_named_after(file.path, item.native_id):
+                return item.native_id
+            # A subagent's lines may stand before those of the session it belongs to.
+            if first is None or (first.parent_id and not item.parent_id):
+                first = item
+        return first.native_id if first else None
+
+    def _parse(self, reader: LineReader, file: FoundFile, memo: Memo) -> Iterator[Item]:
+        origin = Origin(
+            file.path,
+            modified=from_microseconds(file.mtime_ns // 1000),
+            beside=self.importer.look_beside(file.path),
+        )
+        records = (each for each in reader.records() if isinstance(each, Record))
+        yield from self.importer.parse(records, origin, memo)
+
+    def _check(self, facts: SessionFacts) -> None:
+        if facts.project and self.exclude(facts.project):
+            raise SourceUnreadable(
+                f"the session runs in {facts.project}, which your settings exclude"
+            )
+
+    def _whole(self, message: NewMessage) -> NewMessage:
+        """The message with all of a result that is kept in a file of its own."""
+        if message.role is not Role.TOOL_RESULT:
+            return message
+        spilled = find_spilled(self.source, message)
+        if spilled is None or self.exclude(spilled):
+            return message
+        try:
+            return replace(message, text=read_spilled(spilled))
+        except OSError:
+            return message
+
+    # -- the file ---
+
+    def _describe(self) -> FoundFile:
+        try:
+            file = describe(self.path)
+        except OSError as exc:
+            raise self._unreadable(exc.strerror) from exc
+        # A pipe or a device would be waited for.
+        if not self.path.is_file():
+            raise self._unreadable("it is no file")
+        return file
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        try:
+            with self.path.open("rb") as stream:
+                yield stream
+        except OSError as exc:
+            raise self._unreadable(exc.strerror) from exc
+
+    def _read_ends(self, stream: IO[bytes]) -> bytes:
+        """How what was read begins and ends; less if it no longer stands there."""
+        stream.seek(0)
+        head = stream.read(min(_COMPARED_BYTES, self._read_to))
+        stream.seek(max(0, self._read_to - _COMPARED_BYTES))
+        return head + stream.read(min(_COMPARED_BYTES, self._read_to))
+
+    def _unreadable(self, reason: object) -> SourceUnreadable:
+        return SourceUnreadable(f"{self.path}: it cannot be read ({reason})")
+
+
+# -- names ----------------------------------------------------------------------------
+
+# Gemini CLI puts so much of a session's id into the name of its file.
+_SHORT_ID_CHARS = 8
+
+
+def is_named_after(path: Path, session_id: str) -> bool:
+    """Whether a program that has a session of that id could call its file that."""
+    # Copilot CLI calls all of them the same, in folders with names.
+    named = path.parent.name if path.name == "events.jsonl" else path.name
+    name = named.partition(".jsonl")[0]
+    ids = filter(None, {session_id, session_id[:_SHORT_ID_CHARS]})
+    return any(name == each or name.endswith((f"-{each}", f"_{each}")) for each in ids)

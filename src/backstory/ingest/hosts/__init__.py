@@ -1,0 +1,240 @@
+"""HOSTS: one row per agent program, saying where its conversations are."""
+
+from collections.abc import Iterable
+
+from backstory.errors import UnknownName, nearest_hint
+from backstory.ingest.hosts.base import Folder, Host, Pattern
+
+
+def _moved_aside(name: str, format_name: str) -> tuple[Pattern, ...]:
+    """Patterns for logs that were moved aside, ``*`` being their number: oldest first.
+
+    Those with two digits are older than the rest, but in the order of their names.
+    """
+    numbers = ("[0-9][0-9]", *map(str, range(9, 0, -1)))
+    return tuple(Pattern(name.replace("*", n), format_name) for n in numbers)
+
+
+HOSTS = (
+    Host(
+        "claude-code",
+        "Claude Code",
+        (
+            Folder(
+                ("${CLAUDE_CONFIG_DIR}", "~/.claude"),
+                (
+                    Pattern("projects/*/*.jsonl", "claude-code"),
+                    Pattern("projects/*/*/subagents/**/agent-*.jsonl", "claude-code"),
+                    Pattern(
+                        "projects/*/*/subagents/**/agent-*.meta.json",
+                        "claude-code-agent-meta",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Host("aider", "Aider", in_projects=(Pattern(".aider.chat.history.md", "aider"),)),
+    # These are kept nowhere in particular: they are read with --path.
+    Host("chatgpt", "ChatGPT export"),
+    Host("claude-ai", "Claude.ai export"),
+    Host("jsonl", "Backstory's own format"),
+    # An Android app: what is read is a copy pulled from the phone.
+    Host(
+        "oneclaw",
+        "OneClaw",
+        (
+            Folder(
+                ("${ONECLAW_HOME}", "~/.oneclaw"),
+                (
+                    Pattern("oneclaw.db", "oneclaw"),
+                    Pattern("databases/oneclaw.db", "oneclaw"),
+                    Pattern("memory/MEMORY.md", "oneclaw-notes"),
+                    Pattern("memory/daily/*.md", "oneclaw-notes"),
+                    Pattern("files/memory/MEMORY.md", "oneclaw-notes"),
+                    Pattern("files/memory/daily/*.md", "oneclaw-notes"),
+                ),
+            ),
+        ),
+    ),
+    # It keeps its data beside the program, or where its container mounts them.
+    Host(
+        "rockbot",
+        "RockBot",
+        (
+            Folder(
+                ("${AgentProfile__BasePath}", "linux:/data/agent"),
+                (
+                    Pattern("conversation-log/turns.jsonl.bak", "rockbot-log"),
+                    *_moved_aside("conversation-log/turns.jsonl.*", "rockbot-log"),
+                    Pattern("conversation-log/turns?*.jsonl", "rockbot-log"),
+                    Pattern("conversation-log/turns.jsonl", "rockbot-log"),
+                    Pattern("conversations/**/*.json", "rockbot-conversation"),
+                ),
+            ),
+        ),
+    ),
+    Host(
+        "shelley",
+        "Shelley",
+        (
+            Folder(
+                ("${XDG_CONFIG_HOME}/shelley", "~/.config/shelley"),
+                (Pattern("shelley.db", "shelley"),),
+            ),
+        ),
+    ),
+    Host(
+        "squidbot",
+        "squidbot",
+        (
+            Folder(
+                ("~/.squidbot",),
+                (
+                    Pattern("sessions/*.jsonl", "squidbot"),
+                    Pattern("history[!.]*.jsonl", "squidbot"),
+                    Pattern("history.[!0-9]*.jsonl", "squidbot"),
+                    *_moved_aside("history.*.jsonl", "squidbot"),
+                    Pattern("history.jsonl", "squidbot"),
+                    Pattern("memory/*/memory.md", "squidbot-notes"),
+                    Pattern("workspace/MEMORY.md", "squidbot-notes"),
+                ),
+            ),
+        ),
+    ),
+    Host(
+        "codex",
+        "Codex",
+        (
+            Folder(
+                ("${CODEX_HOME}", "~/.codex"),
+                (
+                    Pattern("sessions/**/rollout-*.jsonl", "codex"),
+                    Pattern("sessions/**/rollout-*.jsonl.zst", "codex"),
+                    Pattern("archived_sessions/**/rollout-*.jsonl", "codex"),
+                    Pattern("archived_sessions/**/rollout-*.jsonl.zst", "codex"),
+                    Pattern("state_*.sqlite", "codex-threads"),
+                ),
+            ),
+            Folder(
+                ("${CODEX_SQLITE_HOME}",),
+                (Pattern("state_*.sqlite", "codex-threads"),),
+            ),
+        ),
+    ),
+    Host(
+        "pi",
+        "Pi",
+        (
+            Folder(
+                ("${PI_CODING_AGENT_DIR}", "~/.pi/agent"),
+                (
+                    Pattern("sessions/*.jsonl", "pi"),
+                    Pattern("sessions/*/*.jsonl", "pi"),
+                ),
+            ),
+            Folder(
+                ("${PI_CODING_AGENT_SESSION_DIR}",),
+                (Pattern("*.jsonl", "pi"), Pattern("*/*.jsonl", "pi")),
+            ),
+        ),
+    ),
+    Host(
+        "openclaw",
+        "OpenClaw",
+        (
+            Folder(
+                (
+                    "${OPENCLAW_STATE_DIR}",
+                    "${OPENCLAW_HOME}/.openclaw",
+                    "~/.openclaw",
+                ),
+                (
+                    Pattern("agents/*/sessions/*.jsonl", "openclaw-file"),
+                    Pattern("agents/*/agent/openclaw-agent.sqlite", "openclaw"),
+                ),
+            ),
+        ),
+    ),
+    Host(
+        "cursor",
+        "Cursor",
+        (
+            Folder(
+                ("~/.cursor",),
+                (
+                    Pattern("projects/*/agent-transcripts/**/*.jsonl", "cursor"),
+                    Pattern("chats/*/*/meta.json", "cursor-chat"),
+                ),
+            ),
+        ),
+    ),
+    Host(
+        "gemini-cli",
+        "Gemini CLI",
+        (
+            Folder(
+                ("${GEMINI_CLI_HOME}/.gemini", "~/.gemini"),
+                (
+                    Pattern("tmp/*/chats/session-*.json", "gemini-cli-document"),
+                    Pattern("tmp/*/chats/session-*.jsonl", "gemini-cli"),
+                    Pattern("tmp/*/chats/*/*.jsonl", "gemini-cli"),
+                ),
+            ),
+        ),
+    ),
+    Host(
+        "copilot-cli",
+        "GitHub Copilot CLI",
+        (
+            Folder(
+                ("${COPILOT_HOME}", "~/.copilot"),
+                (
+                    Pattern("session-state/*.jsonl", "copilot-cli"),
+                    Pattern("session-state/*/events.jsonl", "copilot-cli"),
+                    Pattern("session-state/*/workspace.yaml", "copilot-cli-workspace"),
+                ),
+            ),
+        ),
+    ),
+    Host(
+        "opencode",
+        "opencode",
+        (
+            Folder(
+                # The same on every platform: opencode follows XDG everywhere.
+                ("${XDG_DATA_HOME}/opencode", "~/.local/share/opencode"),
+                (Pattern("opencode*.db", "opencode"),),
+            ),
+        ),
+    ),
+    Host(
+        "llm",
+        "llm",
+        (
+            Folder(
+                (
+                    "${LLM_USER_PATH}",
+                    "darwin:~/Library/Application Support/io.datasette.llm",
+                    "win32:${APPDATA}/io.datasette.llm",
+                    "${XDG_CONFIG_HOME}/io.datasette.llm",
+                    "~/.config/io.datasette.llm",
+                ),
+                (Pattern("logs.db", "llm"),),
+            ),
+        ),
+    ),
+)
+
+
+def get_host(name: str, also: Iterable[str] = ()) -> Host:
+    """The row of that name, in capitals or not. Raises ``UnknownName`` with a hint.
+
+    ``also`` are names that the hint may offer besides.
+    """
+    for host in HOSTS:
+        if host.name == name.lower():
+            return host
+    raise UnknownName(
+        f"no agent program is called '{name}'",
+        hint=nearest_hint(name, sorted({host.name for host in HOSTS} | set(also))),
+    )

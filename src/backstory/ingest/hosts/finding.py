@@ -1,0 +1,32 @@
+"""Find what the agent programs on this machine have written."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from backstory.ingest.hosts.base import Host, Machine, Pattern
+from backstory.system.files import find_files
+from backstory.values.model import Problem, Source
+
+
+def iter_sources(host: Host, machine: Machine) -> Iterator[Source | Problem]:
+    """The files in a host's own folders."""
+    for folder in host.folders:
+        root = folder.locate(machine)
+        if root is not None:
+            for pattern in folder.patterns:
+                yield from _matching(host, root, pattern)
+
+
+def iter_in_projects(host: Host, projects: Iterable[str]) -> Iterator[Source | Problem]:
+    """The files that a host keeps in the folders people work in."""
+    for project in projects:
+        for pattern in host.in_projects:
+            yield from _matching(host, Path(project), pattern)
+
+
+def _matching(host: Host, root: Path, pattern: Pattern) -> Iterator[Source | Problem]:
+    for found in find_files(root, pattern.glob):
+        if isinstance(found, Problem):
+            yield found
+        else:
+            yield Source(host.name, pattern.format, found)

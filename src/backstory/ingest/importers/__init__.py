@@ -1,0 +1,180 @@
+"""FORMATS: one row and one file per transcript format."""
+
+from backstory.errors import UnknownName, nearest_hint
+from backstory.ingest.importers.base import FormatRow
+
+_HERE = "backstory.ingest.importers"
+
+FORMATS = (
+    FormatRow(
+        "claude-code",
+        "claude-code",
+        f"{_HERE}.claude_code:ClaudeCode",
+        "Claude Code sessions and subagents, one JSONL file each.",
+    ),
+    FormatRow(
+        "claude-code-agent-meta",
+        "claude-code",
+        f"{_HERE}.claude_code:ClaudeCodeAgentMeta",
+        "What a Claude Code subagent was asked to do.",
+        is_companion=True,
+    ),
+    FormatRow(
+        "chatgpt",
+        "chatgpt",
+        f"{_HERE}.chatgpt:ChatGpt",
+        "The export of a ChatGPT account: conversations.json, also in its zip.",
+    ),
+    FormatRow(
+        "claude-ai",
+        "claude-ai",
+        f"{_HERE}.claude_ai:ClaudeAi",
+        "The export of a Claude.ai account: conversations.json, also in its zip.",
+    ),
+    FormatRow(
+        "aider",
+        "aider",
+        f"{_HERE}.aider:Aider",
+        "Aider's chat history, .aider.chat.history.md in each project.",
+    ),
+    FormatRow(
+        "backstory-jsonl",
+        "jsonl",
+        f"{_HERE}.backstory_jsonl:BackstoryJsonl",
+        "Backstory's own format, to which any other log can be converted.",
+    ),
+    FormatRow(
+        "oneclaw",
+        "oneclaw",
+        f"{_HERE}.oneclaw:OneClaw",
+        "OneClaw conversations, in oneclaw.db.",
+    ),
+    FormatRow(
+        "oneclaw-notes",
+        "oneclaw",
+        f"{_HERE}.markdown_notes:OneClawNotes",
+        "OneClaw's long-term memory and daily logs, in Markdown.",
+    ),
+    FormatRow(
+        "rockbot-log",
+        "rockbot",
+        f"{_HERE}.rockbot:RockBotLog",
+        "RockBot's log of all turns, in turns.jsonl.",
+    ),
+    FormatRow(
+        "rockbot-conversation",
+        "rockbot",
+        f"{_HERE}.rockbot:RockBotConversation",
+        "RockBot conversations, one JSON file each.",
+    ),
+    FormatRow(
+        "shelley",
+        "shelley",
+        f"{_HERE}.shelley:Shelley",
+        "Shelley conversations and subagents, in shelley.db.",
+    ),
+    FormatRow(
+        "squidbot",
+        "squidbot",
+        f"{_HERE}.squidbot:Squidbot",
+        "squidbot sessions and its one history, in JSONL files.",
+    ),
+    FormatRow(
+        "squidbot-notes",
+        "squidbot",
+        f"{_HERE}.markdown_notes:SquidbotNotes",
+        "squidbot's memory, in Markdown.",
+    ),
+    FormatRow(
+        "codex",
+        "codex",
+        f"{_HERE}.codex:Codex",
+        "Codex rollouts of all versions, also compressed ones.",
+    ),
+    FormatRow(
+        "codex-threads",
+        "codex",
+        f"{_HERE}.codex:CodexThreads",
+        "What Codex threads are called, from its database.",
+        is_companion=True,
+    ),
+    FormatRow(
+        "pi",
+        "pi",
+        f"{_HERE}.pi:Pi",
+        "Pi sessions, one JSONL file each.",
+    ),
+    FormatRow(
+        "openclaw",
+        "openclaw",
+        f"{_HERE}.openclaw:OpenClaw",
+        "OpenClaw sessions, one database per agent.",
+    ),
+    FormatRow(
+        "openclaw-file",
+        "openclaw",
+        f"{_HERE}.openclaw:OpenClawFile",
+        "OpenClaw sessions from before it had a database, one JSONL file each.",
+    ),
+    FormatRow(
+        "cursor",
+        "cursor",
+        f"{_HERE}.cursor:Cursor",
+        "Cursor agent transcripts and subagents, one JSONL file each.",
+    ),
+    FormatRow(
+        "cursor-chat",
+        "cursor",
+        f"{_HERE}.cursor:CursorChat",
+        "What a chat of Cursor's command line is called, and when it was.",
+        is_companion=True,
+    ),
+    FormatRow(
+        "gemini-cli",
+        "gemini-cli",
+        f"{_HERE}.gemini_cli:GeminiCli",
+        "Gemini CLI sessions and subagents, one JSONL event log each.",
+    ),
+    FormatRow(
+        "gemini-cli-document",
+        "gemini-cli",
+        f"{_HERE}.gemini_cli:GeminiCliDocument",
+        "Older Gemini CLI sessions, one JSON document each.",
+    ),
+    FormatRow(
+        "copilot-cli",
+        "copilot-cli",
+        f"{_HERE}.copilot_cli:CopilotCli",
+        "GitHub Copilot CLI sessions and their subagents, one JSONL event log each.",
+    ),
+    FormatRow(
+        "copilot-cli-workspace",
+        "copilot-cli",
+        f"{_HERE}.copilot_cli:CopilotCliWorkspace",
+        "What a GitHub Copilot CLI session is called.",
+        is_companion=True,
+    ),
+    FormatRow(
+        "opencode",
+        "opencode",
+        f"{_HERE}.opencode:Opencode",
+        "opencode sessions, all in one SQLite database.",
+    ),
+    FormatRow(
+        "llm",
+        "llm",
+        f"{_HERE}.llm:Llm",
+        "Conversations with llm, all in one SQLite database.",
+    ),
+)
+
+
+def get_format(name: str) -> FormatRow:
+    """The row of that name. Raises ``UnknownName`` with all the names there are."""
+    for row in FORMATS:
+        if row.name == name:
+            return row
+    raise UnknownName(
+        f"no format is called '{name}'",
+        hint=nearest_hint(name, (row.name for row in FORMATS)),
+    )

@@ -1,0 +1,182 @@
+"""Aider: one Markdown file a project, to which every session is added.
+
+Aider writes down when a session starts and nothing else about time, so its messages
+have none. They are known by their order in the session, the session by its start and
+its project's folder.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal
+
+from backstory.ingest.importers.base import Origin
+from backstory.values.identity import content_id
+from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+
+FILE_NAME = ".aider.chat.history.md"
+_HEADER = "# aider chat started at "
+_HEADER_LINE = re.compile(re.escape(_HEADER) + r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)\s*")
+_USER = "####"
+_PROGRAM = ">"
+# Aider ends every line of the person's and of its own with a Markdown line break.
+_BREAK = "  "
+# What Aider writes down when the person enters nothing.
+_NOTHING = "<blank>"
+
+MAX_LINE_BYTES = 1024 * 1024
+MAX_MESSAGE_CHARS = 4 * 1024 * 1024
+
+# What the messages before the first prompt of a session follow.
+_START = "start"
+
+
+class Aider:
+    """Chat history of Aider.
+
+    The shape was learnt in November 2026 from Aider-AI/aider (``aider/io.py`` and
+    ``aider/utils.py``) and from histories of 0.37 in public repositories.
+    Lines with ``####`` are the person's, those with ``>`` what the program reports:
+    files added, edits applied, tokens, questions and the answer to them. These have the
+    role ``system``, since no tool was called. Everything else is the model's.
+    """
+
+    kind: Literal["document"] = "document"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return path.name == FILE_NAME or (
+            path.suffix.lower() == ".md" and head.lstrip().startswith(_HEADER.encode())
+        )
+
+    def look_beside(self, path: Path) -> Mapping[str, str]:
+        return {}
+
+    def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
+        reading = _Reading(origin)
+        is_repaired = False
+        number = 0
+        while raw := file.readline(MAX_LINE_BYTES):
+            number += 1
+            length = len(raw) + _skip_rest(file, raw)
+            if length > len(raw):
+                yield Problem(
+                    f"a line of {length:,} bytes; only its beginning was kept", number
+                )
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                line = raw.decode("utf-8", errors="replace")
+                if not is_repaired:
+                    yield Problem("bytes that are not UTF-8 were replaced", number)
+                is_repaired = True
+            line = line.rstrip("\r\n").removeprefix("\ufeff")
+            yield from reading.take(line, number)
+        yield from reading.finish_message()
+
+
+def _skip_rest(file: IO[bytes], start: bytes) -> int:
+    """Read on to the end of a line that was cut; how many characters it still had."""
+    length, chunk = 0, start
+    while len(chunk) >= MAX_LINE_BYTES and not chunk.endswith(b"\n"):
+        chunk = file.readline(MAX_LINE_BYTES)
+        length += len(chunk.rstrip(b"\n"))
+    return length
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One pass over a history: the session, and the message that is being read."""
+
+    origin: Origin
+    session_id: str | None = None
+    prompts: dict[str, int] = field(default_factory=dict)
+    turn: str = _START
+    turn_messages: int = 0
+    role: Role = Role.ASSISTANT
+    lines: list[str] = field(default_factory=list)
+    length: int = 0
+    # Whether the line breaks are there; some editors remove them. None: not seen yet.
+    has_breaks: bool | None = None
+    starts_seen: dict[str, int] = field(default_factory=dict)
+
+    def take(self, line: str, number: int) -> Iterator[Item]:
+        header = _HEADER_LINE.fullmatch(line)
+        if header is not None:
+            yield from self.finish_message()
+            yield self._begin(f"{header[1]}T{header[2]}")
+            return
+        role, text = self._read(line)
+        if role is not self.role:
+            yield from self.finish_message()
+            self.role = role
+        was_full = self.length > MAX_MESSAGE_CHARS
+        self.length += len(text) + 1
+        if self.length <= MAX_MESSAGE_CHARS:
+            self.lines.append(text)
+        elif not was_full:
+            yield Problem(
+                "a message that is too long; only its beginning was kept", number
+            )
+
+    def finish_message(self) -> Iterator[Item]:
+        text = "\n".join(self.lines)
+        self.lines.clear()
+        self.length = 0
+        if self.role is Role.ASSISTANT:
+            text = text.strip()
+        if not text.strip() or (self.role is Role.USER and text == _NOTHING):
+            return
+        if self.session_id is None:
+            yield self._begin(None)
+        assert self.session_id is not None
+        yield NewMessage(self.session_id, self._message_id(text), self.role, text)
+
+    def _message_id(self, text: str) -> str:
+        """An id from the person's words that the message is or follows.
+
+        It stays when an answer grows, and when people remove what stands before it.
+        """
+        if self.role is Role.USER:
+            prompt = content_id(text)
+            count = self.prompts[prompt] = self.prompts.get(prompt, 0) + 1
+            self.turn = prompt if count == 1 else f"{prompt}~{count}"
+            self.turn_messages = 0
+            return self.turn
+        self.turn_messages += 1
+        return f"{self.turn}/{self.turn_messages}"
+
+    def _begin(self, start: str | None) -> SessionFacts:
+        """Begin the session that started then, or the one before the first header."""
+        path = self.origin.path
+        name = start or "before-first-start"
+        place = path.parent if start else path
+        seen = self.starts_seen[name] = self.starts_seen.get(name, 0) + 1
+        self.session_id = f"{name}-{content_id(str(place)).removeprefix('b2:')[:8]}"
+        if seen > 1:
+            self.session_id += f"-{seen}"
+        self.prompts, self.has_breaks = {}, None
+        self.turn, self.turn_messages = _START, 0
+        started = self.origin.moment(start)
+        return SessionFacts(
+            self.session_id,
+            # Inside a zip file a folder is not one of this machine.
+            project=str(path.parent) if path.is_absolute() else None,
+            started=started,
+            last_active=started,
+        )
+
+    def _read(self, line: str) -> tuple[Role, str]:
+        """Whose line it is, and what it says.
+
+        Models write headings and quotations too; without a line break they are theirs.
+        """
+        for mark, role in ((_USER, Role.USER), (_PROGRAM, Role.SYSTEM)):
+            if line.rstrip() != mark and not line.startswith(f"{mark} "):
+                continue
+            if self.has_breaks is None:
+                self.has_breaks = line.endswith(_BREAK)
+            if self.has_breaks and not line.endswith(_BREAK):
+                break
+            return role, line.removesuffix(_BREAK)[len(mark) + 1 :]
+        return Role.ASSISTANT, line

@@ -1,0 +1,191 @@
+"""What an importer promises: bytes in, sessions and messages out, nothing else.
+
+There are three kinds of format, by how a source changes:
+
+- lines: a file that grows at its end. Read from where the last reading stopped.
+- documents: a file that is written whole. Read whole when it changed.
+- databases: another program's SQLite file. Read conversation by conversation, those
+  whose version changed.
+
+All of them yield ``SessionFacts``, ``NewMessage`` and ``Problem`` values, facts about a
+session before its first message. They never raise on bad content, never touch our
+store, and give the same ids for the same content every time.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple, Protocol
+
+import apsw
+import orjson
+
+from backstory.text.json_values import JsonObject
+from backstory.values.identity import content_id
+from backstory.values.model import Item, Problem, Role
+from backstory.values.moments import Localise, Moment, parse_moment, read_as_local
+
+# Any: a memo holds plain JSON values of the parser's choice.
+Memo = dict[str, Any]
+
+
+class Record(NamedTuple):
+    """One JSON object of a line file, and the number of its line."""
+
+    line: int
+    value: JsonObject
+
+
+class Unit(NamedTuple):
+    """One conversation in a database; ``version`` changes when it does."""
+
+    native_id: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What is known about a source besides its content.
+
+    ``beside`` holds what ``look_beside`` found; ``modified`` is the file's own time,
+    for formats that carry none.
+    """
+
+    path: Path
+    modified: Moment | None = None
+    localise: Localise = read_as_local
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    def moment(self, value: object) -> Moment | None:
+        """Read a time of this source; times without a zone are local."""
+        return parse_moment(value, self.localise)
+
+
+class LineFormat(Protocol):
+    """A format whose files grow by whole lines, each a JSON object.
+
+    ``revises``: a later record with the same id is a newer version of the message.
+    ``parse`` must yield everything a record holds before it asks for the next one, and
+    keep what it needs from earlier records in ``memo`` (plain JSON values): reading may
+    stop after any record and go on from there with the same memo.
+    """
+
+    kind: Literal["lines"]
+    revises: bool
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether a file of this name that begins with ``head`` is in this format."""
+        ...
+
+    def look_beside(self, path: Path) -> Mapping[str, str]:
+        """Facts that stand in other files near ``path``; the only place it may read."""
+        ...
+
+    def parse(
+        self, records: Iterable[Record], origin: Origin, memo: Memo
+    ) -> Iterator[Item]: ...
+
+
+class DocumentFormat(Protocol):
+    """A format whose files are written whole. ``parse`` streams: memory stays small."""
+
+    kind: Literal["document"]
+
+    def recognises(self, path: Path, head: bytes) -> bool: ...
+
+    def look_beside(self, path: Path) -> Mapping[str, str]: ...
+
+    def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]: ...
+
+
+class DatabaseFormat(Protocol):
+    """A format that is another program's SQLite database, opened read-only.
+
+    ``tables`` must all be there for a database to be recognised. A missing column or an
+    unreadable row is a ``Problem``, raised as ``apsw.Error`` only for the database as a
+    whole.
+    """
+
+    kind: Literal["database"]
+    tables: frozenset[str]
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the file's name and its ``SQLite format 3`` head fit."""
+        ...
+
+    def list_units(self, db: apsw.Connection) -> Iterator[Unit]: ...
+
+    def parse(
+        self, db: apsw.Connection, unit: str, origin: Origin
+    ) -> Iterator[Item]: ...
+
+
+Format = LineFormat | DocumentFormat | DatabaseFormat
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRow:
+    """One row of FORMATS: a format's name, whose it is, and where its class stands."""
+
+    name: str
+    host: str
+    target: str
+    summary: str
+    # A companion says more about sessions that other files hold.
+    is_companion: bool = False
+
+    def load(self) -> Format:
+        module, _, attribute = self.target.partition(":")
+        made: Format = getattr(import_module(module), attribute)()
+        return made
+
+
+# -- small pieces that many parsers need ----------------------------------------------
+
+
+def made_id(
+    session_id: str, role: Role, text: str, sent: Moment | None, ordinal: int
+) -> str:
+    """An id for a message whose host gives it none.
+
+    A message with a time is known by its time and text, wherever it stands, so a
+    rotated or shortened file gives no message twice. Without a time only its place
+    tells it from an equal one.
+    """
+    place = sent.at.isoformat() if sent is not None else f"#{ordinal}"
+    return content_id(session_id, role, place, text)
+
+
+def told_apart(native_id: str, sent: Moment | None, memo: Memo) -> str:
+    """A made id, marked when the same was said before at the same instant.
+
+    Programs that count in seconds write down two equal answers with equal times. Only
+    the ids of the last instant are remembered.
+    """
+    if sent is None:
+        return native_id
+    instant = sent.at.isoformat()
+    if memo.get("instant") != instant:
+        memo["instant"], memo["at_instant"] = instant, {}
+    before = memo["at_instant"].get(native_id, 0)
+    memo["at_instant"][native_id] = before + 1
+    return f"{native_id}~{before}" if before else native_id
+
+
+def first_records(head: bytes, most: int = 20) -> Iterator[JsonObject]:
+    """The JSON objects that the first lines of a file hold, for recognising it."""
+    for line in head.splitlines()[:most]:
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def unknown_record(kind: object, line: int | None) -> Problem:
+    """The problem to report for a record of a kind that the importer does not know."""
+    return Problem(
+        f"a record of type {kind!r:.80}, which this importer does not know", line
+    )

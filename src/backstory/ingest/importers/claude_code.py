@@ -1,0 +1,309 @@
+"""Claude Code: one JSONL file a session, subagents in files of their own."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+from backstory.ingest.importers.base import (
+    Memo,
+    Origin,
+    Record,
+    first_records,
+    unknown_record,
+)
+from backstory.ingest.importers.foreign_json import read_object
+from backstory.text.json_values import (
+    JsonObject,
+    as_object,
+    as_text,
+    compact_json,
+    plain_text,
+)
+from backstory.text.redaction import drop_private, is_recall
+from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+
+# Records about the program, not the conversation. The api-request family and
+# last-prompt repeat messages; attachments are what hooks and the program injected.
+_NOT_CONVERSATION = frozenset(
+    {
+        "agent-color",
+        "agent-setting",
+        "api-request",
+        "api-request-blob",
+        "api-request-shape",
+        "atis-latch",
+        "attachment",
+        "bridge-session",
+        "cost-state",
+        "file-history-delta",
+        "file-history-snapshot",
+        "last-prompt",
+        "mode",
+        "permission-mode",
+        "pr-link",
+        "progress",
+        "queue-operation",
+        "relocated",
+        "started",
+        "tag",
+        "tools-used",
+        "worktree-state",
+    }
+)
+_COMMAND_OUTPUT = (
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+)
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
+# A title given by the person outranks one made by the program.
+_TITLES = {
+    "summary": ("summary", 1),
+    "ai-title": ("aiTitle", 2),
+    "agent-name": ("agentName", 3),
+    "custom-title": ("customTitle", 4),
+}
+_KNOWN = {"user", "assistant", "system"} | _NOT_CONVERSATION | _TITLES.keys()
+
+
+class ClaudeCode:
+    """Session files of Claude Code (shape seen in 2.1.325, 2026-11)."""
+
+    kind: Literal["lines"] = "lines"
+    revises = False
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return path.suffix == ".jsonl" and any(
+            as_text(record.get("type")) in _KNOWN
+            and ("sessionId" in record or "leafUuid" in record)
+            for record in first_records(head)
+        )
+
+    def look_beside(self, path: Path) -> Mapping[str, str]:
+        return {}
+
+    def parse(
+        self, records: Iterable[Record], origin: Origin, memo: Memo
+    ) -> Iterator[Item]:
+        reading = _Reading(origin, memo, origin.path.stem)
+        for line, record in records:
+            kind = as_text(record.get("type"))
+            if kind in ("user", "assistant"):
+                yield from reading.message(record, line)
+            elif kind == "system":
+                yield from reading.system(record)
+            elif kind in _TITLES:
+                yield from reading.title(kind, record)
+            elif kind not in _NOT_CONVERSATION:
+                yield unknown_record(kind, line)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One pass over a file, or a part of it."""
+
+    origin: Origin
+    memo: Memo
+    file_name: str
+
+    def message(self, record: JsonObject, line: int) -> Iterator[Item]:
+        session_id = self._session_id(record)
+        yield from self._facts(record, session_id)
+        if record.get("isMeta"):
+            return
+        content = as_object(record.get("message")).get("content")
+        uuid = as_text(record.get("uuid"))
+        if uuid is None or not isinstance(content, str | list):
+            yield Problem("a message without an id or without content", line)
+            return
+        sent = self.origin.moment(record.get("timestamp"))
+        role = _role(record)
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        yield from self._summary_of(uuid, session_id)
+        for index, block in enumerate(content):
+            found = _block(block, role)
+            if found is None:
+                continue
+            block_role, text, tool_name, call_id = found
+            if self._is_recalled(block_role, text):
+                continue
+            # The first block keeps the record's own id, to be looked up by it.
+            native_id = uuid if index == 0 else f"{uuid}/{index}"
+            yield NewMessage(
+                session_id, native_id, block_role, text, tool_name, call_id, sent
+            )
+
+    def system(self, record: JsonObject) -> Iterator[Item]:
+        """What the program told the person; its bookkeeping has no text."""
+        session_id = self._session_id(record)
+        yield from self._facts(record, session_id)
+        text = as_text(record.get("content"))
+        uuid = as_text(record.get("uuid"))
+        if text is None or uuid is None or record.get("isMeta"):
+            return
+        is_error = record.get("level") == "error"
+        role = Role.ERROR if is_error else Role.SYSTEM
+        sent = self.origin.moment(record.get("timestamp"))
+        yield NewMessage(session_id, uuid, role, text, sent=sent)
+
+    def _is_recalled(self, role: Role, text: str) -> bool:
+        """Whether a text is what a command of the person's own made Backstory print."""
+        if role is Role.SYSTEM and text.lstrip().startswith("<bash-std"):
+            return bool(self.memo.pop("recalls", False))
+        command = text.removeprefix("<bash-input>")
+        if role is Role.USER and command != text and is_recall(None, command):
+            self.memo["recalls"] = True
+        return False
+
+    def _summary_of(self, uuid: str, session_id: str) -> Iterator[Item]:
+        """The title that a summary gave to the session in which this message stands."""
+        summary = self.memo.get("summaries", {}).pop(uuid, None)
+        if summary is not None and self.memo.get("title_rank", 0) <= 1:
+            self.memo["title_rank"] = 1
+            yield SessionFacts(session_id, title=summary)
+
+    def title(self, kind: str, record: JsonObject) -> Iterator[Item]:
+        field, rank = _TITLES[kind]
+        title = as_text(record.get(field))
+        leaf = as_text(record.get("leafUuid"))
+        # What waits in the memo is on disk as well.
+        title = drop_private(title) if title is not None else None
+        if title is not None and leaf is not None:
+            # It may speak of a session in another file: its leaf tells.
+            self.memo.setdefault("summaries", {})[leaf] = title
+            return
+        if title is None or rank < self.memo.get("title_rank", 0):
+            return
+        self.memo["title_rank"] = rank
+        if "session" in self.memo:
+            yield SessionFacts(self._session_id(record), title=title)
+        else:
+            # Said with the other facts, once the folder is known.
+            self.memo["title"] = title
+
+    def _session_id(self, record: JsonObject) -> str:
+        """A subagent's records carry its parent's id; its own is its agent id."""
+        session_id = as_text(record.get("sessionId")) or self.file_name
+        if record.get("isSidechain") and as_text(record.get("agentId")):
+            return f"agent-{record['agentId']}"
+        if self.file_name.startswith("agent-"):
+            return self.file_name
+        # Before subagents had files, they stood among their parent's lines.
+        return f"{session_id}/sidechain" if record.get("isSidechain") else session_id
+
+    def _facts(self, record: JsonObject, session_id: str) -> Iterator[Item]:
+        """What is known of a session before its first message; new folders later."""
+        folder = as_text(record.get("cwd"))
+        told = [session_id, folder or self.memo.get("session", [None, None])[1]]
+        if self.memo.get("session") == told:
+            return
+        self.memo["session"] = told
+        parent_id = as_text(record.get("sessionId"))
+        yield SessionFacts(
+            session_id,
+            title=self.memo.pop("title", None),
+            project=folder,
+            git_branch=as_text(record.get("gitBranch")),
+            parent_id=parent_id if parent_id != session_id else None,
+        )
+
+
+def _role(record: JsonObject) -> Role:
+    if record.get("isCompactSummary"):
+        return Role.SUMMARY
+    if record.get("isApiErrorMessage"):
+        return Role.ERROR
+    return Role.USER if record["type"] == "user" else Role.ASSISTANT
+
+
+def _without_reminders(text: str) -> str:
+    """A text of a user record without what the program and its hooks put into it."""
+    kept: list[str] = []
+    rest = text
+    while (start := rest.find(_REMINDER)) >= 0:
+        end = rest.find(_REMINDER_END, start)
+        if end < 0:
+            break
+        kept.append(rest[:start])
+        rest = rest[end + len(_REMINDER_END) :]
+    return "".join([*kept, rest]) if kept else text
+
+
+def _without_last_reminders(text: str) -> str:
+    """A tool's result without what the program put behind it.
+
+    Only there, and on lines of its own: a file that was read may have the mark, too.
+    """
+    kept = len(text)
+    end = _end_of_text(text, kept)
+    while text.endswith(_REMINDER_END, 0, end):
+        start = text.rfind(_REMINDER, 0, end)
+        if start < 0 or text[start - 1 : start] not in ("", "\n"):
+            break
+        kept = end = _end_of_text(text, start)
+    return text[:kept]
+
+
+def _end_of_text(text: str, end: int) -> int:
+    """Where the blanks begin that stand before ``end``."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
+
+
+def _block(
+    block: object, role: Role
+) -> tuple[Role, str, str | None, str | None] | None:
+    """Role, text, tool name and call id of a content block; None for thinking."""
+    fields = as_object(block)
+    match fields.get("type"):
+        case "text":
+            text = fields.get("text")
+            if not isinstance(text, str):
+                return None
+            if role is Role.USER:
+                text = _without_reminders(text)
+                # The program writes the output of the person's commands here, too.
+                if text.lstrip().startswith(_COMMAND_OUTPUT):
+                    role = Role.SYSTEM
+            return (role, text, None, None) if text.strip() else None
+        case "tool_use" | "server_tool_use" | "mcp_tool_use":
+            text = compact_json(fields.get("input"))
+            tool_name, call_id = as_text(fields.get("name")), as_text(fields.get("id"))
+            return Role.TOOL_CALL, text, tool_name, call_id
+        case "tool_result" | "mcp_tool_result":
+            text = _without_last_reminders(plain_text(fields.get("content")))
+            return Role.TOOL_RESULT, text, None, as_text(fields.get("tool_use_id"))
+        case "web_search_tool_result" | "web_fetch_tool_result":
+            text = compact_json(fields.get("content"))
+            return Role.TOOL_RESULT, text, None, as_text(fields.get("tool_use_id"))
+        case "thinking" | "redacted_thinking" | None:
+            return None
+        case kind:
+            return role, f"[{kind}]", None, None
+
+
+class ClaudeCodeAgentMeta:
+    """The file beside a subagent's session that says what it was asked to do."""
+
+    kind: Literal["document"] = "document"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return path.name.startswith("agent-") and path.name.endswith(".meta.json")
+
+    def look_beside(self, path: Path) -> Mapping[str, str]:
+        return {}
+
+    def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
+        meta, problem = read_object(file)
+        if problem is not None:
+            yield problem
+        if not meta:
+            return
+        yield SessionFacts(
+            origin.path.name.removesuffix(".meta.json"),
+            title=as_text(meta.get("description")),
+        )

@@ -1,0 +1,71 @@
+"""Read JSON that another program keeps in a document or in a database column.
+
+JavaScript cuts strings between the two halves of a character and writes each half down;
+strict JSON refuses such text. What was written is worth more than the rule it breaks.
+"""
+
+import json
+from typing import IO, Any
+
+import orjson
+
+from backstory.text.basics import replace_surrogates
+from backstory.text.json_values import (
+    JsonObject,
+)
+from backstory.values.model import Problem
+
+# Parsed, a document takes about six times its length in memory.
+MAX_DOCUMENT_BYTES = 24 * 1024 * 1024
+
+
+# Any: JSON written by other programs can hold anything; parsers check.
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError with the reason for other text."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        try:
+            return without_surrogates(json.loads(text, strict=False))
+        except (ValueError, RecursionError):
+            raise ValueError(exc.msg) from exc
+
+
+def without_surrogates(value: Any) -> Any:
+    """The same JSON value with half characters replaced in every string of it."""
+    match value:
+        case str():
+            return replace_surrogates(value)
+        case list():
+            return [without_surrogates(item) for item in value]
+        case dict():
+            return {
+                replace_surrogates(key): without_surrogates(item)
+                for key, item in value.items()
+            }
+        case _:
+            return value
+
+
+def read_object(file: IO[bytes]) -> tuple[JsonObject, Problem | None]:
+    """The JSON object that a whole document is, and what is wrong with it.
+
+    Empty when it cannot be read; bytes that are not UTF-8 are replaced.
+    """
+    content = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        return {}, Problem(f"a document of more than {MAX_DOCUMENT_BYTES:,} bytes")
+    try:
+        text, problem = content.decode("utf-8"), None
+    except UnicodeDecodeError:
+        text = content.decode("utf-8", errors="replace")
+        problem = Problem("bytes that are not UTF-8 were replaced")
+    try:
+        value = parse_json(text)
+    except ValueError as exc:
+        return {}, Problem(f"not valid JSON ({exc})")
+    return (
+        (value, problem)
+        if isinstance(value, dict)
+        else ({}, Problem("not a JSON object"))
+    )

@@ -1,0 +1,199 @@
+"""OpenClaw: a database per agent; before that, one JSONL file a session.
+
+Both hold entries of Pi's format, with the same ids, so a session that moved from its
+file into the database is not read twice.
+"""
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import apsw
+import zstandard
+
+from backstory.ingest.importers.base import (
+    Memo,
+    Origin,
+    Record,
+    Unit,
+)
+from backstory.ingest.importers.databases import list_columns
+from backstory.ingest.importers.foreign_json import parse_json
+from backstory.ingest.importers.foreign_rows import (
+    ForeignTable,
+    LongText,
+    decode,
+    iter_rows,
+    lenient,
+    report_long,
+)
+from backstory.ingest.importers.lines import MAX_LINE_BYTES
+from backstory.ingest.importers.pi import (
+    Pi,
+    is_in_agent_folder,
+    is_session_header,
+    parse_entry,
+    parse_header,
+)
+from backstory.text.json_values import (
+    JsonObject,
+    as_text,
+)
+from backstory.values.identity import content_id
+from backstory.values.model import Item, Problem, SessionFacts
+
+# What is said about a session stands in two tables, which came and grew over time.
+_WINDOW_COLUMNS = ("session_key", "created_at", "display_name")
+_NODE_COLUMNS = (
+    "label",
+    "display_name",
+    "fork_source_session_id",
+    "parent_session_key",
+    "spawned_by",
+)
+
+
+class OpenClaw:
+    """The database ``openclaw-agent.sqlite`` of one agent.
+
+    Shape as https://github.com/openclaw/openclaw describes it
+    (``src/state/openclaw-agent-schema.sql``, ``docs/reference/database-schemas``), read
+    in 2026-11; since 2026.9 large events are compressed. Sessions the person deleted
+    (``session_transcript_archives``) and those moved to files in ``sessions/cold`` are
+    not read.
+    """
+
+    kind: Literal["database"] = "database"
+    tables = frozenset({"transcript_events"})
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return path.name == "openclaw-agent.sqlite" and head.startswith(
+            b"SQLite format 3\0"
+        )
+
+    def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
+        rows = db.execute(
+            f"""
+            WITH sizes AS MATERIALIZED (
+              SELECT session_id, seq, created_at, octet_length(event_json) AS plain,
+                     octet_length({_packed_column(db)}) AS packed
+                FROM transcript_events)
+            SELECT {lenient("session_id")}, COUNT(*), {lenient("MAX(seq)")},
+                   {lenient("MAX(created_at)")}, SUM(plain), SUM(packed)
+              FROM sizes
+             GROUP BY session_id
+             ORDER BY MIN(created_at), session_id
+            """
+        )
+        for row in rows:
+            found, *state = map(decode, row)
+            session_id = as_text(found)
+            if session_id is not None:
+                told = _told_about(db, session_id).values()
+                yield Unit(session_id, content_id(*map(str, (*state, *told))))
+
+    def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
+        told: SessionFacts | None = _session_facts(db, unit, origin)
+        columns = ("seq", "event_json", "event_zstd")
+        events = ForeignTable(db, "transcript_events", columns, blobs=("event_zstd",))
+        for row in events.rows("WHERE session_id = ? ORDER BY seq", (unit,)):
+            seq = row["seq"]
+            yield from report_long(row, f"event {seq} of session {unit}")
+            try:
+                event = _read_event(row["event_json"], row["event_zstd"])
+            except (ValueError, zstandard.ZstdError) as exc:
+                yield Problem(f"event {seq} of session {unit} cannot be read ({exc})")
+                continue
+            if event.get("type") == "session":
+                # The header's own id may be that of an earlier file of the session.
+                yield parse_header({**event, "id": unit}, origin)
+            if told is not None:
+                # Behind the header: it says whether the project may be read at all.
+                yield told
+                told = None
+            yield from parse_entry(
+                event, session_id=unit, origin=origin, ordinal=seq, line=None
+            )
+
+
+class OpenClawFile:
+    """Session files of OpenClaw before it had a database (``agents/*/sessions``)."""
+
+    kind: Literal["lines"] = "lines"
+    revises = False
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return (
+            path.suffix == ".jsonl"
+            and is_session_header(head)
+            and is_in_agent_folder(path)
+        )
+
+    def look_beside(self, path: Path) -> Mapping[str, str]:
+        return {}
+
+    def parse(
+        self, records: Iterable[Record], origin: Origin, memo: Memo
+    ) -> Iterator[Item]:
+        yield from Pi().parse(records, origin, memo)
+
+
+# -- pieces of the database -----------------------------------------------------------
+
+
+def _packed_column(db: apsw.Connection) -> str:
+    known = list_columns(db, "transcript_events")
+    return "event_zstd" if "event_zstd" in known else "NULL"
+
+
+def _read_event(plain: object, packed: object) -> JsonObject:
+    if isinstance(packed, LongText):
+        raise ValueError("too long to be unpacked")
+    if isinstance(packed, bytes):
+        reader = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed))
+        plain = decode(reader.read(MAX_LINE_BYTES))
+    event = parse_json(plain if isinstance(plain, str) else "")
+    if not isinstance(event, dict):
+        raise ValueError("not a JSON object")
+    return event
+
+
+def _session_facts(
+    db: apsw.Connection, session_id: str, origin: Origin
+) -> SessionFacts:
+    told = _told_about(db, session_id)
+    parent_key = told.get("parent_session_key") or told.get("spawned_by")
+    return SessionFacts(
+        session_id,
+        title=as_text(told.get("label")) or as_text(told.get("display_name")),
+        parent_id=as_text(told.get("fork_source_session_id"))
+        or _current_session(db, parent_key),
+        started=origin.moment(told.get("created_at")),
+    )
+
+
+def _told_about(db: apsw.Connection, session_id: str) -> dict[str, object]:
+    """What the tables beside the transcript say about a session, by column."""
+    told = _row(db, "session_windows", "session_id", session_id, _WINDOW_COLUMNS)
+    # A key names a conversation through all its sessions; its name fits them all.
+    key = told.get("session_key")
+    node = _row(db, "session_nodes", "session_key", key, _NODE_COLUMNS)
+    return told | {name: value for name, value in node.items() if value is not None}
+
+
+def _current_session(db: apsw.Connection, session_key: object) -> str | None:
+    """The session in which the conversation of that key goes on."""
+    columns = ("current_session_id",)
+    node = _row(db, "session_nodes", "session_key", session_key, columns)
+    return as_text(node.get("current_session_id"))
+
+
+def _row(
+    db: apsw.Connection, table: str, key: str, value: object, columns: tuple[str, ...]
+) -> dict[str, object]:
+    """The row of that key; empty when there is none, or no such table yet."""
+    if not isinstance(value, str) or key not in list_columns(db, table):
+        return {}
+    rows = iter_rows(db, table, columns, rest=f"WHERE {key} = ?", params=(value,))
+    return next(rows, {})

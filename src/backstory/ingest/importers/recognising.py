@@ -1,0 +1,192 @@
+"""Tell the format of a file from its name and its first bytes, inside zip files too."""
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from backstory.errors import SourceUnreadable
+from backstory.ingest.importers.base import FormatRow
+from backstory.ingest.importers.databases import (
+    foreign_errors,
+    list_tables,
+    open_foreign,
+)
+from backstory.ingest.importers.opening import ZIP_ERRORS, head_of, read_head
+from backstory.system.files import describe, find_files, has_text_name, shown_name
+from backstory.values.model import FoundFile, Problem, Source
+
+_SUFFIXES = frozenset(
+    {".jsonl", ".json", ".md", ".db", ".sqlite", ".sqlite3", ".zip", ".zst", ".yaml"}
+)
+
+# A log that its program moved aside: a.1.jsonl, a.jsonl.1, a.jsonl.bak.
+_MOVED_ASIDE = re.compile(r"\.(\d{1,2}|bak)(?=\.jsonl\Z)|(?<=\.jsonl)\.(\d{1,2}|bak)\Z")
+
+
+def _skip_nothing(path: Path) -> bool:
+    return False
+
+
+def iter_recognised(
+    path: Path,
+    formats: Sequence[FormatRow],
+    skip: Callable[[Path], bool] = _skip_nothing,
+) -> Iterator[Source | Problem | FoundFile]:
+    """The sources at ``path``, a file or a folder; a file of no known format as it is.
+
+    Only a folder's files with a name that could be a transcript's are looked at, and
+    none that ``skip`` names.
+    """
+    try:
+        is_folder = path.is_dir()
+        file = None if is_folder else path.resolve(strict=True)
+    # RuntimeError: a link that leads to itself.
+    except (OSError, RuntimeError) as exc:
+        yield Problem(f"it cannot be read ({_reason(exc)})", path=str(path))
+        return
+    if file is not None:
+        yield from _recognise_one(file, formats)
+        return
+    # The files of one folder come one after the other.
+    for _, group in groupby(find_files(path, "**/*"), key=_folder_of):
+        for found in sorted(group, key=_oldest_first):
+            if isinstance(found, Problem):
+                if not _is_harmless_link(found):
+                    yield found
+            elif _could_be_transcript(found.path) and not skip(found.path):
+                for item in _recognise(found, formats):
+                    yield found if _is_stranger(item, formats) else item
+
+
+def _folder_of(found: FoundFile | Problem) -> Path:
+    return _path_of(found).parent
+
+
+def _path_of(found: FoundFile | Problem) -> Path:
+    return Path(found.path or "") if isinstance(found, Problem) else found.path
+
+
+def _oldest_first(found: FoundFile | Problem) -> tuple[str, int]:
+    """A log is sorted behind what was moved aside from it, the highest number first."""
+    name = _path_of(found).name
+    moved = _MOVED_ASIDE.search(name)
+    if moved is None:
+        return name, 0
+    number = moved[1] or moved[2]
+    return _MOVED_ASIDE.sub("", name), -100 if number == "bak" else -int(number) - 1
+
+
+def _could_be_transcript(path: Path | PurePosixPath) -> bool:
+    return path.suffix.lower() in _SUFFIXES or bool(_MOVED_ASIDE.search(path.name))
+
+
+def _is_harmless_link(problem: Problem) -> bool:
+    """Whether a problem is about a link to a file that nobody would read."""
+    path = _path_of(problem)
+    return path.is_symlink() and not path.is_dir() and not _could_be_transcript(path)
+
+
+def _is_stranger(
+    found: Source | Problem | FoundFile, formats: Sequence[FormatRow]
+) -> bool:
+    """Whether a database only has the name of one that an importer knows."""
+    if not isinstance(found, Source) or found.entry:
+        return False
+    importer = next(row for row in formats if row.name == found.format).load()
+    if importer.kind != "database":
+        return False
+    try:
+        with open_foreign(found.file.path) as foreign, foreign_errors():
+            return not importer.tables <= list_tables(foreign.db)
+    except SourceUnreadable:
+        return False
+
+
+def _recognise_one(
+    file: Path, formats: Sequence[FormatRow]
+) -> Iterator[Source | Problem | FoundFile]:
+    if not has_text_name(file):
+        yield Problem("its name is not valid UTF-8", path=shown_name(file))
+    # A pipe or a device would be waited for.
+    elif not file.is_file():
+        yield Problem("neither a file nor a folder", path=str(file))
+    else:
+        yield from _recognise(describe(file), formats)
+
+
+def _recognise(
+    file: FoundFile, formats: Sequence[FormatRow]
+) -> Iterator[Source | Problem | FoundFile]:
+    try:
+        head = read_head(file.path)
+    except (OSError, ValueError) as exc:
+        yield Problem(f"it cannot be read ({_reason(exc)})", path=str(file.path))
+        return
+    if head.startswith(b"PK\x03\x04"):
+        yield from _look_inside(file, formats)
+        return
+    row = find_format(file.path, head, formats)
+    yield Source(row.host, row.name, file) if row else file
+
+
+def _reason(exc: Exception) -> object:
+    return getattr(exc, "strerror", None) or exc
+
+
+def _look_inside(
+    file: FoundFile, formats: Sequence[FormatRow]
+) -> Iterator[Source | Problem | FoundFile]:
+    try:
+        archive = zipfile.ZipFile(file.path)
+    except ZIP_ERRORS as exc:
+        yield Problem(f"not a readable zip file ({exc})", path=str(file.path))
+        return
+    known = False
+    with archive:
+        for entry in archive.infolist():
+            # ZipInfo.is_dir() raises when there is no name at all.
+            if entry.filename.endswith("/"):
+                continue
+            name = PurePosixPath(entry.filename.replace("\\", "/"))
+            if PureWindowsPath(name).anchor or ".." in name.parts:
+                yield Problem(
+                    f"an entry with an unsafe name, {entry.filename!r}",
+                    path=str(file.path),
+                )
+                continue
+            if not _could_be_transcript(name):
+                continue
+            try:
+                with archive.open(entry) as stream:
+                    head = head_of(stream)
+            except ZIP_ERRORS as exc:
+                yield Problem(
+                    f"the entry {entry.filename!r} cannot be read ({exc})",
+                    path=str(file.path),
+                )
+                continue
+            row = find_format(Path(name), head, formats)
+            if row is not None and row.load().kind == "database":
+                known = True
+                yield Problem(
+                    f"the entry {entry.filename!r} is a database, which can only be "
+                    "read when it is unpacked",
+                    path=str(file.path),
+                )
+            elif row is not None:
+                known = True
+                yield Source(row.host, row.name, file, entry.filename)
+    if not known:
+        yield file
+
+
+def find_format(
+    path: Path, head: bytes, formats: Sequence[FormatRow]
+) -> FormatRow | None:
+    """The first format that takes a file of this name and beginning for its own."""
+    # A suffix in capitals is the same suffix.
+    if path.suffix:
+        path = path.with_suffix(path.suffix.lower())
+    return next((row for row in formats if row.load().recognises(path, head)), None)

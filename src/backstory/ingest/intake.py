@@ -1,0 +1,304 @@
+"""Gather what a source says into batches, and leave out what must not be kept.
+
+Everything that reaches the history passes here: private passages are dropped, tool
+output is cut to its limit, sessions in excluded folders are ignored, and so are the
+results of recall tools, which are copies of memories.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from backstory.store.base.history import (
+    Batch,
+    HistoryStore,
+    KeptMessage,
+    SourceKey,
+    SourceState,
+    Written,
+)
+from backstory.system.files import is_inside
+from backstory.text.basics import cut_bytes, replace_surrogates
+from backstory.text.redaction import (
+    drop_injected,
+    drop_private,
+    hide_private,
+    is_recall,
+)
+from backstory.values.identity import content_id
+from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+
+MAX_BATCH_MESSAGES = 2_000
+MAX_BATCH_CHARS = 4 * 1024 * 1024
+# A file of rubbish is wrong in every line; so many say enough.
+MAX_PROBLEMS = 1_000
+
+# What an intake remembers between two readings of a source, beside the parser's memo.
+_EXCLUDED = "~excluded"
+_RECALLS = "~recalls"
+_PROBLEMS = "~problems"
+_MADE = "~made"
+
+Said = TypeVar("Said", NewMessage, SessionFacts)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What may be kept, and how much of it."""
+
+    excluded_folders: tuple[Path, ...] = ()
+    max_tool_output_bytes: int = 64 * 1024
+
+    @property
+    def fingerprint(self) -> str:
+        """Text that changes when other sessions would be excluded."""
+        if not self.excluded_folders:
+            return ""
+        return content_id(*sorted(map(str, self.excluded_folders)))
+
+    def exclude(self, path: str | Path) -> bool:
+        """Whether nothing at ``path`` or about it may be read, by any of its names."""
+        if not self.excluded_folders:
+            return False
+        names = {Path(path)}
+        # A path from a transcript can be anything, with a NUL in it for one.
+        with suppress(OSError, ValueError, RuntimeError):
+            names.add(Path(path).resolve())
+        return any(
+            is_inside(name, folder)
+            for name in names
+            for folder in self.excluded_folders
+        )
+
+    def keep(self, message: NewMessage) -> KeptMessage:
+        """The message as it may be stored."""
+        return self.keep_piece(message, None, 0)[0]
+
+    def keep_piece(
+        self, message: NewMessage, line: int | None, depth: int
+    ) -> tuple[KeptMessage, int]:
+        """The same for a piece of what was said at once; ``line`` is where it stands.
+
+        ``depth`` private passages are open before the piece; returned with it is how
+        many are open behind it.
+        """
+        message = _without_surrogates(message)
+        text, depth = hide_private(drop_injected(message.text), depth)
+        full_bytes = None
+        if message.role is Role.TOOL_RESULT:
+            text, full_bytes = cut_bytes(text, self.max_tool_output_bytes)
+        if text is not message.text:
+            message = replace(message, text=text)
+        return KeptMessage(message, full_bytes, line), depth
+
+    def keep_facts(self, facts: SessionFacts) -> SessionFacts:
+        """What may be stored of the facts: a title can quote what was said."""
+        facts = _without_surrogates(facts)
+        if facts.title is None:
+            return facts
+        return replace(facts, title=drop_private(facts.title))
+
+
+def _without_surrogates(said: Said) -> Said:
+    """The same with half characters replaced in every text of it, ids included."""
+    # Any: mypy cannot know that the names are those of the texts.
+    changed: dict[str, Any] = {
+        name: whole
+        for name in said.__slots__
+        if isinstance(text := getattr(said, name), str)
+        and not text.isascii()
+        and (whole := replace_surrogates(text)) is not text
+    }
+    return replace(said, **changed) if changed else said
+
+
+@dataclass(slots=True)
+class Intake:
+    """Takes the items of one source and writes them, a batch at a time.
+
+    ``after_line`` is where reading begins. ``reread`` is a set when the source is read
+    from its start once more: then a known id is an old message met again, not an id
+    given twice. ``made_now`` are the sessions that this run has made, by host and id:
+    they are emptied again when a later word says that their folder is excluded.
+    """
+
+    store: HistoryStore
+    rules: Rules
+    clock: Callable[[], datetime]
+    host: str
+    key: SourceKey
+    replaces: bool
+    is_companion: bool = False
+    after_line: int | None = 0
+    moved_from: SourceKey | None = None
+    reread: set[int] | None = None
+    made_now: set[tuple[str, str]] = field(default_factory=set)
+    written: list[Written] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    last_line: int = 0
+    _batch: Batch | None = None
+    _chars: int = 0
+    _excluded: set[str] = field(default_factory=set)
+    _excluded_before: int = 0
+    _checked: set[str] = field(default_factory=set)
+    _private: tuple[tuple[object, ...], int] = ((), 0)
+    _recalls: set[str] = field(default_factory=set)
+    _problem_count: int = 0
+    _made: set[str] = field(default_factory=set)
+
+    # Any: a memo holds plain JSON values of the parser's choice.
+    def recall(self, memo: dict[str, Any]) -> None:
+        """Take up what ``remember`` put into the memo of an earlier reading."""
+        self._excluded = set(memo.pop(_EXCLUDED, ()))
+        self._excluded_before = len(self._excluded)
+        self._recalls = set(memo.pop(_RECALLS, ()))
+        self._problem_count = memo.pop(_PROBLEMS, 0)
+        # Made by a reading that was killed: its work goes on here.
+        self._made = set(memo.pop(_MADE, ()))
+        self.made_now.update((self.host, made) for made in self._made)
+
+    def remember(self, memo: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
+        """The memo with what this intake must know when reading goes on."""
+        kept = dict(memo)
+        if self._excluded:
+            kept[_EXCLUDED] = sorted(self._excluded)
+        if self._recalls:
+            kept[_RECALLS] = sorted(self._recalls)
+        if self._problem_count:
+            kept[_PROBLEMS] = self._problem_count
+        if self.rules.excluded_folders and not is_last:
+            kept[_MADE] = sorted(self._made | self._about_to_make())
+        return kept
+
+    def _about_to_make(self) -> set[str]:
+        """The sessions that the batch at hand will make."""
+        ids = {each.message.session_id for each in self._open().messages}
+        return {each for each in ids if not self.store.has_session(self.host, each)}
+
+    @property
+    def excluded_by(self) -> str:
+        """The rules that kept something out, if anything was."""
+        return self.rules.fingerprint if self._excluded else ""
+
+    @property
+    def newly_excluded(self) -> int:
+        """How many sessions this reading left out for the first time."""
+        return len(self._excluded) - self._excluded_before
+
+    @property
+    def is_full(self) -> bool:
+        return (
+            self._batch is not None and len(self._batch.messages) >= MAX_BATCH_MESSAGES
+        ) or self._chars >= MAX_BATCH_CHARS
+
+    def add(self, item: Item, line: int | None = None) -> None:
+        """Take one item; ``line`` is where it stands."""
+        self.last_line = max(self.last_line, line or 0)
+        match item:
+            case NewMessage():
+                self._add_message(item, line)
+            case SessionFacts():
+                self._add_facts(item)
+            case Problem():
+                self._problem_count += 1
+                if self._problem_count <= MAX_PROBLEMS:
+                    self._add_problem(item, line if item.line is None else item.line)
+
+    def commit(self, progress: SourceState | None) -> None:
+        """Write what was gathered; with ``progress``, how far the source is now read.
+
+        Without it the problems wait: they are written with the progress they belong to.
+        """
+        more = self._problem_count - MAX_PROBLEMS
+        if progress is not None and progress.signature and more > 0:
+            self._add_problem(Problem(f"{more:,} more problems"), None)
+        batch = self._open()
+        batch.progress = progress
+        problems = batch.problems
+        # What a power cut undoes is read again: the place it was read to goes with it.
+        written = self.store.write(batch, now=self.clock(), is_durable=False)
+        self.written.append(written)
+        self._made.update(written.made_sessions)
+        self.made_now.update((self.host, made) for made in written.made_sessions)
+        self.problems.extend(written.problems)
+        self._batch, self._chars = None, 0
+        if progress is None:
+            self._open().problems = [*problems, *written.problems]
+        else:
+            self.after_line, self.moved_from = None, None
+
+    def _open(self) -> Batch:
+        if self._batch is None:
+            self._batch = Batch(
+                self.host,
+                read_from=self.key.path,
+                replaces=self.replaces,
+                is_companion=self.is_companion,
+                reread=self.reread,
+                after_line=self.after_line,
+                moved_from=self.moved_from,
+            )
+        return self._batch
+
+    def _add_problem(self, problem: Problem, line: int | None) -> None:
+        placed = replace(problem, line=line, path=self.key.path)
+        self.problems.append(placed)
+        self._open().problems.append(placed)
+
+    def _add_message(self, message: NewMessage, line: int | None) -> None:
+        if self._is_excluded(message.session_id) or self._is_recall_result(message):
+            return
+        # Hosts cut what was said at once into pieces; a private passage may span them.
+        piece_of = (message.session_id, message.role, message.sent)
+        known, depth = self._private
+        kept, depth = self.rules.keep_piece(
+            message, line, depth if known == piece_of else 0
+        )
+        self._private = (piece_of, depth)
+        self._chars += len(kept.message.text)
+        self._open().messages.append(kept)
+
+    def _is_excluded(self, session_id: str) -> bool:
+        """Whether the session ran in an excluded folder, by this source or another."""
+        if self.rules.excluded_folders and session_id not in self._checked:
+            self._checked.add(session_id)
+            project = self.store.find_project(self.host, session_id)
+            if project is not None and self.rules.exclude(project):
+                self._excluded.add(session_id)
+        return session_id in self._excluded
+
+    def _is_recall_result(self, message: NewMessage) -> bool:
+        if message.role is Role.TOOL_CALL:
+            if message.call_id and is_recall(message.tool_name, message.text):
+                self._recalls.add(message.call_id)
+            elif message.call_id:
+                # Some hosts count their calls anew in every turn.
+                self._recalls.discard(message.call_id)
+            return False
+        if message.role is not Role.TOOL_RESULT:
+            return False
+        return is_recall(message.tool_name) or message.call_id in self._recalls
+
+    def _add_facts(self, facts: SessionFacts) -> None:
+        if facts.project and self.rules.exclude(facts.project):
+            self._exclude(facts.native_id)
+        if not self._is_excluded(facts.native_id):
+            self._open().facts.append(self.rules.keep_facts(facts))
+        elif (self.host, facts.native_id) in self.made_now:
+            # Its folder is kept, so that other sources of the session know of it.
+            about = SessionFacts(facts.native_id, project=facts.project)
+            self._open().facts.append(self.rules.keep_facts(about))
+
+    def _exclude(self, session_id: str) -> None:
+        """Leave the session out, also what was taken in before its folder was known."""
+        self._excluded.add(session_id)
+        batch = self._open()
+        batch.facts = [each for each in batch.facts if each.native_id != session_id]
+        batch.messages = [
+            each for each in batch.messages if each.message.session_id != session_id
+        ]
+        if (self.host, session_id) in self.made_now:
+            batch.emptied.append(session_id)

@@ -1,0 +1,180 @@
+"""Reader: what the agents on this machine have written, read into the history."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, datetime
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+from backstory.ingest.hosts import HOSTS, get_host
+from backstory.ingest.hosts.base import Host, Machine
+from backstory.ingest.hosts.finding import iter_in_projects, iter_sources
+from backstory.ingest.importers import FORMATS, get_format
+from backstory.ingest.importers.base import Format
+from backstory.ingest.importers.recognising import iter_recognised
+from backstory.ingest.intake import Rules
+from backstory.ingest.sync import Found, Indexer
+from backstory.settings import Settings
+from backstory.store.base.history import HistoryStore
+from backstory.system.files import locked
+from backstory.system.places import absolute
+from backstory.values.model import (
+    FoundFile,
+    IndexReport,
+    OnProgress,
+    Problem,
+    Source,
+    SourceSummary,
+)
+
+LOCK_NAME = "index.lock"
+# An empty file; its time says when the sources were last looked through.
+STAMP_NAME = "last-read"
+
+
+@cache
+def _load_format(name: str) -> Format:
+    return get_format(name).load()
+
+
+class Reader:
+    """Finds the sources of one machine and reads what is new in them."""
+
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        machine: Machine,
+        store: HistoryStore,
+        rules: Rules,
+        excluded_hosts: Collection[str],
+        list_projects: Callable[[], list[str]],
+        *,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.home = home
+        self.settings = settings
+        self._machine = machine
+        self._store = store
+        self._rules = rules
+        self._projects = list_projects
+        self._clock = clock
+        self._excluded_hosts = excluded_hosts
+
+    def index(
+        self,
+        host: str | None,
+        path: str | Path | None,
+        *,
+        update: Callable[[], IndexReport],
+        on_progress: OnProgress | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> IndexReport:
+        """Read what is new; ``update`` then makes it findable."""
+        hosts = [get_host(host)] if host is not None else list(HOSTS)
+        indexer = self._indexer()
+        with locked(self.home / LOCK_NAME, on_wait=on_wait):
+            if path is not None:
+                report = indexer.run(self._found_at(Path(path), host), on_progress)
+                return report + update()
+            report = indexer.run(self._found(hosts), on_progress)
+            # The sessions just read may name folders that other programs write into.
+            report += indexer.run(self._found_in_projects(hosts), None)
+            if host is None:
+                loose = list(indexer.loose_problems)
+                self._store.replace_loose_problems(loose, now=self._clock())
+                (self.home / STAMP_NAME).touch(mode=0o600)
+            return report + update()
+
+    def _indexer(self) -> Indexer:
+        return Indexer(
+            self._store,
+            _load_format,
+            self._clock,
+            companions=frozenset(row.name for row in FORMATS if row.is_companion),
+            rules=self._rules,
+        )
+
+    def _found(self, hosts: Iterable[Host]) -> Iterator[Found]:
+        for host in hosts:
+            if host.name not in self._excluded_hosts:
+                yield from iter_sources(host, self._machine)
+        for folder in self.settings.texts("index.folders"):
+            yield from self._found_at(absolute(folder, self._machine), None)
+
+    def _found_in_projects(self, hosts: Iterable[Host]) -> Iterator[Found]:
+        projects = self._projects()
+        for host in hosts:
+            if host.name not in self._excluded_hosts:
+                yield from iter_in_projects(host, projects)
+
+    def _found_at(self, path: Path, host: str | None) -> Iterator[Found]:
+        rows = [
+            row
+            for row in FORMATS
+            if row.host not in self._excluded_hosts and host in (None, row.host)
+        ]
+        if self._rules.exclude(path):
+            yield Problem("your settings exclude it", path=str(path))
+            return
+        is_folder = path.is_dir()
+        for found in iter_recognised(path, rows, self._rules.exclude):
+            if isinstance(found, FoundFile) and not is_folder:
+                yield Problem("not in a format that Backstory knows", path=str(path))
+            else:
+                yield found
+
+    def sources(self) -> list[SourceSummary]:
+        """What each agent program has on this machine, and how much was read."""
+        indexer = self._indexer()
+        known = self._store.list_sources()
+        counts = {count.host: count for count in self._store.count_by_host()}
+        projects = self._projects()
+        summaries = []
+        for host in HOSTS:
+            found = [
+                item
+                for item in chain(
+                    iter_sources(host, self._machine), iter_in_projects(host, projects)
+                )
+                if isinstance(item, Source) and not get_format(item.format).is_companion
+            ]
+            count = counts.pop(host.name, None)
+            if not found and count is None:
+                continue
+            sources, indexed = indexer.survey(found, known)
+            summaries.append(
+                SourceSummary(
+                    host=host.name,
+                    title=host.title,
+                    places=self._places(host, found),
+                    found=sources,
+                    found_bytes=sum(item.file.size_bytes for item in found),
+                    indexed=indexed,
+                    sessions=count.sessions if count else 0,
+                    messages=count.messages if count else 0,
+                    excluded=host.name in self._excluded_hosts,
+                )
+            )
+        for count in counts.values():
+            summaries.append(
+                SourceSummary(
+                    count.host, count.host, (), 0, 0, 0, count.sessions, count.messages
+                )
+            )
+        return summaries
+
+    def _places(self, host: Host, found: Iterable[Source]) -> tuple[str, ...]:
+        roots = (folder.locate(self._machine) for folder in host.folders)
+        there = [str(root) for root in roots if root is not None and root.exists()]
+        if there:
+            return tuple(dict.fromkeys(there))
+        return tuple(sorted({str(item.file.path.parent) for item in found}))
+
+    def last_read_at(self) -> datetime | None:
+        """When the sources were last looked through."""
+        try:
+            modified = (self.home / STAMP_NAME).stat().st_mtime
+        except OSError:
+            return None
+        return datetime.fromtimestamp(modified, UTC)

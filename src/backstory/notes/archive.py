@@ -1,0 +1,185 @@
+"""The notes of a home as a zip file, to be taken elsewhere and merged there.
+
+An archive may come from anybody. It is read whole, and refused whole, before anything
+of it is used; nothing is ever unpacked under a name that it gives.
+"""
+
+import io
+import re
+import stat
+import time
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path, PurePosixPath
+from typing import NoReturn
+
+from backstory.errors import SourceUnreadable, StoreUnwritable
+from backstory.notes.find import MAX_NOTE_BYTES
+from backstory.notes.notebook import Notebook
+from backstory.system.files import storing, write_new
+from backstory.text.basics import neutralise, one_line
+
+MAX_ENTRIES = 20_000
+MAX_ARCHIVE_BYTES = 200_000_000
+
+_ZIP_ERRORS = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    KeyError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_ENTRY = re.compile(r"(?:memory/)?(?:MEMORY|daily/([0-9]{4}-[0-9]{2}-[0-9]{2}))\.md")
+_DRIVE = re.compile(r"[A-Za-z]:")
+_IS_ENCRYPTED = 0x1
+_MAX_NAME_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What an archive holds of notes; ``skipped`` are names of other things in it."""
+
+    memory: str | None
+    logs: Mapping[date, str]
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What came of an archive: how many blocks were new, and in how many logs."""
+
+    memory_blocks: int
+    log_blocks: int
+    logs: int
+
+
+def merge_archive(notebook: Notebook, archive: Archive) -> Merged:
+    """Add to the notes what only the archive has; after a crash it can be repeated."""
+    memory_blocks = notebook.merge_memory(archive.memory) if archive.memory else 0
+    added = [
+        notebook.merge_log(day, text) for day, text in sorted(archive.logs.items())
+    ]
+    return Merged(memory_blocks, sum(added), sum(count > 0 for count in added))
+
+
+# -- writing --------------------------------------------------------------------------
+
+
+def write_archive(notebook: Notebook, path: Path) -> int:
+    """Write all notes into a new zip file; returns how many files are in it.
+
+    Raises ``StoreUnwritable``, also when there is a file of that name.
+    """
+    made = io.BytesIO()
+    count = 0
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in notebook.iter_files():
+            info = zipfile.ZipInfo(file.name, _zip_time(file.mtime_ns))
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (stat.S_IFREG | 0o600) << 16
+            archive.writestr(info, file.raw)
+            count += 1
+    try:
+        with storing(path):
+            write_new(path, made.getvalue())
+    except StoreUnwritable as exc:
+        raise StoreUnwritable(str(exc), hint="choose another name") from exc
+    return count
+
+
+def _zip_time(mtime_ns: int) -> tuple[int, int, int, int, int, int]:
+    """The time in UTC, in the years that zip files know."""
+    at = time.gmtime(min(max(mtime_ns // 1_000_000_000, 315_532_800), 4_354_819_198))
+    return (at.tm_year, at.tm_mon, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec)
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+def read_archive(path: Path) -> Archive:
+    """All notes of a zip file. Raises ``SourceUnreadable``.
+
+    Other files in it are passed over; names that lead elsewhere, links, and what is too
+    large are reason to refuse it all.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read_entries(archive, path)
+    except _ZIP_ERRORS as exc:
+        reason = (isinstance(exc, OSError) and exc.strerror) or exc
+        raise SourceUnreadable(
+            f"{path}: no zip file that can be read ({reason})"
+        ) from exc
+
+
+def _read_entries(archive: zipfile.ZipFile, path: Path) -> Archive:
+    entries = [info for info in archive.infolist() if not info.is_dir()]
+    if len(entries) > MAX_ENTRIES:
+        _refuse(path, f"{len(entries):,} files are in it, more than {MAX_ENTRIES:,}")
+    texts: dict[date | None, str] = {}
+    skipped: list[str] = []
+    total = 0
+    for info in entries:
+        shown = one_line(neutralise(info.filename), _MAX_NAME_CHARS)
+        _check_entry(info, shown, path)
+        found = _ENTRY.fullmatch(info.filename)
+        day = _day_of(found[1]) if found and found[1] else None
+        if found is None or (found[1] and day is None):
+            skipped.append(shown)
+            continue
+        if day in texts:
+            _refuse(path, f"'{shown}' is in it twice")
+        raw = _read_entry(archive, info, shown, path)
+        total += len(raw)
+        if total > MAX_ARCHIVE_BYTES:
+            _refuse(path, f"more than {MAX_ARCHIVE_BYTES:,} bytes of notes are in it")
+        try:
+            texts[day] = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            _refuse(path, f"'{shown}' is not UTF-8")
+    if not texts:
+        _refuse(path, "neither a MEMORY.md nor a daily log is in it")
+    logs = {day: text for day, text in texts.items() if day is not None}
+    return Archive(texts.get(None), logs, tuple(skipped))
+
+
+def _check_entry(info: zipfile.ZipInfo, shown: str, path: Path) -> None:
+    name = info.filename
+    leads_out = name.startswith("/") or ".." in PurePosixPath(name).parts
+    if leads_out or "\\" in name or _DRIVE.match(name):
+        _refuse(path, f"'{shown}' is no name of a file in it")
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        _refuse(path, f"'{shown}' is a link, or another thing that is no file")
+    if info.flag_bits & _IS_ENCRYPTED:
+        _refuse(path, f"'{shown}' is encrypted")
+
+
+def _read_entry(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str, path: Path
+) -> bytes:
+    # What it says of its size need not be true.
+    with archive.open(info) as stream:
+        raw = stream.read(MAX_NOTE_BYTES + 1)
+    if len(raw) > MAX_NOTE_BYTES:
+        _refuse(
+            path, f"'{shown}' is larger than the {MAX_NOTE_BYTES:,} bytes of a note"
+        )
+    return raw
+
+
+def _day_of(text: str) -> date | None:
+    with suppress(ValueError):
+        return date.fromisoformat(text)
+    return None
+
+
+def _refuse(path: Path, reason: str) -> NoReturn:
+    raise SourceUnreadable(f"{path}: {reason}", hint="nothing of it was taken")

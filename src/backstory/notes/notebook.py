@@ -1,0 +1,455 @@
+"""The notes of a home on disk: MEMORY.md and the daily logs, read and changed safely.
+
+What a person saves is never overwritten. A change is made from the file as it is; it is
+compared with the file once more before the new text takes its place, and made again
+when somebody saved in between. A crash leaves the old text or the new one.
+"""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import IO, NoReturn
+
+from backstory.errors import (
+    NotesConflict,
+    SourceUnreadable,
+    StoreUnwritable,
+)
+from backstory.notes import facts
+from backstory.notes.daily_logs import add_block, merge_logs
+from backstory.notes.facts import DEFAULT_TOPIC, check_fact, find_duplicate
+from backstory.notes.find import MAX_NOTE_BYTES, FoundNote, NoteKind, find_memory_notes
+from backstory.notes.merge import merge_memories
+from backstory.system.files import (
+    is_inside,
+    locked,
+    make_private_folder,
+    storing,
+    swap,
+    sync_folder,
+    write_new,
+)
+from backstory.text.basics import replace_surrogates
+from backstory.text.markdown.lines import split_lines
+from backstory.text.redaction import mask_secrets
+from backstory.values.identity import bytes_hash
+
+LOCK_NAME = "notes.lock"
+MAX_BACKUPS = 20
+
+_ATTEMPTS = 10
+# Only whoever holds the lock writes such a file, so any other is left from a crash.
+_NEW_NAME = ".{name}.backstory-new"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFile:
+    """One file of the notes: its name in the memory folder, and all that is in it."""
+
+    name: str
+    raw: bytes
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotesSummary:
+    """How much is noted; ``facts`` is how many there are for each topic."""
+
+    files: int
+    size_bytes: int
+    logs: int
+    first_day: date | None
+    last_day: date | None
+    memory_lines: int
+    facts: Mapping[str, int]
+
+
+class Notebook:
+    """The long-term memory and the daily logs of one home.
+
+    Several processes and a person's editor may write at once. A text is what is in the
+    file, byte for byte, with its line ends and the mark that may stand before it.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self.folder = home / "memory"
+        self.memory_path = self.folder / "MEMORY.md"
+
+    def log_path(self, day: date) -> Path:
+        return self.folder / "daily" / f"{day.isoformat()}.md"
+
+    # -- reading ---
+
+    def read_memory(self) -> str:
+        """The whole of MEMORY.md; empty when there is none. Raises
+        ``SourceUnreadable``."""
+        return self._read(self.memory_path) or ""
+
+    def memory_stamp(self) -> str:
+        """A hash of MEMORY.md as it is now; empty when there is none."""
+        raw = self._look_at(self.memory_path).raw
+        return "" if raw is None else bytes_hash(raw)
+
+    def list_logs(self) -> list[date]:
+        """The days that have a daily log, the first one first."""
+        return [note.day for note in self._notes() if note.day is not None]
+
+    def read_log(self, day: date) -> str | None:
+        """The daily log of a day; None when there is none."""
+        return self._read(self.log_path(day))
+
+    def iter_files(self) -> Iterator[NoteFile]:
+        """Every file of the notes, the long-term memory first."""
+        for note in self._notes():
+            raw = self._look_at(note.path).raw
+            if raw is not None:
+                name = note.path.relative_to(self.folder).as_posix()
+                yield NoteFile(name, raw, note.mtime_ns)
+
+    def summary(self) -> NotesSummary:
+        """How much is noted, and about what."""
+        notes = list(self._notes())
+        days = [note.day for note in notes if note.day is not None]
+        text = self.read_memory()
+        return NotesSummary(
+            files=len(notes),
+            size_bytes=sum(_size_of(note.path) for note in notes),
+            logs=len(days),
+            first_day=days[0] if days else None,
+            last_day=days[-1] if days else None,
+            memory_lines=len(split_lines(text)),
+            facts=Counter(fact.topic for fact in facts.list_facts(text)),
+        )
+
+    def _notes(self) -> Iterator[FoundNote]:
+        for found in find_memory_notes(self._home):
+            if isinstance(found, FoundNote) and found.kind is not NoteKind.FILE:
+                yield found
+
+    def _read(self, path: Path) -> str | None:
+        seen = self._look_at(path)
+        return None if seen.raw is None else seen.text
+
+    # -- facts ---
+
+    def add_fact(
+        self, fact: str, topic: str = DEFAULT_TOPIC, *, mask: bool = True
+    ) -> str | None:
+        """Put a fact below its topic in MEMORY.md; returns it as it was put there.
+
+        None says that the memory says it already. Secrets are masked, unless a person
+        wants them kept. Raises ``BadQuery`` for a fact that is empty or too long.
+        """
+        checked = check_fact(mask_secrets(fact) if mask else fact)
+
+        def change(text: str) -> str:
+            is_known = find_duplicate(text, checked) is not None
+            return text if is_known else facts.add_fact(text, topic, checked)
+
+        before, after = self._change(self.memory_path, change)
+        return None if before == after else checked
+
+    def update_fact(self, old: str, new: str, *, mask: bool = True) -> str:
+        """Put other words for a fact, or for a part of one; returns the new words.
+
+        Empty new words take the old ones away. Raises ``FactNotFound`` and
+        ``FactAmbiguous`` when the old ones do not stand in exactly one place.
+        """
+        words = (mask_secrets(new) if mask else new).strip()
+        if words:
+            check_fact(words)
+        self.change_memory(lambda text: facts.replace_fact(text, old, words))
+        return words
+
+    def forget_fact(self, fact: str) -> str:
+        """Take away the fact that says this, or has it in it; returns all that went.
+
+        Raises ``FactNotFound`` and ``FactAmbiguous`` as ``update_fact`` does.
+        """
+        gone = ""
+
+        def change(text: str) -> str:
+            nonlocal gone
+            gone = facts.get_fact(text, fact)
+            return facts.remove_fact(text, fact)
+
+        self.change_memory(change)
+        return gone
+
+    # -- writing ---
+
+    def change_memory(self, change: Callable[[str], str]) -> str:
+        """Make a change to MEMORY.md; returns the new text.
+
+        ``change`` gets the text as it is, and may be called again with a newer one when
+        somebody saves meanwhile. What it raises leaves everything as it is. Raises
+        ``NotesConflict`` when somebody saves all the time, ``StoreFull`` and
+        ``StoreUnwritable`` when the disk does not take it.
+        """
+        return self._change(self.memory_path, change)[1]
+
+    def replace_memory(
+        self, text: str, expected: str, *, keep_backup: bool = False
+    ) -> None:
+        """Put a whole new text for ``expected``, which is what was read.
+
+        Raises ``NotesConflict`` when MEMORY.md is no longer that. A backup of the old
+        text is named after the time at which that was saved, and the last twenty stay.
+        """
+
+        def change(current: str) -> str:
+            if current != expected:
+                raise NotesConflict(f"{self.memory_path}: it was changed meanwhile")
+            if keep_backup and current and current != text:
+                self._back_up(current)
+            return text
+
+        self.change_memory(change)
+
+    def append_log(self, day: date, block: str, marker: str) -> bool:
+        """Put a block at the end of a day's log; returns whether it was not there yet.
+
+        A block is known by its marker: after a crash it can be tried again. Secrets in
+        it are masked.
+        """
+
+        def change(text: str) -> str:
+            return add_block(text, day, mask_secrets(block), marker=marker)
+
+        before, after = self._change(self.log_path(day), change)
+        return before != after
+
+    def merge_memory(self, theirs: str) -> int:
+        """Add what only another MEMORY.md says; returns how many blocks that were."""
+        added = 0
+
+        def change(text: str) -> str:
+            nonlocal added
+            merged, added = merge_memories(text, theirs)
+            return merged
+
+        self.change_memory(change)
+        return added
+
+    def merge_log(self, day: date, theirs: str) -> int:
+        """Add the blocks that only another log of the day has; returns how many."""
+        added = 0
+
+        def change(text: str) -> str:
+            nonlocal added
+            merged, added = merge_logs(text, theirs, day)
+            return merged
+
+        self._change(self.log_path(day), change)
+        return added
+
+    def write_aside(self, text: str, name: str) -> Path:
+        """Write a text into a new file in the memory folder that is never searched."""
+        self._make_folder(self.folder)
+        stem, dot, suffix = name.partition(".")
+        with storing(self.folder / name):
+            for number in range(1, 10_000):
+                path = self.folder / (f"{stem}-{number}{dot}{suffix}")
+                with suppress(FileExistsError):
+                    write_new(path, _encode(text))
+                    return path
+        raise StoreUnwritable(f"{self.folder}: too many files named {stem}")
+
+    def _change(self, path: Path, change: Callable[[str], str]) -> tuple[str, str]:
+        """Make a change to a file; returns its text before and after."""
+        self._make_folder(path.parent)
+        with locked(self._home / LOCK_NAME):
+            _sweep(self._real(path).parent)
+            for _ in range(_ATTEMPTS):
+                seen = self._look_at(path)
+                old = seen.text
+                new = replace_surrogates(change(old))
+                if new == old or seen.replace(_encode_note(new, path)):
+                    return old, new
+        raise NotesConflict(f"{path}: somebody saves it again and again")
+
+    def _make_folder(self, folder: Path) -> None:
+        # One by one: a folder made on the way to another would be open to everybody.
+        for each in (self._home, self.folder, folder):
+            make_private_folder(each)
+
+    def _back_up(self, text: str) -> None:
+        folder = self.folder / "backups"
+        self._make_folder(folder)
+        with storing(folder):
+            saved_at = datetime.fromtimestamp(self.memory_path.stat().st_mtime)
+            stem = f"MEMORY-{saved_at:%Y%m%d-%H%M%S}"
+            same = sorted(folder.glob(f"{stem}*.md"), key=_age_of_backup)
+            number = _age_of_backup(same[-1])[1] + 1 if same else 1
+            name = f"{stem}-{number}.md" if same else f"{stem}.md"
+            write_new(folder / name, _encode(text))
+            kept = sorted(folder.glob("MEMORY-*.md"), key=_age_of_backup)
+            for old in kept[:-MAX_BACKUPS]:
+                old.unlink()
+
+    def _look_at(self, path: Path) -> "_Seen":
+        """A file as it is now."""
+        real = self._real(path)
+        # A pipe of that name would otherwise be waited for.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            descriptor = os.open(real, flags)
+        except (FileNotFoundError, NotADirectoryError):
+            return _Seen(path, real, None, 0o600)
+        except OSError as exc:
+            raise SourceUnreadable(f"{path}: {exc.strerror}") from exc
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(descriptor)
+            raise SourceUnreadable(f"{path}: it is no file")
+        with os.fdopen(descriptor, "rb") as file:
+            return _Seen(path, real, _read_note(file, path), stat.S_IMODE(mode))
+
+    def _real(self, path: Path) -> Path:
+        """Where a file is; a link is followed as long as it stays in the folder."""
+        try:
+            real = Path(os.path.realpath(path))
+            folder = Path(os.path.realpath(self.folder))
+        except (OSError, ValueError) as exc:
+            raise SourceUnreadable(f"{path}: {exc}") from exc
+        if not is_inside(real, folder):
+            raise SourceUnreadable(
+                f"{path}: a symbolic link that leads out of {self.folder}",
+                hint="put the file itself there, or make the whole folder a link",
+            )
+        return real
+
+
+def _age_of_backup(path: Path) -> tuple[str, int]:
+    """Its time, then its number: the tenth of a second comes behind the ninth."""
+    stem = path.stem.split("-")
+    number = stem[3] if len(stem) > 3 else "1"
+    return "-".join(stem[:3]), int(number) if number.isdigit() else 0
+
+
+# -- one file -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A file as it was when it was read; ``raw`` is None where there was none."""
+
+    path: Path
+    real: Path
+    raw: bytes | None
+    mode: int
+
+    @property
+    def text(self) -> str:
+        try:
+            return (self.raw or b"").decode("utf-8")
+        except UnicodeDecodeError as exc:
+            raise SourceUnreadable(
+                f"{self.path}: byte {exc.start:,} is not UTF-8",
+                hint="save the file as UTF-8 in your editor; nothing was changed",
+            ) from exc
+
+    def replace(self, new: bytes) -> bool:
+        """Put other bytes in its place; False when it is no longer what was read."""
+        with storing(self.path):
+            # A rename would not ask whether the file itself may be written.
+            if self.raw is not None:
+                with suppress(FileNotFoundError):
+                    os.close(os.open(self.real, os.O_WRONLY))
+            made = self._write_beside(new)
+            try:
+                if self._read_again() != self.raw:
+                    return False
+                return self._put(made, new)
+            finally:
+                made.unlink(missing_ok=True)
+
+    def _put(self, made: Path, new: bytes) -> bool:
+        if self.raw is None:
+            return self._put_first(made)
+        if not swap(made, self.real):
+            made.replace(self.real)  # a disk or a system that cannot swap
+            sync_folder(self.real.parent)
+            return True
+        sync_folder(self.real.parent)
+        if made.read_bytes() == self.raw:
+            return True
+        # Somebody saved at the last moment, and may still be at it: theirs goes back.
+        swap(made, self.real)
+        if made.read_bytes() != new:
+            # Or saved twice, into what had taken its place.
+            swap(made, self.real)
+        return False
+
+    def _put_first(self, made: Path) -> bool:
+        try:
+            # Unlike a rename, it fails when somebody has made the file meanwhile.
+            os.link(made, self.real)
+        except FileExistsError:
+            return False
+        except OSError:
+            made.replace(self.real)  # a disk that knows no links
+        sync_folder(self.real.parent)
+        return True
+
+    def _write_beside(self, raw: bytes) -> Path:
+        made = self.real.with_name(_NEW_NAME.format(name=self.real.name))
+        make_private_folder(made.parent)
+        made.unlink(missing_ok=True)
+        write_new(made, raw, mode=self.mode)
+        return made
+
+    def _read_again(self) -> bytes | None:
+        try:
+            return self.real.read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+def _read_note(file: IO[bytes], path: Path) -> bytes:
+    try:
+        raw = file.read(MAX_NOTE_BYTES + 1)
+        size_bytes = os.fstat(file.fileno()).st_size
+    except OSError as exc:
+        raise SourceUnreadable(f"{path}: {exc.strerror}") from exc
+    if len(raw) > MAX_NOTE_BYTES:
+        _refuse_size(path, size_bytes)
+    return raw
+
+
+def _encode(text: str) -> bytes:
+    return replace_surrogates(text).encode("utf-8")
+
+
+def _encode_note(text: str, path: Path) -> bytes:
+    raw = _encode(text)
+    if len(raw) > MAX_NOTE_BYTES:
+        _refuse_size(path, len(raw))
+    return raw
+
+
+def _refuse_size(path: Path, size_bytes: int) -> NoReturn:
+    raise SourceUnreadable(
+        f"{path}: {size_bytes:,} bytes, where a note has at most {MAX_NOTE_BYTES:,}",
+        hint="divide the file into smaller ones; nothing was changed",
+    )
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a crash left half-written."""
+    with storing(folder):
+        for left in folder.glob(_NEW_NAME.format(name="*")):
+            left.unlink(missing_ok=True)
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

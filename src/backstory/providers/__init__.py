@@ -1,0 +1,1 @@
+"""What is asked over HTTP or run as a model: embedders and language models."""

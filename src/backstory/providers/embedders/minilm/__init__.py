@@ -1,0 +1,126 @@
+"""The bundled model: all-MiniLM-L6-v2 in 8 bits, 384 numbers a text.
+
+This module only knows about the model; ``inference`` loads onnxruntime and the weights
+when the first text comes, because most commands never need a vector.
+"""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backstory.errors import ProviderUnavailable
+from backstory.providers.embedders.base import (
+    EmbedderOptions,
+    EmbedderRow,
+    Vector,
+    Vectors,
+)
+from backstory.system.fork_safety import forget_in_child, unforked
+from backstory.text.basics import neutralise, one_line
+
+if TYPE_CHECKING:
+    from backstory.providers.embedders.minilm.inference import Model
+
+_HERE = Path(__file__).parent
+# models/build_minilm.py prints these; a test compares them with the files.
+SHA256 = {
+    "model.onnx": "e7ad698d6ff01c8e28f7ffc21740610e8c03f3c13574c8a8147a5a60e0bb1268",
+    "model.weights": "96839a97edde59f12c521cc9bac0013669eec3d56fef2ae21c7168687fb942b1",
+    "tokenizer.json": (
+        "e171b61b8656515e456ac9582c014061085b2a74dc8a9cf408b316e7064e52e2"
+    ),
+}
+# Raised when what is done to a text before the model sees it changes.
+_PIPELINE = "1"
+
+# Judging the script by this much is enough: the model reads little more.
+_JUDGED_CHARS = 2_000
+_LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
+_LETTER = re.compile(r"[^\W\d_]")
+# Ideographs, kana and Hangul: one sign says about as much as three letters.
+_DENSE = re.compile(
+    "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_DENSE_WEIGHT = 3
+
+
+class MiniLmEmbedder:
+    """Runs the bundled model in this process; nothing leaves the machine."""
+
+    _lock: threading.Lock
+    _model: "Model | None"
+
+    def __init__(
+        self, row: EmbedderRow, options: EmbedderOptions, folder: Path = _HERE
+    ) -> None:
+        self._folder = folder
+        self.forget()
+        forget_in_child(self)
+
+    @property
+    def fingerprint(self) -> str:
+        return ":".join(["minilm", *(each[:8] for each in SHA256.values()), _PIPELINE])
+
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
+        model = self._get_model()
+        with _translated("cannot be run"):
+            return model.embed(texts)
+
+    def embed_query(self, text: str) -> Vector:
+        vector: Vector = self.embed_texts([text])[0]
+        return vector
+
+    def can_read(self, text: str) -> bool:
+        """False when most of the text is in a script other than Latin."""
+        if text.isascii():
+            return True
+        judged = text[:_JUDGED_CHARS]
+        latin = len(_LATIN.findall(judged))
+        dense = len(_DENSE.findall(judged))
+        other = len(_LETTER.findall(judged)) - latin
+        return latin >= other + (_DENSE_WEIGHT - 1) * dense
+
+    def close(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with nothing loaded."""
+        self._lock = threading.Lock()
+        self._model = None
+
+    def _get_model(self) -> "Model":
+        model = self._model
+        if model is not None:
+            return model
+        # What is half loaded in a forked child stays so.
+        with unforked(), self._lock:
+            if self._model is None:
+                self._model = _load_model(self._folder)
+            return self._model
+
+
+def _load_model(folder: Path) -> "Model":
+    with _translated("cannot be loaded"):
+        inference = import_module("backstory.providers.embedders.minilm.inference")
+        model: Model = inference.Model(folder)
+        return model
+
+
+@contextmanager
+def _translated(failure: str) -> Iterator[None]:
+    """Raise ``ProviderUnavailable`` for whatever the libraries raise.
+
+    A broken shared library, a missing file and a lack of memory raise errors of many
+    kinds here; the tokenizer's are plain ``Exception``.
+    """
+    try:
+        yield
+    except Exception as exc:
+        raise ProviderUnavailable(
+            f"the bundled model {failure} ({one_line(neutralise(str(exc)), 200)})",
+            hint="install Backstory again; until then searches go by words alone",
+        ) from exc

@@ -1,0 +1,112 @@
+"""Run the bundled model: tokens, batches of like length, and onnxruntime.
+
+Each run uses one thread; a large batch is split over a few runs side by side. A query
+is then as quick as it can be (waking a second thread costs more than it saves), texts
+take all cores that they should, and no thread outlives the call that needed it.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from backstory.providers.embedders.base import Vectors
+from backstory.text.basics import replace_surrogates
+
+DIMENSIONS = 384
+
+# The tokenizer keeps 256 tokens; no text in words needs more characters to fill them.
+_MAX_CHARS = 4_000
+# Longer texts of one batch cost memory that onnxruntime does not give back: this many
+# tokens take some 20 MB, and larger runs are no faster.
+_MAX_RUN_TOKENS = 512
+_MOST_THREADS = 4
+# Texts whose tokens are held at once, sorted by length.
+_WINDOW = 1_024
+
+Run = tuple[NDArray[np.intp], NDArray[np.int32], NDArray[np.int32]]
+
+
+class Model:
+    """The loaded weights and tokenizer; may be used from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        # On Windows onnxruntime would tell its maker about its use.
+        ort.disable_telemetry_events()
+        options = ort.SessionOptions()
+        # Its own log goes to standard error; what matters is raised, too.
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        self._session = ort.InferenceSession(
+            str(folder / "model.onnx"),
+            options,
+            providers=["CPUExecutionProvider"],
+            # Its fused node takes three times as long as the two that it replaces.
+            disabled_optimizers=["SkipLayerNormFusion"],
+        )
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        vectors = np.empty((len(texts), DIMENSIONS), np.float32)
+        for start in range(0, len(texts), _WINDOW):
+            window = texts[start : start + _WINDOW]
+            self._embed_window(window, vectors[start : start + _WINDOW])
+        return vectors
+
+    def _embed_window(self, texts: Sequence[str], vectors: Vectors) -> None:
+        runs = list(_split(self._tokenise(texts)))
+        threads = min(_MOST_THREADS, _count_cores(), len(runs))
+        if threads == 1:
+            for run in runs:
+                self._run(run, vectors)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda run: self._run(run, vectors), runs))
+
+    def _run(self, run: Run, vectors: Vectors) -> None:
+        places, ids, lengths = run
+        (vectors[places],) = self._session.run(
+            ["vectors"], {"ids": ids, "lengths": lengths}
+        )
+
+    def _tokenise(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        # One by one: for a list the tokenizer starts threads that do not survive a
+        # fork, and it takes a fiftieth of the time that the model does.
+        return [
+            np.array(
+                self._tokenizer.encode(
+                    replace_surrogates(text.lstrip()[:_MAX_CHARS])
+                ).ids,
+                np.int32,
+            )
+            for text in texts
+        ]
+
+
+def _count_cores() -> int:
+    """How many cores this process may use; a container often has fewer than are."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _split(tokens: Sequence[NDArray[np.int32]]) -> Iterator[Run]:
+    """Runs of texts of like length, so that little of a run is padding."""
+    order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+    while order:
+        # From the longest down: its length is the width of the run.
+        width = len(tokens[order[-1]])
+        places = order[-max(1, _MAX_RUN_TOKENS // width) :]
+        del order[-len(places) :]
+        ids = np.zeros((len(places), width), np.int32)
+        for row, place in zip(ids, places, strict=True):
+            row[: len(tokens[place])] = tokens[place]
+        lengths = np.array([len(tokens[place]) for place in places], np.int32)
+        yield np.array(places), ids, lengths

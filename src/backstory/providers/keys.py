@@ -1,0 +1,105 @@
+"""Keys: read from the environment or a private file, never from a setting itself.
+
+Settings files are copied, shown and committed; a key in one would be too.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from backstory.errors import ConfigError
+from backstory.text.basics import neutralise, one_line
+
+_FROM_VARIABLE = "env:"
+_FROM_FILE = "file:"
+_MAX_KEY_BYTES = 16_384
+
+
+def read_key(
+    chosen: str,
+    variables: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    is_elsewhere: bool,
+    setting: str,
+) -> str:
+    """The key that ``setting`` chooses as ``env:NAME`` or ``file:/path``.
+
+    Where it chooses none, the first of the provider's ``variables`` that is set, unless
+    the server ``is_elsewhere``: such a key goes to its provider, and to nobody else.
+    Empty when there is none. Raises ``ConfigError``.
+    """
+    if not chosen:
+        found = (environ.get(name, "") for name in variables if not is_elsewhere)
+        return next(filter(None, found), "")
+    if chosen.startswith(_FROM_VARIABLE):
+        return _from_variable(chosen.removeprefix(_FROM_VARIABLE), environ, setting)
+    if chosen.startswith(_FROM_FILE):
+        return _from_file(chosen.removeprefix(_FROM_FILE), setting)
+    raise ConfigError(
+        f"{setting} must say where the key is, not be the key itself",
+        hint=f'write {setting} = "env:NAME" or "file:/path"',
+    )
+
+
+def _from_variable(name: str, environ: Mapping[str, str], setting: str) -> str:
+    key = environ.get(name, "").strip()
+    if not key:
+        raise ConfigError(
+            f"{setting} names the environment variable {one_line(neutralise(name), 80)}"
+            ", which is not set",
+            hint="set the variable, also for the agent program that starts Backstory",
+        )
+    return key
+
+
+def _from_file(name: str, setting: str) -> str:
+    path = Path(name)
+    shown = one_line(neutralise(name), 200)
+    if not path.is_absolute():
+        raise ConfigError(
+            f"{setting} names the file '{shown}', which is not a whole path",
+            hint=f'write {setting} = "file:/path"',
+        )
+    try:
+        # Not waiting: a pipe that nobody writes to would hold us up for ever.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            # Of what is open: the name could lead elsewhere a moment later.
+            _check_private(os.fstat(descriptor), shown)
+            content = file.read(_MAX_KEY_BYTES + 1)
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else exc
+        raise ConfigError(
+            f"{shown}: the key cannot be read ({reason})",
+            hint=f"check {setting}, or write the key into that file",
+        ) from exc
+    key = content.decode("utf-8", errors="replace").strip()
+    if not key or len(content) > _MAX_KEY_BYTES:
+        raise ConfigError(
+            f"{shown}: there is no key in it",
+            hint="the file must hold the key and nothing else",
+        )
+    return key
+
+
+def _check_private(found: os.stat_result, shown: str) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(
+            f"{shown}: it is not a file", hint="name a file that holds the key"
+        )
+    if sys.platform == "win32":
+        return  # who may read a file is not in its mode there
+    if found.st_uid != os.geteuid():
+        raise ConfigError(
+            f"{shown}: the file belongs to somebody else",
+            hint="make a copy of your own: others could change the key in it",
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise ConfigError(
+            f"{shown}: others may read the key (its mode is "
+            f"{stat.S_IMODE(found.st_mode):04o})",
+            hint=f"run: chmod 600 '{shown}'",
+        )

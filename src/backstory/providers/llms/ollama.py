@@ -1,0 +1,46 @@
+"""Models that an Ollama server runs, by default on this machine."""
+
+from backstory.providers.http import Json
+from backstory.providers.llms.calls import Call, Ending, Reply, read_count, read_text
+from backstory.providers.llms.http import HttpLlm
+
+
+class OllamaLlm(HttpLlm):
+    """Asks ``/api/chat``.
+
+    Shapes as of Ollama 0.33 (2026): https://docs.ollama.com/api/chat
+    """
+
+    def _request(self, call: Call) -> tuple[str, Json]:
+        messages = [{"role": "user", "content": call.prompt}]
+        if call.system:
+            messages.insert(0, {"role": "system", "content": call.system})
+        body: Json = {
+            "model": self._model,
+            "messages": messages,
+            "stream": False,
+            "think": False,
+            # Otherwise the beginning of a prompt that is too long is dropped silently.
+            "truncate": False,
+            "options": {
+                # Always the same: with another one the model would be loaded again.
+                "num_ctx": self._context_tokens,
+                "num_predict": call.max_output_tokens,
+            },
+        }
+        if call.wants_json:
+            body["format"] = "json"
+        return "/api/chat", body
+
+    def _headers(self) -> dict[str, str]:
+        # Ollama itself asks for no key; a gateway in front of it may.
+        return {"authorization": f"Bearer {self._key}"} if self._key else {}
+
+    def _reply(self, answer: Json) -> Reply:
+        is_cut_off = answer.get("done_reason") == "length"
+        return Reply(
+            read_text(answer["message"]["content"]),
+            Ending.CUT_OFF if is_cut_off else Ending.DONE,
+            read_count(answer, "prompt_eval_count"),
+            read_count(answer, "eval_count"),
+        )

@@ -1,0 +1,1 @@
+"""Values as text for people, text for models, and JSON."""

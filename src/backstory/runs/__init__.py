@@ -1,0 +1,1 @@
+"""The run in progress: recorded, searched, and made to fit a model's window."""

@@ -1,0 +1,88 @@
+"""DIALECTS: one row and one file per shape in which loops hold their messages.
+
+A message is known by its own shape, so a list may mix them. Where shapes are the same,
+all that recognise a message read the same in it.
+"""
+
+from collections.abc import Mapping
+
+from backstory.errors import BadQuery
+from backstory.runs.dialects.anthropic import Anthropic
+from backstory.runs.dialects.base import Dialect, Part
+from backstory.runs.dialects.openai_chat import OpenAiChat
+from backstory.runs.dialects.openai_responses import OpenAiResponses
+from backstory.runs.dialects.plain import Plain
+from backstory.runs.dialects.sdk_objects import to_plain
+from backstory.text.basics import neutralise, one_line, replace_surrogates
+from backstory.text.json_values import JsonObject
+
+__all__ = [
+    "DIALECTS",
+    "find_dialect",
+    "find_said",
+    "parts_of",
+    "replace_results",
+    "to_plain",
+]
+
+# Plain is the most tolerant, and asked last.
+DIALECTS: tuple[Dialect, ...] = (
+    Anthropic(),
+    OpenAiChat(),
+    OpenAiResponses(),
+    Plain(),
+)
+_MAX_KEYS_CHARS = 100
+
+
+def find_dialect(message: JsonObject) -> Dialect:
+    """The first dialect in whose shape a message is.
+
+    Raises ``BadQuery`` for a message in none.
+    """
+    for dialect in DIALECTS:
+        if dialect.recognises(message):
+            return dialect
+    keys = replace_surrogates(", ".join(map(str, message))) or "none"
+    shown = one_line(neutralise(keys), _MAX_KEYS_CHARS)
+    raise BadQuery(
+        f"a message in no known shape (its keys: {shown})",
+        hint="give it a role that is known (user, assistant, system, tool) and content",
+    )
+
+
+def parts_of(message: object) -> list[Part]:
+    """What a message holds, in order. Raises ``BadQuery`` for one in no known shape."""
+    plain = to_plain(message)
+    return find_dialect(plain).parts(plain)
+
+
+def replace_results(message: object, texts: Mapping[int, str]) -> JsonObject:
+    """A copy of a message in which some tool results have another text.
+
+    ``texts`` are keyed by the place of the result among the message's parts. A result
+    that is fixed stays. Raises ``BadQuery`` for a message in no known shape.
+    """
+    plain = to_plain(message)
+    return find_dialect(plain).replace_results(plain, texts)
+
+
+def find_said(reply: object) -> list[JsonObject] | None:
+    """The messages in what a model answered, as a loop adds them to its own.
+
+    A message is its own answer. Messages in no known shape are left out. None for
+    anything else, such as a stream, of which nothing is consumed; never raises.
+    """
+    try:
+        plain = to_plain(reply)
+    except BadQuery:
+        return None
+    for dialect in DIALECTS:
+        said = dialect.find_said(plain)
+        if said is not None:
+            return [message for message in said if _is_message(message)]
+    return [plain] if _is_message(plain) else None
+
+
+def _is_message(value: JsonObject) -> bool:
+    return any(dialect.recognises(value) for dialect in DIALECTS)

@@ -1,0 +1,90 @@
+"""The pieces that messages of every dialect are made of: said, called and returned."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from backstory.runs.dialects.base import Part, Piece
+from backstory.runs.dialects.content import (
+    Words,
+    block_type,
+    iter_words,
+    join_in_order,
+    join_marks_last,
+)
+from backstory.text.json_values import JsonObject, as_list, as_text, compact_json
+from backstory.values.model import Role
+
+# What the model reads again of its own, and nobody has said.
+_ROLES_OF_BLOCKS = {
+    "thinking": Role.SYSTEM,
+    "redacted_thinking": Role.SYSTEM,
+    "compaction": Role.SUMMARY,
+}
+
+
+def find_role(message: JsonObject, roles: Mapping[str, Role]) -> Role | None:
+    """What a dialect takes the role of a message for; None for one it does not know."""
+    role = message.get("role")
+    return roles.get(role) if isinstance(role, str) else None
+
+
+def iter_said(content: object, role: Role) -> Iterator[Piece]:
+    """What somebody says, block by block; thinking in it is nobody's."""
+    for block in content if isinstance(content, list) else [content]:
+        text, media = join_in_order(iter_words(block))
+        own = _ROLES_OF_BLOCKS.get(block_type(block), role)
+        yield Piece(Part(own, text, media=media))
+
+
+def make_call(name: object, call_id: object, arguments: object) -> Piece:
+    """A tool call; arguments that are a text stay as they are."""
+    text = "" if arguments is None else compact_json(arguments)
+    return Piece(Part(Role.TOOL_CALL, text, as_text(name), as_id(call_id)))
+
+
+def make_result(
+    words: Iterable[Words],
+    name: object,
+    call_id: object,
+    *,
+    place: tuple[str | int, ...] = (),
+) -> Piece:
+    """A tool result; without a place it is one that is fixed."""
+    text, media = join_marks_last(words)
+    part = Part(
+        Role.TOOL_RESULT,
+        text,
+        as_text(name),
+        as_id(call_id),
+        media=media,
+        is_fixed=not place,
+    )
+    return Piece(part, place)
+
+
+def as_id(value: object) -> str | None:
+    """The value when it can be an id: a text, or a number as some loops have them."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return as_text(value)
+
+
+def first_of(message: JsonObject, keys: Iterable[str]) -> object:
+    """The value of the first key that has one."""
+    return next((message[key] for key in keys if message.get(key) is not None), None)
+
+
+def has_tool_blocks(content: object) -> bool:
+    """Whether calls and results stand among the blocks, as in Anthropic's API."""
+    return any(
+        is_call_block(item) or is_result_block(item) for item in as_list(content)
+    )
+
+
+def is_call_block(block: object) -> bool:
+    """Whether a block is a tool call, of whichever kind of tool."""
+    return block_type(block).endswith("tool_use")
+
+
+def is_result_block(block: object) -> bool:
+    """Whether a block is a tool's result, of whichever kind of tool."""
+    return block_type(block).endswith("tool_result")

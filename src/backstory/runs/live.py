@@ -1,0 +1,249 @@
+"""LiveRun: the run of an agent program, read from the transcript that it writes.
+
+Programs shorten what their model sees when a session grows long; the transcript keeps
+it. Which session it is, the program itself says: by its id, or by the path of the file.
+"""
+
+import stat
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from backstory.errors import BadQuery, SourceUnreadable, UnknownName
+from backstory.ingest.follow import Follower, is_named_after
+from backstory.ingest.hosts import HOSTS, get_host
+from backstory.ingest.hosts.base import Host, Machine
+from backstory.ingest.hosts.finding import iter_sources
+from backstory.ingest.importers import FORMATS, get_format
+from backstory.ingest.importers.opening import is_seekable
+from backstory.ingest.importers.recognising import iter_recognised
+from backstory.runs.dialects.base import Part
+from backstory.runs.history import RunHistory
+from backstory.runs.items import Shelf
+from backstory.runs.record import Steps
+from backstory.system.places import absolute
+from backstory.text.envelope import label
+from backstory.values.model import NewMessage, Problem, Role, Source
+from backstory.values.runs import RunLimits
+
+# What a person's own command printed is theirs, although programs file it under the
+# system's; what a command of the program printed (its tools, its settings) is not.
+_COMMAND_OUTPUT = ("<bash-stdout>", "<bash-stderr>", "<user_shell_command>")
+_MAX_ID_CHARS = 80
+_MAX_PATH_CHARS = 300
+
+FindFollower = Callable[[], Follower | None]
+
+
+class LiveRun(RunHistory):
+    """The history of the session that an agent program has under way.
+
+    Each use of it first reads what the program has written since the last. What it
+    cannot read is an error of that use alone: the next one tries again.
+    """
+
+    def __init__(
+        self,
+        find: FindFollower,
+        limits: RunLimits | None = None,
+        *,
+        awaited: Path | None = None,
+    ) -> None:
+        self._find = find
+        self._awaited = awaited
+        self._follower: Follower | None = None
+        super().__init__(limits)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session that is followed; None while nothing has been written."""
+        with self._using():
+            return None if self._follower is None else self._follower.session_id
+
+    def _expire(self) -> None:
+        # What is forgotten here still stands in the transcript, and gets the same ids.
+        self._shelf.close()
+        self._start_afresh(Shelf(self.limits.max_bytes), Steps())
+        if self._follower is not None:
+            self._follower.start_over()
+
+    def _catch_up(self) -> None:
+        if self._follower is None:
+            self._follower = self._find()
+        follower = self._follower
+        if follower is None or not follower.has_changed():
+            return
+        is_done = False
+        try:
+            for message in follower.iter_new(on_rewritten=self._expire):
+                self._recorder.record(_to_part(message), message=message.native_id)
+            is_done = True
+        finally:
+            if not is_done:
+                # What was read so far is not known to be all.
+                self._expire()
+
+    def _notices(self) -> tuple[str, ...]:
+        if self._shelf.kept:
+            return super()._notices()
+        if self._follower is None:
+            return (f"{_shown(self._awaited)} has not been written yet.",)
+        return (f"{_shown(self._follower.path)} has nothing of this session yet.",)
+
+
+def _shown(path: object) -> str:
+    return label(str(path), _MAX_PATH_CHARS)
+
+
+def _to_part(message: NewMessage) -> Part:
+    role = message.role
+    if role is Role.SYSTEM and message.text.lstrip().startswith(_COMMAND_OUTPUT):
+        role = Role.USER
+    return Part(role, message.text, message.tool_name, message.call_id)
+
+
+# -- finding --------------------------------------------------------------------------
+
+
+class LiveSessions:
+    """Finds the transcripts of sessions that are under way on one machine."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        exclude: Callable[[str | Path], bool],
+        excluded_hosts: Collection[str],
+    ) -> None:
+        self._machine = machine
+        self._exclude = exclude
+        self._excluded_hosts = excluded_hosts
+
+    def open(
+        self,
+        session: str | None,
+        *,
+        transcript: str | Path | None,
+        host: str | None,
+        limits: RunLimits,
+    ) -> LiveRun:
+        """The run of a session, known by its id, its transcript's path, or both."""
+        if transcript is not None:
+            path = absolute(str(transcript), self._machine)
+            return LiveRun(
+                lambda: self.find_by_path(path, session), limits, awaited=path
+            )
+        if not session:
+            raise BadQuery(
+                "no session is named",
+                hint="give its id (--session), or the path of the transcript that its "
+                "program writes (--transcript)",
+            )
+        follower = self.get_by_id(session, host)
+        return LiveRun(lambda: follower, limits)
+
+    # -- by its path ---
+
+    def find_by_path(self, path: Path, session_id: str | None) -> Follower | None:
+        """Follow a transcript by its path; None while nothing is written there.
+
+        Raises ``SourceUnreadable`` if it is no transcript that can be followed.
+        """
+        if self._exclude(path):
+            raise SourceUnreadable(f"{path}: your settings exclude it")
+        try:
+            source = self._recognise(path) if self._is_written(path) else None
+        # ValueError: a NUL in the path. RuntimeError: a link that leads to itself.
+        except (OSError, ValueError, RuntimeError) as exc:
+            reason = getattr(exc, "strerror", None) or exc
+            raise SourceUnreadable(
+                f"{_shown(path)}: it cannot be read ({reason})"
+            ) from exc
+        if source is None:
+            return None
+        follower = self._follow(source, session_id or None)
+        if follower is None:
+            raise _not_followed(path)
+        return follower
+
+    def _is_written(self, path: Path) -> bool:
+        """Whether there is anything in a file that a program was to write."""
+        try:
+            found = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            # The first session in a project has not even a folder when it starts.
+            if path.parent.is_dir() or self._is_in_a_host(path):
+                return False
+            raise
+        if stat.S_ISDIR(found.st_mode):
+            raise OSError(0, "it is a folder")
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(0, "it is no file")
+        return found.st_size > 0
+
+    def _is_in_a_host(self, path: Path) -> bool:
+        """Whether a path lies in a folder in which an agent program keeps its files."""
+        roots = (
+            folder.locate(self._machine) for each in HOSTS for folder in each.folders
+        )
+        return any(root in path.parents for root in roots if root is not None)
+
+    def _recognise(self, path: Path) -> Source | None:
+        for found in iter_recognised(path, FORMATS):
+            if isinstance(found, Problem):
+                raise SourceUnreadable(str(found))
+            if isinstance(found, Source):
+                return found
+        # Before its first message a transcript may not look like one: its place tells.
+        real = path.resolve()
+        for host in HOSTS if self._is_in_a_host(path) else ():
+            for each in iter_sources(host, self._machine):
+                if isinstance(each, Source) and each.file.path == real:
+                    return each
+        raise _not_followed(path)
+
+    # -- by its id ---
+
+    def get_by_id(self, session_id: str, host: str | None) -> Follower:
+        """Follow the session of that id. Raises ``UnknownName`` if there is none."""
+        hosts = HOSTS if host is None else [get_host(host)]
+        for each in hosts:
+            if each.name not in self._excluded_hosts:
+                followers = list(self._followers(each, session_id))
+                if followers:
+                    # A program may leave a copy behind where the session was before.
+                    return max(followers, key=lambda f: f.source.file.mtime_ns)
+        shown = label(session_id, _MAX_ID_CHARS)
+        raise UnknownName(
+            f"no agent program has a transcript of a session '{shown}' here",
+            hint="give the whole id, as the program gives it to its hooks, or the path "
+            "of the transcript (--transcript)",
+        )
+
+    def _followers(self, host: Host, session_id: str) -> Iterator[Follower]:
+        # Subagents may stand in the file of the session that they work for.
+        named = session_id.partition("/")[0]
+        for source in iter_sources(host, self._machine):
+            # Nothing is opened that has another name.
+            if isinstance(source, Source) and is_named_after(source.file.path, named):
+                follower = self._follow(source, session_id)
+                if follower is not None and follower.holds_session():
+                    yield follower
+
+    # -- both ---
+
+    def _follow(self, source: Source, session_id: str | None) -> Follower | None:
+        """A follower, or None for a file that does not grow line by line."""
+        path = source.file.path
+        if source.host in self._excluded_hosts or self._exclude(path):
+            raise SourceUnreadable(f"{path}: your settings exclude it")
+        row = get_format(source.format)
+        importer = row.load()
+        if importer.kind != "lines" or row.is_companion or not is_seekable(source):
+            return None
+        return Follower(source, importer, self._exclude, session_id)
+
+
+def _not_followed(path: Path) -> SourceUnreadable:
+    return SourceUnreadable(
+        f"{path}: not a transcript that can be followed while it grows",
+        hint="those of Claude Code, Codex, Gemini CLI and Copilot CLI can be",
+    )

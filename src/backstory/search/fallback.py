@@ -1,0 +1,415 @@
+"""Search without an index: read everything, and look for the query in it.
+
+Slow, and always possible. What has the query as it was typed is found, the newest
+first; where nothing has, what has all its words. There is no ranking and no meaning.
+"""
+
+import math
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from backstory.errors import SourceUnreadable
+from backstory.index.build import cut_note, noted_at
+from backstory.index.chunks import (
+    chunk_text,
+    cut_chunks,
+    cut_units,
+    session_unit,
+)
+from backstory.notes.find import FoundNote, read_note
+from backstory.search.hydrate import Shown
+from backstory.search.searcher import Request, to_recalled
+from backstory.store.base.history import HistoryStore, SessionFilter
+from backstory.store.base.index import Chunk, IndexedFile, Note, Unit, UnitFilter
+from backstory.text.excerpts import EXCERPT_CHARS, excerpt
+from backstory.text.query import Query, parse_query
+from backstory.text.words import fold, index_words
+from backstory.values.model import (
+    Episode,
+    EpisodeResult,
+    Hit,
+    HitSource,
+    Message,
+    Problem,
+    Recalled,
+    RecallResult,
+    SearchResult,
+    Session,
+    Strength,
+)
+from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
+
+FindNotes = Callable[[], Iterable[FoundNote | Problem]]
+
+_WORD = re.compile(r"[^\W_]+")
+# What is read, in words for a person.
+_READ = (
+    ("messages", {HitSource.MESSAGE}),
+    ("titles", {HitSource.SESSION}),
+    ("notes", {HitSource.MEMORY, HitSource.DAILY_LOG}),
+    ("guidance files", {HitSource.FILE}),
+)
+# What has all the words is worth less than what has them as they were typed.
+_WORDS_SCORE = 0.5
+
+
+@dataclass(slots=True)
+class _Notes:
+    """Parts of Markdown files that were found, given out as an index would."""
+
+    notes: dict[int, Note] = field(default_factory=dict)
+    files: dict[int, IndexedFile] = field(default_factory=dict)
+    chunks: dict[int, list[NewChunk]] = field(default_factory=dict)
+
+    def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
+        return self.notes
+
+    def get_files(self, source_ids: Collection[int]) -> dict[int, IndexedFile]:
+        return self.files
+
+
+@dataclass(slots=True)
+class _Found:
+    """The units that have the query as typed, and those that have all its words."""
+
+    as_typed: list[NewUnit] = field(default_factory=list)
+    with_words: list[NewUnit] = field(default_factory=list)
+    notes: _Notes = field(default_factory=_Notes)
+    is_whole: bool = True
+    until: float = math.inf
+
+    @property
+    def best(self) -> list[NewUnit]:
+        return self.as_typed or self.with_words
+
+
+class PlainSearcher:
+    """Searches the history and the Markdown files themselves.
+
+    ``find_notes`` gives the notes of the home, ``find_guidance`` the guidance files of
+    all projects, which takes long.
+    """
+
+    def __init__(
+        self,
+        history: HistoryStore,
+        find_notes: FindNotes,
+        find_guidance: FindNotes,
+        *,
+        clock: Callable[[], datetime],
+        timeout_s: float,
+    ) -> None:
+        self._history = history
+        self._find_notes = find_notes
+        self._find_guidance = find_guidance
+        self._clock = clock
+        self._timeout_s = timeout_s
+
+    # -- answering ---
+
+    def search(self, request: Request, *, reason: str, hint: str = "") -> SearchResult:
+        """Answer with hits; ``reason`` says why there is no index to search in."""
+        query = self._parse(request)
+        found = self._find(query, request, request.to_filter())
+        hits = [hit for _, hit in self._to_hits(query, request, found)]
+        hits.sort(key=lambda hit: -hit.score)
+        notices = _notices(request, found, reason, hint)
+        return SearchResult(request.text, tuple(hits[: request.limit]), notices)
+
+    def recall(self, request: Request, *, reason: str, hint: str = "") -> RecallResult:
+        """Answer with stretches of conversations and files."""
+        query = self._parse(request)
+        where = request.to_filter()
+        where = replace(where, kinds=where.kinds - {UnitKind.OTHER, UnitKind.SESSION})
+        found = self._find(query, request, where)
+        recalled: dict[str, Recalled] = {}
+        chunks: dict[int, list[NewChunk]] = {}
+        for unit, hit in self._to_hits(query, request, found):
+            if len(recalled) == request.limit or time.monotonic() >= found.until:
+                break
+            if unit.source_id not in chunks:
+                chunks[unit.source_id] = self._cut_chunks(unit.source_id, found.notes)
+            chunk = _find_chunk(unit, chunks[unit.source_id])
+            if chunk is None:
+                continue
+            text = chunk.text or self._chunk_text(chunk, request.without)
+            each = to_recalled(chunk, hit, text, query)
+            recalled.setdefault(each.chunk_id, each)
+        best = sorted(recalled.values(), key=lambda each: -each.score)
+        notices = _notices(request, found, reason, hint)
+        return RecallResult(request.text, tuple(best[: request.limit]), notices)
+
+    def episodes(
+        self, request: Request, *, reason: str, hint: str = ""
+    ) -> EpisodeResult:
+        """Answer with messages and what was said before and after them."""
+        where = replace(
+            request.to_filter(),
+            kinds=frozenset({UnitKind.USER, UnitKind.ASSISTANT}),
+        )
+        found = self._find(self._parse(request), request, where)
+        units = found.best[: request.limit]
+        messages = self._history.get_messages([unit.unit_id for unit in units])
+        sessions = self._history.get_sessions({unit.source_id for unit in units})
+        episodes = tuple(
+            Episode(
+                sessions[unit.source_id],
+                messages[unit.unit_id],
+                *self._history.find_beside(unit.source_id, unit.position),
+            )
+            for unit in units
+            if unit.source_id in sessions and unit.unit_id in messages
+        )
+        notices = _notices(request, found, reason, hint)
+        return EpisodeResult(request.text, episodes, notices)
+
+    def _parse(self, request: Request) -> Query:
+        return parse_query(request.text, today=self._clock().astimezone().date())
+
+    def _to_hits(
+        self, query: Query, request: Request, found: _Found
+    ) -> Iterator[tuple[NewUnit, Hit]]:
+        """The best with their hits; what was deleted a moment ago is left out."""
+        units = {unit.unit_id: _to_unit(unit) for unit in found.best}
+        shown = Shown(self._history, found.notes, units)
+        shown.load(units)
+        for unit in found.best:
+            hit = shown.to_hit(unit.unit_id)
+            if hit is None:
+                continue
+            score = request.weights.of(hit.source)
+            yield (
+                unit,
+                replace(
+                    hit,
+                    score=score if found.as_typed else score * _WORDS_SCORE,
+                    strength=Strength.STRONG if found.as_typed else Strength.FAIR,
+                    excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
+                ),
+            )
+
+    def _cut_chunks(self, source_id: int, notes: _Notes) -> list[NewChunk]:
+        if source_id < 0:
+            return notes.chunks[source_id]
+        return list(cut_chunks(self._history.iter_messages(source_id)))
+
+    def _chunk_text(self, chunk: Chunk, without: Collection[int]) -> str:
+        messages = self._history.iter_messages(
+            chunk.source_id, first=chunk.first_position, last=chunk.last_position
+        )
+        return chunk_text(each for each in messages if each.message_id not in without)
+
+    # -- reading ---
+
+    def _find(self, query: Query, request: Request, where: UnitFilter) -> _Found:
+        """Read what is asked for; guidance last, which takes longest to come by."""
+        until = time.monotonic() + min(self._timeout_s, request.timeout_s)
+        found = _Found(until=until)
+        looked_for = _LookedFor(query)
+        sessions = {
+            session.session_id: session
+            for session in self._history.list_sessions(SessionFilter())
+        }
+        if where.kinds & {UnitKind.MEMORY, UnitKind.DAILY_LOG}:
+            self._read_notes(self._find_notes(), looked_for, where, found, until)
+        self._read_messages(sessions, looked_for, where, found, request.limit, until)
+        if UnitKind.SESSION in where.kinds:
+            _read_titles(sessions.values(), looked_for, where, found)
+        if UnitKind.FILE in where.kinds and time.monotonic() < until:
+            self._read_notes(self._find_guidance(), looked_for, where, found, until)
+        found.is_whole = time.monotonic() < until
+        for units in (found.as_typed, found.with_words):
+            units.sort(key=_newest_first)
+        return found
+
+    def _read_messages(
+        self,
+        sessions: dict[int, Session],
+        looked_for: "_LookedFor",
+        where: UnitFilter,
+        found: _Found,
+        limit: int,
+        until: float,
+    ) -> None:
+        with_words: list[NewUnit] = []
+
+        def keep(message: Message) -> bool:
+            session = sessions.get(message.session_id)
+            has_all = len(with_words) == limit
+            if session is None or not looked_for.may_be_in(message.text):
+                return False
+            units = cut_units(session, [message], message.position, message.position)
+            for unit in units:
+                if not _fits(unit, where):
+                    continue
+                if looked_for.is_in(unit.text):
+                    found.as_typed.append(unit)
+                    return True
+                if not has_all and looked_for.has_words_in(unit.text):
+                    with_words.append(unit)
+            return False
+
+        self._history.find_text("", limit=limit, where=keep, until=until)
+        found.with_words += with_words
+
+    def _read_notes(
+        self,
+        notes: Iterable[FoundNote | Problem],
+        looked_for: "_LookedFor",
+        where: UnitFilter,
+        found: _Found,
+        until: float,
+    ) -> None:
+        known = found.notes
+        for note in notes:
+            if isinstance(note, Problem) or time.monotonic() >= until:
+                continue
+            try:
+                text = read_note(note)
+            except SourceUnreadable:
+                continue
+            source_id = -len(known.chunks) - 1
+            units, chunks = cut_note(
+                note,
+                text,
+                first_unit_id=first_note_id() + len(known.notes),
+                source_id=source_id,
+                said_at=noted_at(note),
+            )
+            known.notes |= {u.unit_id: Note(u.heading or "", u.text) for u in units}
+            known.chunks[source_id] = chunks
+            for unit in units:
+                known.files[source_id] = _to_file(note, unit)
+                if not _fits(unit, where):
+                    continue
+                if looked_for.is_in(unit.text):
+                    found.as_typed.append(unit)
+                elif looked_for.has_words_in(f"{unit.text}\n{unit.around}"):
+                    found.with_words.append(unit)
+
+
+class _LookedFor:
+    """What is looked for: the query as it was typed, or all its words."""
+
+    def __init__(self, query: Query) -> None:
+        self._folded = query.folded
+        self._terms = [term.spellings for term in query.subject]
+        # Of every term, what a text must have somewhere to have the term.
+        self._needed = [
+            {fold(term.text), *(spelling.split()[0] for spelling in term.spellings)}
+            for term in query.subject
+        ]
+
+    def is_in(self, text: str) -> bool:
+        return self._folded in fold(text)
+
+    def may_be_in(self, text: str) -> bool:
+        """Whether it is worth looking closer; of letters beyond ASCII, it always is."""
+        folded = fold(text)
+        return (
+            not folded.isascii()
+            or self._folded in folded
+            or all(any(each in folded for each in needed) for needed in self._needed)
+        )
+
+    def has_words_in(self, text: str) -> bool:
+        """Whether the text has a word for every term, or one that begins with it."""
+        if not self._terms:
+            return False
+        words = " " + " ".join(_WORD.findall(fold(index_words(text))))
+        return all(
+            any(f" {spelling}" in words for spelling in spellings)
+            for spellings in self._terms
+        )
+
+
+# -- pieces ---------------------------------------------------------------------------
+
+
+def _read_titles(
+    sessions: Iterable[Session],
+    looked_for: _LookedFor,
+    where: UnitFilter,
+    found: _Found,
+) -> None:
+    """Find sessions by title and preview, but for those of which a message is found."""
+    told = {unit.source_id for unit in (*found.as_typed, *found.with_words)}
+    for session in sessions:
+        unit = session_unit(session)
+        if unit is None or unit.source_id in told or not _fits(unit, where):
+            continue
+        if looked_for.is_in(unit.text):
+            found.as_typed.append(unit)
+        elif looked_for.has_words_in(unit.text):
+            found.with_words.append(unit)
+
+
+def _find_chunk(unit: NewUnit, chunks: Sequence[NewChunk]) -> Chunk | None:
+    """The last chunk that begins before a unit or with it."""
+    before = [each for each in chunks if each.first_position <= unit.position]
+    if not before:
+        return None
+    cut = before[-1]
+    return Chunk(
+        0,
+        unit.source_id,
+        cut.first_position,
+        cut.last_position,
+        cut.token_count,
+        cut.text,
+    )
+
+
+def _fits(unit: NewUnit, where: UnitFilter) -> bool:
+    at = unit.said_at
+    return (
+        unit.kind in where.kinds
+        and (where.sources is None or unit.source_id in where.sources)
+        and unit.unit_id not in where.without
+        and unit.source_id not in where.without_sources
+        and (where.said_from is None or (at is not None and at >= where.said_from))
+        and (where.said_before is None or (at is not None and at < where.said_before))
+    )
+
+
+def _newest_first(unit: NewUnit) -> tuple[bool, int]:
+    return (unit.said_at is None, -(unit.said_at or 0))
+
+
+def _to_unit(unit: NewUnit) -> Unit:
+    return Unit(unit.unit_id, unit.kind, unit.source_id, unit.position, unit.said_at)
+
+
+def _to_file(note: FoundNote, unit: NewUnit) -> IndexedFile:
+    return IndexedFile(
+        -unit.source_id,
+        unit.kind,
+        str(note.path),
+        note.project,
+        note.signature,
+        "",
+        note.mtime_ns // 1000,
+    )
+
+
+def _notices(
+    request: Request, found: _Found, reason: str, hint: str
+) -> tuple[str, ...]:
+    """What was searched instead of the index, and how."""
+    read = [name for name, sources in _READ if sources & request.sources]
+    *some, last = read or ["nothing"]
+    what = f"{', '.join(some)} and {last}" if some else last
+    if found.as_typed:
+        how = "for the query as typed"
+    elif found.with_words:
+        how = "for all the words of the query"
+    else:
+        how = "for the query as typed, and for all its words"
+    told = f"{reason}, so {what} were read {how}"
+    notices = [f"{told}; {hint}" if hint else told]
+    if not found.is_whole:
+        notices.append("the time was up before all of it was read")
+    return tuple(notices)

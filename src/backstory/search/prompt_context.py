@@ -1,0 +1,218 @@
+"""Put the right memories into a prompt: the long-term memory, and what fits the prompt.
+
+Everything here is data from files and conversations that anybody may have written, so
+it stands under headings of ours, on lines that cannot pass for them. It costs no more
+tokens than it may, and where nothing fits there is nothing.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+from backstory.notes.facts import MAX_GIVEN_LINES
+from backstory.search.rank import DUPLICATE_SHARE, overlap
+from backstory.text.basics import one_line
+from backstory.text.envelope import QUOTED, label, quote_content
+from backstory.text.query import Query
+from backstory.text.redaction import (
+    MEMORIES_END,
+    MEMORIES_NOTE,
+    MEMORY_HEADING,
+    RELEVANT_HEADING,
+    mask_secrets,
+)
+from backstory.text.tokens import most_tokens
+from backstory.text.words import fold, word_set
+from backstory.values.model import Hit, HitSource, Role, Strength
+
+# What a prompt may be reminded of: no titles, and no files of projects.
+REMEMBERED = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.MESSAGE})
+_MAX_MEMORY_CHARS = 400
+_MAX_TITLE_CHARS = 60
+# What relevant memories may take where the long-term memory would take everything.
+_RELEVANT_SHARE = 0.4
+
+_TITLE = re.compile(r"#\s*long-term memory\s*", re.IGNORECASE)
+_HEADING = re.compile(r"#{1,6}(?:\s|$)")
+_HEADING_MARKS = re.compile(r"^\s{0,3}#{1,2}(?=\s|$)")
+_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])\s")
+_FENCE = re.compile(r"\s*(```|~~~)")
+# Who says no more than this wants to go on, not to be reminded.
+_SMALL_TALK = """
+    ok okay yes yep no nope thanks thank continue go going next done great good fine
+    please proceed sure right nice cool hi hello hey perfect again retry resume start
+    weiter danke ja nein gut genau bitte hallo merci oui non bonjour gracias vale hola
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What to put below the system prompt, and what it was made of.
+
+    ``text`` is empty when there is nothing to add; ``tokens`` is what it costs at most
+    on any model; ``memories`` are the hits that stand in it.
+    """
+
+    text: str = ""
+    tokens: int = 0
+    memories: tuple[Hit, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def is_worth_searching(query: Query) -> bool:
+    """Whether a prompt says enough to be reminded of something."""
+    if query.days:
+        return True
+    words = {fold(term.text) for term in query.subject}
+    return not words <= frozenset(_SMALL_TALK.split())
+
+
+def build_context(
+    memory: str,
+    hits: Sequence[Hit],
+    *,
+    max_tokens: int,
+    max_memories: int = 5,
+    said: Sequence[str] = (),
+) -> Context:
+    """The long-term memory and those hits that add to it, in at most ``max_tokens``.
+
+    ``said`` is what the prompt's own session has said, which is not repeated.
+    """
+    pieces = list(_iter_pieces(memory))
+    max_tokens -= _cost([MEMORIES_END])
+    whole = _fit(MEMORY_HEADING, pieces, max_tokens)
+    new = list(islice(_new_hits(hits, [*whole, *said]), max_memories))
+    lines = [_to_line(hit) for hit in new]
+    reserved = min(
+        round(_RELEVANT_SHARE * max_tokens),
+        _cost(_section(RELEVANT_HEADING, lines)),
+    )
+    if lines and max_tokens - _cost(whole) < reserved:
+        whole = _fit(MEMORY_HEADING, pieces, max_tokens - reserved)
+    left = max_tokens - _cost(whole)
+    relevant = _fit(RELEVANT_HEADING, lines, left)
+    parts = [_joined(part) for part in (whole, relevant) if part]
+    text = "\n\n".join(parts) + f"\n{MEMORIES_END}" if parts else ""
+    shown = tuple(hit for hit, line in zip(new, lines, strict=True) if line in relevant)
+    return Context(text, most_tokens(text), shown)
+
+
+def _section(heading: str, pieces: Sequence[str]) -> list[str]:
+    return [heading, f"{MEMORIES_NOTE}\n", *pieces]
+
+
+def _cost(pieces: Iterable[str]) -> int:
+    """What pieces cost at most, each on lines of its own."""
+    return sum(most_tokens(f"\n{piece}") for piece in pieces)
+
+
+def _fit(heading: str, pieces: Sequence[str], max_tokens: int) -> list[str]:
+    """A section with as many whole pieces as fit; empty when not one does."""
+    head = _section(heading, [])
+    kept: list[str] = []
+    # A blank line comes before the next section.
+    left = max_tokens - _cost(head) - 1
+    for piece in pieces:
+        cost = _cost([piece])
+        if cost <= left:
+            kept.append(piece)
+            left -= cost
+    # A heading with nothing under it says nothing.
+    told = [
+        piece
+        for piece, after in pairwise([*kept, "#"])
+        if not (_is_heading(piece) and _is_heading(after))
+    ]
+    return [*head, *told] if told else []
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    """Pieces on lines of their own, with a blank one before each topic but the first.
+
+    Blank lines cost nothing: a model reads several line ends as one.
+    """
+    head, note, *rest = pieces
+    lines = [f"\n{piece}" if _is_heading(piece) else piece for piece in rest]
+    return "\n".join([head, note, "\n".join(lines).removeprefix("\n")])
+
+
+def _is_heading(piece: str) -> bool:
+    return _HEADING.match(piece.removeprefix(QUOTED)) is not None
+
+
+# -- the long-term memory -------------------------------------------------------------
+
+
+def _iter_pieces(memory: str) -> Iterator[str]:
+    """The first lines of MEMORY.md as headings, facts and paragraphs, safe to show."""
+    lines = mask_secrets(memory).removeprefix("\ufeff").splitlines()[:MAX_GIVEN_LINES]
+    piece: list[str] = []
+    fence = None
+    for line in lines:
+        marked = _FENCE.match(line)
+        is_start = fence is None and (
+            not line.strip() or _HEADING.match(line) or _ITEM.match(line)
+        )
+        if is_start or (piece and _HEADING.match(piece[0])):
+            yield from _shown(piece)
+            piece = []
+        if line.strip() and not _TITLE.fullmatch(line):
+            piece.append(line)
+        if marked:
+            fence = None if fence == marked[1] else fence or marked[1]
+    yield from _shown(piece)
+
+
+def _shown(piece: Sequence[str]) -> Iterator[str]:
+    if piece:
+        # Below ours, whatever level they have.
+        lines = [_HEADING_MARKS.sub("###", line) for line in piece]
+        yield quote_content("\n".join(lines))
+
+
+# -- what fits the prompt -------------------------------------------------------------
+
+
+def _new_hits(hits: Iterable[Hit], told: Sequence[str]) -> Iterator[Hit]:
+    """The hits that answer, and say what the agent is not told already."""
+    known = fold("\n".join(told))
+    known_words = [word_set(piece) for piece in told]
+    for hit in hits:
+        if hit.strength is Strength.WEAK or hit.role in (
+            Role.TOOL_CALL,
+            Role.TOOL_RESULT,
+            Role.SYSTEM,
+            Role.ERROR,
+        ):
+            continue
+        # As the agent would see it.
+        text = mask_secrets(hit.text).strip()
+        words = word_set(text)
+        is_known = fold(text) in known or any(
+            overlap(words, other) > DUPLICATE_SHARE for other in known_words
+        )
+        if not is_known:
+            yield hit
+
+
+def _to_line(hit: Hit) -> str:
+    """A memory on one line, behind where it comes from and its date."""
+    # Masked before it is cut: half a secret is not known for one.
+    text = one_line(quote_content(mask_secrets(hit.excerpt)), _MAX_MEMORY_CHARS)
+    speaker = "" if hit.role is None else f"{hit.role.speaker}: "
+    return f"- [{_provenance(hit)}] {speaker}{text}"
+
+
+def _provenance(hit: Hit) -> str:
+    day = "" if hit.said is None else f" {hit.said.at.astimezone().date().isoformat()}"
+    if hit.source is HitSource.MEMORY:
+        return "Long-term memory"
+    if hit.source is HitSource.DAILY_LOG:
+        return f"Daily log{day}"
+    title = "" if hit.session is None else mask_secrets(hit.session.title)
+    title = label(title, _MAX_TITLE_CHARS)
+    return f"Conversation{day}" + (f' "{title}"' if title else "")

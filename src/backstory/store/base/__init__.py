@@ -1,0 +1,1 @@
+"""What a store promises, whatever database is behind it."""

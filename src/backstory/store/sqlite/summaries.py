@@ -1,0 +1,280 @@
+"""The journal in history.db: what is due, what waits for the notes, what was called.
+
+It has connections of its own: a model is waited for in threads and processes that
+leave those of the history alone.
+"""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from pathlib import Path
+
+import apsw
+
+from backstory.store.base.summaries import Due, ModelCall, Summary
+from backstory.store.sqlite.connection import (
+    BUSY_TIMEOUT_MS,
+    open_database,
+    transaction,
+    translated,
+)
+from backstory.store.sqlite.history import MIGRATIONS
+from backstory.store.sqlite.opening import Connections
+from backstory.values.moments import Moment, from_microseconds
+
+_RUNNING = "running"
+# A trigger must not keep its program waiting.
+_MOMENT_MS = 1_000
+_SPOKEN = "('user', 'assistant')"
+_NEXT_POSITION = """
+    SELECT COALESCE(MAX(position) + 1, 0) FROM messages
+     WHERE message_id IN (
+           SELECT last_logged_message_id FROM sessions WHERE session_id = ?1
+            UNION ALL
+           SELECT last_message_id FROM summaries WHERE session_id = ?1)
+"""
+
+
+class SqliteJournal:
+    """A ``Journal`` in the file of the history."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connections = Connections(path, lambda: open_database(path, MIGRATIONS))
+
+    @property
+    def _db(self) -> apsw.Connection:
+        return self._connections.current()
+
+    # -- what is due ---
+
+    def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
+        db = self._db
+        db.set_busy_timeout(_MOMENT_MS)
+        try:
+            with translated(self.path), transaction(db):
+                return _mark_due(db, session_id, cause, now)
+        finally:
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+    def list_due(self, *, now: datetime | None) -> list[Due]:
+        with translated(self.path):
+            rows = self._db.execute(
+                """
+                SELECT session_id, last_message_id, cause, tries FROM due_logs
+                 WHERE ?1 IS NULL OR not_before <= ?1 ORDER BY not_before, session_id
+                """,
+                (None if now is None else _to_number(now),),
+            )
+            return [Due(*row) for row in rows]
+
+    def count_due(self) -> int:
+        with translated(self.path):
+            count: int = self._db.execute("SELECT COUNT(*) FROM due_logs").get
+            return count
+
+    def postpone(self, due: Due, *, until: datetime) -> None:
+        with translated(self.path):
+            self._db.execute(
+                """
+                UPDATE due_logs SET tries = tries + 1, not_before = ?
+                 WHERE session_id = ?
+                """,
+                (_to_number(until), due.session_id),
+            )
+
+    def forget_due(self, due: Due) -> None:
+        with translated(self.path):
+            self._db.execute(
+                "DELETE FROM due_logs WHERE session_id = ? AND last_message_id <= ?",
+                (due.session_id, due.last_message_id),
+            )
+
+    def next_position(self, session_id: int) -> int:
+        with translated(self.path):
+            position: int = self._db.execute(_NEXT_POSITION, (session_id,)).get
+            return position
+
+    # -- what a model made of it ---
+
+    def add_summary(self, summary: Summary) -> None:
+        with translated(self.path):
+            self._db.execute(
+                """
+                INSERT INTO summaries (session_id, day, first_message_id,
+                                       last_message_id, marker, highlights)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """,
+                (
+                    summary.session_id,
+                    summary.day.isoformat(),
+                    summary.first_message_id,
+                    summary.last_message_id,
+                    summary.marker,
+                    summary.highlights,
+                ),
+            )
+
+    def list_summaries(self, session_id: int) -> list[Summary]:
+        with translated(self.path):
+            rows = self._db.execute(
+                """
+                SELECT session_id, day, first_message_id, last_message_id, marker,
+                       highlights
+                  FROM summaries WHERE session_id = ? ORDER BY summary_id
+                """,
+                (session_id,),
+            )
+            return [
+                Summary(session, date.fromisoformat(day), *rest)
+                for session, day, *rest in rows
+            ]
+
+    def sessions_waiting(self) -> list[int]:
+        with translated(self.path):
+            rows = self._db.execute(
+                "SELECT DISTINCT session_id FROM summaries ORDER BY session_id"
+            )
+            return [session_id for (session_id,) in rows]
+
+    def finish(self, summaries: Sequence[Summary]) -> None:
+        with translated(self.path), transaction(self._db):
+            for each in summaries:
+                self._db.execute(
+                    """
+                    UPDATE sessions SET last_logged_message_id = ?2
+                     WHERE session_id = ?1
+                       AND EXISTS (SELECT 1 FROM messages WHERE message_id = ?2)
+                    """,
+                    (each.session_id, each.last_message_id),
+                )
+                self._db.execute(
+                    "DELETE FROM summaries WHERE marker = ?", (each.marker,)
+                )
+
+    # -- what it cost ---
+
+    def reserve_call(
+        self,
+        *,
+        purpose: str,
+        model: str,
+        input_tokens: int,
+        output_tokens: int,
+        daily_tokens: int,
+        now: datetime,
+    ) -> int | None:
+        day = _local_day(now).isoformat()
+        with translated(self.path), transaction(self._db):
+            used: int = self._db.execute(
+                """
+                SELECT COALESCE(SUM(input_tokens + output_tokens), 0) FROM model_calls
+                 WHERE day = ?
+                """,
+                (day,),
+            ).get
+            if used + input_tokens + output_tokens > daily_tokens:
+                return None
+            self._db.execute(
+                """
+                INSERT INTO model_calls (called_at, day, purpose, model, input_tokens,
+                                         output_tokens, outcome)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """,
+                (
+                    _to_number(now),
+                    day,
+                    purpose,
+                    model,
+                    input_tokens,
+                    output_tokens,
+                    _RUNNING,
+                ),
+            )
+            return self._db.last_insert_rowid()
+
+    def settle_call(
+        self,
+        call_id: int,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        took_ms: int,
+        outcome: str,
+    ) -> None:
+        with translated(self.path):
+            self._db.execute(
+                """
+                UPDATE model_calls
+                   SET input_tokens = ?, output_tokens = ?, took_ms = ?, outcome = ?
+                 WHERE call_id = ?
+                """,
+                (input_tokens, output_tokens, took_ms, outcome, call_id),
+            )
+
+    def list_calls(self, day: date) -> list[ModelCall]:
+        with translated(self.path):
+            rows = self._db.execute(
+                """
+                SELECT called_at, purpose, model, input_tokens, output_tokens, took_ms,
+                       outcome
+                  FROM model_calls WHERE day = ? ORDER BY call_id
+                """,
+                (day.isoformat(),),
+            )
+            return [
+                ModelCall(from_microseconds(called_at).at, *rest)
+                for called_at, *rest in rows
+            ]
+
+    # -- the rest ---
+
+    def get_state(self, name: str) -> str | None:
+        with translated(self.path):
+            value: str | None = self._db.execute(
+                "SELECT value FROM journal_state WHERE name = ?", (name,)
+            ).get
+            return value
+
+    def set_state(self, name: str, value: str) -> None:
+        with translated(self.path):
+            self._db.execute(
+                """
+                INSERT INTO journal_state (name, value) VALUES (?1, ?2)
+                    ON CONFLICT (name) DO UPDATE SET value = ?2
+                """,
+                (name, value),
+            )
+
+    def close(self) -> None:
+        self._connections.close()
+
+
+def _mark_due(db: apsw.Connection, session_id: int, cause: str, now: datetime) -> bool:
+    last: int | None = db.execute(
+        f"""
+        SELECT MAX(message_id) FROM messages
+         WHERE session_id = ?1 AND role IN {_SPOKEN} AND position >= ({_NEXT_POSITION})
+        """,
+        (session_id,),
+    ).get
+    if last is None:
+        return False
+    db.execute(
+        """
+        INSERT INTO due_logs (session_id, last_message_id, cause, not_before)
+        VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT (session_id) DO UPDATE
+           SET last_message_id = MAX(last_message_id, ?2), cause = ?3,
+               not_before = MIN(not_before, ?4)
+        """,
+        (session_id, last, cause, _to_number(now)),
+    )
+    return True
+
+
+def _to_number(moment: datetime) -> int:
+    return Moment(moment).to_microseconds()
+
+
+def _local_day(now: datetime) -> date:
+    return now.astimezone().date()

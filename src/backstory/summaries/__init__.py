@@ -1,0 +1,1 @@
+"""What a language model writes: daily logs and a tidied MEMORY.md."""

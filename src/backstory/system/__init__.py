@@ -1,0 +1,1 @@
+"""This machine: files, locks, threads, forks, folders, the background worker."""

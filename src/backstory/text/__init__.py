@@ -1,0 +1,1 @@
+"""Pure text: words, dates, queries, tokens, excerpts, escaping, redaction."""

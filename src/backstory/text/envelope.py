@@ -1,0 +1,146 @@
+"""The frame in which history reaches a model: content that cannot pass for the frame.
+
+What was found is data, and it may have been written to be found. So a line of content
+that could be taken for a line of ours, or for another speaker, is set behind ``> ``, as
+mail quotes what others wrote; a name within a line of ours is kept from ending it.
+Nothing is left out, and nothing but such lines is changed.
+"""
+
+import re
+import unicodedata
+
+from backstory.text.basics import neutralise, one_line
+
+QUOTED = "> "
+MAX_QUERY_CHARS = 200
+
+# Line ends that a model may see as such, although Python's split("\n") does not.
+_OTHER_LINE_ENDS = re.compile("[\u2028\u2029]")
+# Letters that nobody can see, but a model can read.
+_TAGS = re.compile("[\U000e0000-\U000e007f]")
+# Blank, although Unicode calls them letters or symbols; and what neutralising leaves.
+_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0\ufffd") | {
+    chr(code) for code in range(0x2400, 0x2422)
+}
+_INVISIBLE = frozenset({"Cf", "Cn", "Mn", "Me"})
+# More of a line than any delimiter of ours is long.
+_HEAD_CHARS = 64
+_DASHES = "-‐‑‒–⁃−─━╌╍┄┅┈┉⎯﹣－＿_¯‾"
+_LONG_DASHES = "—―⸺⸻﹘"
+_LOOK_ALIKES = str.maketrans(
+    {
+        **dict.fromkeys(_DASHES, "-"),
+        **dict.fromkeys(_LONG_DASHES, "--"),
+        **dict.fromkeys("［【〔⟦❲〚⁅", "["),
+        **dict.fromkeys("］】〕⟧❳〛⁆", "]"),
+        **dict.fromkeys("＃♯﹟", "#"),
+        **dict.fromkeys("∗＊⁎✱﹡٭", "*"),
+        **dict.fromkeys("：﹕꞉∶ː", ":"),
+        # Letters of other scripts that look like those of our words.
+        **dict(
+            zip(
+                "авеіјкмнорсѕтухԁԍһαεικνορτυχ",
+                "abeijkmhopcstyxdghaeikvoptux",
+                strict=True,
+            )
+        ),
+    }
+)
+_FRAME = re.compile(
+    r"---"
+    r"|\[\s*(?:search\s+results|notice|\d+\s*\])"
+    r"|#+\s*match(?![a-z])"
+    r"|no\s+(?:matching\s+results|matches\s+found|relevant\s+memories|memory\s+index)"
+    r"|search\s+failed"
+    r"|#+\s*(?:long-term\s+memory|relevant\s+memories)"
+    r"|[-*+]\s*\[\s*(?:daily\s+log|long-term\s+memory|conversation)"
+    r"|={3,}\s*$"
+    r"|[([]\s*end\s+of\s+memories"
+    r"|<\s*[/!?a-z]"
+    r"|session\s*:\s*[\"\']"
+)
+# The names we give to speakers, and those that models know from elsewhere.
+_SPEAKER = re.compile(
+    r"(?:\*+|--+)?\s*(?:user|assistant|agent|tool|system|human|developer)"
+    r"(?:\s?\([^)]{0,40}\))?\s*(?:\*+|--+)?\s*:"
+)
+
+
+def quote_content(
+    text: str, *, behind_label: bool = False, has_speakers: bool = False
+) -> str:
+    """Content as it may stand between lines of ours.
+
+    ``behind_label`` says that its first line follows a label of ours.
+    ``has_speakers`` says that lines such as ``User: …`` in it are ours.
+    """
+    shown = neutralise(_TAGS.sub("", _OTHER_LINE_ENDS.sub("\n", text)))
+    first, *rest = shown.split("\n")
+    if not behind_label:
+        first = _quote_line(first, has_speakers)
+    return "\n".join([first, *(_quote_line(line, has_speakers) for line in rest)])
+
+
+def quote_lines(text: str) -> str:
+    """Content with every line of it behind ``> ``: nothing in it is a line of ours.
+
+    It is verbatim, but for control characters, which are made visible.
+    """
+    shown = neutralise(
+        _TAGS.sub("\N{REPLACEMENT CHARACTER}", _OTHER_LINE_ENDS.sub("\n", text))
+    )
+    return "\n".join(QUOTED + line if line else ">" for line in shown.split("\n"))
+
+
+def _quote_line(line: str, has_speakers: bool) -> str:
+    head = _plain_head(line)
+    if _FRAME.match(head) or (not has_speakers and _SPEAKER.match(head)):
+        return QUOTED + line
+    return line
+
+
+def _plain_head(line: str) -> str:
+    """How a line begins to a hasty reader: what is visible, in small plain letters."""
+    head = line.lstrip()[:_HEAD_CHARS]
+    if head.isascii():
+        return head.replace("_", "-").lower()
+    # Of the whole line: there may be any number of invisible characters before others.
+    seen = "".join(filter(_is_visible, line)).lstrip()[:_HEAD_CHARS]
+    apart = unicodedata.normalize("NFKD", seen).casefold()
+    plain = "".join(filter(_is_visible, apart)).lstrip()
+    return plain.translate(_LOOK_ALIKES)
+
+
+def _is_visible(character: str) -> bool:
+    return character.isascii() or (
+        character not in _BLANKS and unicodedata.category(character) not in _INVISIBLE
+    )
+
+
+# -- names within lines of ours -------------------------------------------------------
+
+_TAMED = str.maketrans({**dict.fromkeys('"“”„‟″＂', "'"), "(": "[", ")": "]"})
+_MANY_DASHES = re.compile(f"[{re.escape(_DASHES)}{_LONG_DASHES}]{{3,}}")
+
+
+def label(text: str, max_chars: int) -> str:
+    """A title or a name as it may stand within a line of ours.
+
+    It can end neither the line nor the quotes, parentheses or dashes around it.
+    """
+    seen = neutralise(_TAGS.sub("", text)).translate(_TAMED)
+    return one_line(_MANY_DASHES.sub("–", seen), max_chars)
+
+
+_MAX_NAME_CHARS = 64
+_NOT_IN_NAMES = re.compile(r"[^\w.:/@+-]+")
+
+
+def name_label(text: str) -> str:
+    """The name of a tool as one word: it can say nothing within a line of ours."""
+    return _NOT_IN_NAMES.sub("_", label(text, _MAX_NAME_CHARS))
+
+
+def echo_query(text: str) -> str:
+    """The query on one line, as it may be said back to whoever asked."""
+    return one_line(neutralise(_TAGS.sub("", text)), MAX_QUERY_CHARS)

@@ -1,0 +1,319 @@
+"""Cut out and point at the part of a text that answers a query.
+
+Positions are always those of the original text, although it is compared folded, and
+folding may change its length.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from backstory.text.query import Query, Term
+from backstory.text.words import SPACELESS, fold, is_spaceless
+
+_CUT = "..."
+# The most of a hit that is shown.
+EXCERPT_CHARS = 500
+_ZERO_WIDTH_JOINER = "\N{ZERO WIDTH JOINER}"
+# How far a cut may move to begin at a line or at a word.
+_TO_LINE = 60
+_TO_WORD = 24
+_LONGEST_CLUSTER = 16
+
+# Folding a text in steps of this size tells where a place in the folded text came from.
+_STEP = 256
+_MAX_FINDS_PER_TERM = 200
+
+
+# -- one exact match ---
+
+
+def find_match(text: str, folded_needle: str) -> tuple[int, int] | None:
+    """Where the text has the needle, which is folded already; None if nowhere."""
+    if not folded_needle:
+        return None
+    start = fold(text).find(folded_needle)
+    if start < 0:
+        return None
+    end = start + len(folded_needle)
+    if fold(text[start:end]) == folded_needle:
+        return start, end
+    first, last = _unfolded(text, start)[0], _unfolded(text, end)[1]
+    if folded_needle in fold(text[first:last]):
+        return first, last
+    # Letters that only compose with what a step cut off from them: rare beyond telling.
+    return 0, len(text)
+
+
+def _unfolded(text: str, place: int) -> tuple[int, int]:
+    """The places in the text just before and just after a place in the folded text."""
+    before = 0
+    for start in range(0, len(text), _STEP):
+        step = text[start : start + _STEP]
+        length = len(fold(step))
+        if before + length >= place:
+            lengths = [len(fold(step[:size])) + before for size in range(len(step) + 1)]
+            # Behind the marks, if a letter with marks ends here.
+            size = bisect_right(lengths, place) - 1
+            inside_letter = lengths[size] < place
+            return start + size, start + size + inside_letter
+        before += length
+    return len(text), len(text)
+
+
+# -- many words ---
+
+
+def find_words(text: str, query: Query, *, limit: int = 50) -> list[tuple[int, int]]:
+    """Where the text has the query's phrases and terms: in order, none in another."""
+    spans = [span for span, _ in _find_terms(text, query)]
+    for phrase in query.phrases:
+        found = find_match(text, phrase)
+        if found:
+            spans.append(found)
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged[:limit]
+
+
+def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
+    """Each place of each term, with the number of the term, in no order."""
+    flat, places = _flatten(text)
+    found = []
+    for number, needles in enumerate(_needles(query)):
+        for needle in needles:
+            for start, end in _iter_finds(flat, needle):
+                if places is not None:
+                    start, end = places[start], places[end]
+                found.append(((start, end), number))
+    return found
+
+
+_LETTER = f"[^\\W_{SPACELESS}]"
+# A pattern with so large a set of characters takes a millisecond to compile: the few
+# that there are stand here, and none is made for a query.
+_IS_LETTER = re.compile(_LETTER)
+_ANYTHING = re.compile("")
+_WORD_END = re.compile(f"(?!{_LETTER})")
+_LETTERS = re.compile(f"{_LETTER}*")
+_LIKE_E = re.compile(f"e{_LETTER}*|ing")
+_LIKE_Y = re.compile(f"y{_LETTER}*|ies|ied")
+
+
+class _Needle(NamedTuple):
+    """Words of which the last has one of some endings, at the start of a word."""
+
+    literal: str
+    words: re.Pattern[str]
+    ending: re.Pattern[str]
+    is_word: bool = True
+
+    def find_end(self, flat: str, at: int) -> int | None:
+        """Where it ends if it begins there."""
+        if self.is_word and at and _IS_LETTER.match(flat, at - 1):
+            return None
+        words = self.words.match(flat, at)
+        ending = words and self.ending.match(flat, words.end())
+        return ending.end() if ending else None
+
+
+def _iter_finds(flat: str, needle: _Needle) -> Iterator[tuple[int, int]]:
+    """Look for the literal, which is fast, and only there for the rest."""
+    at = flat.find(needle.literal)
+    for _ in range(_MAX_FINDS_PER_TERM):
+        if at < 0:
+            return
+        end = needle.find_end(flat, at)
+        if end is not None:
+            yield at, end
+        at = flat.find(needle.literal, at + 1 if end is None else end)
+
+
+# The same query is put to every text that it found.
+@lru_cache(maxsize=32)
+def _needles(query: Query) -> tuple[tuple[_Needle, ...], ...]:
+    return tuple(tuple(_iter_needles(term)) for term in query.terms)
+
+
+def _iter_needles(term: Term) -> Iterator[_Needle]:
+    typed = _flatten(term.text)[0]
+    as_typed = re.compile(re.escape(typed))
+    if is_spaceless(typed):
+        yield _Needle(typed, as_typed, _ANYTHING, is_word=False)
+        return
+    yield _Needle(typed, as_typed, _WORD_END)
+    for spelling in term.spellings:
+        *words, last = _flatten(spelling)[0].split()
+        stem, ending = _stem(last)
+        before = "".join(f"{re.escape(word)}[\\W_]{{0,3}}" for word in words)
+        pattern = re.compile(before + re.escape(stem))
+        yield _Needle(words[0] if words else stem, pattern, ending)
+
+
+def _stem(word: str) -> tuple[str, re.Pattern[str]]:
+    """What a word begins with in its other forms, and a pattern of how they end."""
+    if len(word) < 4:
+        return word, _WORD_END
+    for ending in ("ing", "es", "ed", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word.removesuffix(ending), _LETTERS
+    if word.endswith("e"):
+        return word[:-1], _LIKE_E
+    if word.endswith("y"):
+        return word[:-1], _LIKE_Y
+    return word, _LETTERS
+
+
+class _Bases(dict[int, str]):
+    """From each character to its small letter without accents; marks become NUL."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if unicodedata.category(character)[0] == "M":
+            base = "\0"
+        elif is_spaceless(character):
+            base = character
+        else:
+            apart = unicodedata.normalize("NFKD", character).casefold()
+            base = next(filter(str.isalnum, apart), character)
+        self[code] = base
+        return base
+
+
+_BASES = _Bases()
+
+
+def _flatten(text: str) -> tuple[str, Sequence[int] | None]:
+    """The text without case, accents and marks, and where each character came from.
+
+    The places end with that of the text's end; they are None if nothing has moved.
+    """
+    if text.isascii():
+        return text.lower(), None
+    flat = text.translate(_BASES)
+    if "\0" not in flat:
+        return flat, None
+    places = [place for place, base in enumerate(flat) if base != "\0"]
+    return flat.replace("\0", ""), [*places, len(text)]
+
+
+# -- cutting ---
+
+
+def excerpt(text: str, query: Query, *, max_chars: int) -> str:
+    """At most so many characters of the text, with the best match in them.
+
+    Dots mark where it was cut and count as characters. A text whose best match lies
+    near its beginning, or that has none, is cut at its end alone.
+    """
+    if len(text) <= max_chars:
+        return text
+    if max_chars <= len(_CUT):
+        return _CUT[: max(0, max_chars)]
+    head_chars = max_chars - len(_CUT)
+    match = _find_best(text, query, width=max(1, head_chars - len(_CUT)))
+    if match is None or match[1] <= head_chars or head_chars <= 2 * len(_CUT):
+        return text[: before_cluster(text, head_chars)] + _CUT
+    return _cut_around(text, match, max_chars)
+
+
+def find_window(
+    text: str, query: Query, *, max_chars: int, within: tuple[int, int]
+) -> tuple[int, int]:
+    """A stretch of the text, as long as it may be, around the best match.
+
+    The match is looked for in the part ``within``; the stretch may reach beyond it.
+    """
+    first, last = within
+    match = _find_best(text[first:last], query, width=max_chars)
+    begin, end = (0, 0) if match is None else match
+    spare = max(0, max_chars - (end - begin))
+    # What follows a match says more about it than what comes before.
+    start = max(0, min(first + begin - spare // 3, len(text) - max_chars))
+    start = _tidy_start(text, start, latest=first + begin)
+    return start, before_cluster(text, min(len(text), start + max_chars))
+
+
+def _cut_around(text: str, match: tuple[int, int], max_chars: int) -> str:
+    room = max_chars - 2 * len(_CUT)
+    start = max(0, match[0] - max(0, room - (match[1] - match[0])) // 3)
+    # What is left at the end needs no dots behind it.
+    start = min(start, len(text) - room - len(_CUT))
+    start = _tidy_start(text, start, latest=match[0])
+    if start == 0:
+        return text[: before_cluster(text, max_chars - len(_CUT))] + _CUT
+    if len(text) - start <= room + len(_CUT):
+        return _CUT + text[start:]
+    return _CUT + text[start : before_cluster(text, start + room)] + _CUT
+
+
+def _find_best(text: str, query: Query, *, width: int) -> tuple[int, int] | None:
+    """The whole query if it is there, else a phrase, else where most terms meet."""
+    for needle in (query.folded, *query.phrases):
+        found = find_match(text, needle)
+        if found:
+            return found
+    finds = sorted(_find_terms(text, query))
+    best, most = None, 0
+    inside: Counter[int] = Counter()
+    first = 0
+    for (_, end), number in finds:
+        inside[number] += 1
+        while end - finds[first][0][0] > width and finds[first][0][1] < end:
+            left = finds[first][1]
+            inside[left] -= 1
+            if not inside[left]:
+                del inside[left]
+            first += 1
+        if len(inside) > most:
+            best, most = (finds[first][0][0], end), len(inside)
+    return best
+
+
+def _tidy_start(text: str, start: int, *, latest: int) -> int:
+    """The next line or word after a place, if one begins soon and not too late."""
+    if start <= 0 or text[start - 1] == "\n":
+        return max(0, start)
+    line = text.find("\n", start, min(start + _TO_LINE, latest)) + 1
+    if line:
+        return line
+    if not text[start - 1].isspace():
+        for place in range(start, min(start + _TO_WORD, latest)):
+            if text[place].isspace():
+                return place + 1
+    for place in range(start, min(start + _LONGEST_CLUSTER, latest)):
+        if not _is_inside_cluster(text, place):
+            return place
+    return start
+
+
+def before_cluster(text: str, place: int) -> int:
+    """The place, or the beginning of the cluster of characters that it would split."""
+    for earlier in range(place, max(0, place - _LONGEST_CLUSTER), -1):
+        if not _is_inside_cluster(text, earlier):
+            return earlier
+    return place
+
+
+def _is_inside_cluster(text: str, place: int) -> bool:
+    if not 0 < place < len(text):
+        return False
+    character, before = text[place], text[place - 1]
+    if before == _ZERO_WIDTH_JOINER:
+        return True
+    if character < "\u0300":
+        return False
+    return (
+        character == _ZERO_WIDTH_JOINER
+        or unicodedata.category(character)[0] == "M"
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or ("\udc00" <= character <= "\udfff" and "\ud800" <= before <= "\udbff")
+    )

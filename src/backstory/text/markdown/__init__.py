@@ -1,0 +1,1 @@
+"""Markdown by its lines, to change one and leave the others as they are."""

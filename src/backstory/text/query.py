@@ -1,0 +1,265 @@
+"""Turn what was typed into a Query value.
+
+Every string is a query: operators, quotes and signs are never syntax, only a hint where
+words end. A typed word that the index would split (``src/app.py:42``) stays one term,
+spelled as the phrase it has become there.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+from backstory.text.dates import DayRange, find_days, find_recent
+from backstory.text.words import (
+    NAMED,
+    SPACELESS,
+    STOP_WORDS,
+    character_pairs,
+    fold,
+    is_spaceless,
+    letters_and_digits,
+    name_word,
+    plain,
+    word_parts,
+)
+
+_MAX_TERMS = 32
+_MAX_PHRASES = 8
+# Nobody types more than this; what is pasted names its subject near the beginning.
+_READ_CHARS = 4_000
+_MAX_WORDS_IN_TERM = 16
+_LONG_RUN = 12
+_MAX_PAIRS_IN_RUN = 24
+
+_PHRASE = re.compile(
+    '(?<![A-Za-z0-9])"([^"]{1,300})"'
+    "|“([^”“]{1,300})[”“]|„([^“”„]{1,300})[“”]|«([^«»]{1,300})»"
+    "|「([^「」]{1,300})」|『([^『』]{1,300})』"
+)
+_LETTER = f"[^\\W_{SPACELESS}]"
+# Signs that hold one typed word together; all others come between words.
+_JOINERS = "-_./:'@#+~$%\\\\"
+_TYPED = re.compile(
+    f"(?P<name>{NAMED.pattern})|(?P<run>[{SPACELESS}]+)"
+    f"|(?P<word>{_LETTER}+(?:[{_JOINERS}]{{1,3}}{_LETTER}+)*)"
+)
+_WORD = re.compile(r"[^\W_]+")
+# Names in which the signs only stand for a space: auth-token, parse_json, e-mail.
+_IDENTIFIER = re.compile(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
+_SEGMENT = re.compile(r"[^/\\:@#?]+")
+_NO_LETTERS = re.compile(r"[\W_]+")
+_HIRAGANA = re.compile("[\u3041-\u309f]+")
+# They ask for what was said, and with a day and nothing else for all of it.
+_TALK = """
+    chat chatted conversation conversations discuss discussed discussion go happen
+    happened mention mentioned recap said say speak spoke spoken summarise summarize
+    summary talk talked talking went work worked
+    besprochen gemacht geredet gesagt gesprochen passiert zusammenfassung
+"""
+_TALK_WORDS = frozenset(_TALK.split())
+_TALK_SIGNS = frozenset("我们你咱做了过什么说聊谈讨论干些都在有的事情吗呢")
+_SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing to look for.
+
+    ``spellings`` are full-text phrases, any of which stands for the term: words of
+    letters and digits with single spaces between.
+    """
+
+    text: str
+    spellings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What was typed, taken apart.
+
+    ``folded`` is for exact search. ``terms`` are distinct, in order, without function
+    words unless there is nothing else; ``phrases`` are what stood in quotes, folded.
+    ``subject`` are the terms that an answer may be expected to have: none of a date, no
+    word that asks for the newest or for talk, and no pair of characters that is half a
+    function word. There are none when all that was asked for is what was said on some
+    days.
+    """
+
+    text: str
+    folded: str
+    terms: tuple[Term, ...]
+    subject: tuple[Term, ...]
+    phrases: tuple[str, ...]
+    days: tuple[DayRange, ...]
+    wants_recent: bool
+
+
+@lru_cache(maxsize=64)
+def parse_query(text: str, *, today: date) -> Query:
+    """Take apart what was typed; never raises, and has no terms if it had no words."""
+    text = text.strip()
+    read = text[:_READ_CHARS]
+    dates, recent = find_days(read, today=today), find_recent(read)
+    terms = _choose_terms(_iter_terms(read))
+    named = [(date_.start, date_.end) for date_ in dates]
+    subject = _parse_subject(read, [*named, *recent])
+    # "the restaurant we talked about" need not have the word "talked" in it.
+    subject = tuple(each for each in subject if not _asks_for_talk(each)) or subject
+    if not dates:
+        subject = subject or terms
+    elif all(_is_function_word(term) or _asks_for_talk(term) for term in subject):
+        subject = ()
+    return Query(
+        text=text,
+        folded=fold(text),
+        terms=terms,
+        subject=subject,
+        phrases=_parse_phrases(read),
+        days=tuple(dict.fromkeys(one.days for one in dates)),
+        wants_recent=bool(recent),
+    )
+
+
+def _parse_subject(text: str, leave_out: Iterable[tuple[int, int]]) -> tuple[Term, ...]:
+    for start, end in leave_out:
+        text = text[:start] + " " * (end - start) + text[end:]
+    terms = _choose_terms(_iter_terms(text))
+    telling = [
+        term
+        for term in terms
+        if not is_spaceless(term.text[0]) or STOP_WORDS.isdisjoint(term.text)
+    ]
+    return tuple(telling) or terms
+
+
+def _parse_phrases(text: str) -> tuple[str, ...]:
+    inside = ("".join(filter(None, groups)) for groups in _PHRASE.findall(text))
+    phrases = dict.fromkeys(fold(phrase.strip()) for phrase in inside)
+    phrases.pop("", None)
+    return tuple(phrases)[:_MAX_PHRASES]
+
+
+# -- terms ---
+
+
+def _choose_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """The first of the terms, each once; function words only if there are no others."""
+    telling: dict[tuple[str, ...], Term] = {}
+    others: dict[tuple[str, ...], Term] = {}
+    for term in terms:
+        kind = others if _is_function_word(term) else telling
+        kind.setdefault(term.spellings, term)
+        if len(telling) == _MAX_TERMS:
+            break
+    return tuple((telling or others).values())[:_MAX_TERMS]
+
+
+def _iter_terms(text: str) -> Iterator[Term]:
+    # A curly apostrophe is a sign and would come between words.
+    for found in _TYPED.finditer(plain(text.replace("’", "'"))):
+        typed = found.group()
+        if found["name"]:
+            yield Term(typed, (name_word(typed),))
+        elif found["run"]:
+            yield from (Term(pair, (fold(pair),)) for pair in _telling_pairs(typed))
+        else:
+            yield from _iter_word_terms(typed)
+
+
+def _iter_word_terms(typed: str) -> Iterator[Term]:
+    """The typed word as one term; a path or a long name also piece by piece.
+
+    Where the whole is not found, another path to the same file still is.
+    """
+    yield from _spell(typed)
+    if "/" in typed or "\\" in typed:
+        pieces = _SEGMENT.findall(typed)
+    elif "'" not in typed and len(words := _WORD.findall(typed)) > 2:
+        pieces = words
+    else:
+        return
+    for piece in pieces:
+        if any(map(_is_telling, _WORD.findall(piece))):
+            yield from _spell(piece.strip(_JOINERS))
+
+
+def _spell(typed: str) -> Iterator[Term]:
+    """One term, or none if folding leaves no letter."""
+    words = _WORD.findall(typed)[:_MAX_WORDS_IN_TERM]
+    spellings = [_fold_words(words)]
+    if len(words) == 1:
+        parts = word_parts(typed)
+        spellings.append(_fold_words(parts))
+        spellings.append(_fold_words(letters_and_digits(typed) if parts else ()))
+    elif _IDENTIFIER.fullmatch(typed):
+        spellings.append(_fold_words(["".join(words)]))
+    telling = [word for word in words if fold(word) not in STOP_WORDS]
+    if "'" in typed and len(telling) == 1:
+        spellings.append(_fold_words(telling))
+    distinct = dict.fromkeys(filter(None, spellings))
+    if distinct:
+        yield Term(typed, tuple(distinct))
+
+
+def _fold_words(words: Iterable[str]) -> str:
+    # Folding can take a letter apart into another and a mark.
+    return " ".join(_NO_LETTERS.sub("", word.casefold()) for word in words).strip()
+
+
+def _is_telling(word: str) -> bool:
+    folded = fold(word)
+    return (
+        len(word) > 1
+        and not word.isdigit()
+        and folded not in STOP_WORDS
+        and folded not in _SCHEMES
+    )
+
+
+def _is_function_word(term: Term) -> bool:
+    return all(word in STOP_WORDS for word in term.spellings[0].split())
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MIN_LETTERS, _MAX_LETTERS = 5, 24
+
+
+def near_spellings(word: str) -> list[str]:
+    """What may have been meant by a word with one slip of the finger in it.
+
+    None for words that are not of plain letters, or so short that anything is near.
+    """
+    typed = word.lower()
+    if not _MIN_LETTERS <= len(typed) <= _MAX_LETTERS or not set(typed) <= {*_LETTERS}:
+        return []
+    places = [(typed[:at], typed[at:]) for at in range(len(typed) + 1)]
+    meant = [
+        *(head + tail[1] + tail[0] + tail[2:] for head, tail in places if tail[1:]),
+        *(head + tail[1:] for head, tail in places if tail),
+        *(head + letter + tail for head, tail in places for letter in _LETTERS),
+        *(head + letter + tail[1:] for head, tail in places for letter in _LETTERS),
+    ]
+    return [each for each in dict.fromkeys(meant) if each != typed]
+
+
+def _asks_for_talk(term: Term) -> bool:
+    # Of a spaceless run the terms are pairs, some of them halves of two words.
+    return fold(term.text) in _TALK_WORDS or _TALK_SIGNS.issuperset(term.text)
+
+
+def _telling_pairs(run: str) -> list[str]:
+    """The pairs of a spaceless run; of a long one, some that are likely words."""
+    pairs = character_pairs(run)
+    if len(run) <= _LONG_RUN:
+        return pairs
+    telling = [
+        pair
+        for pair in pairs
+        if STOP_WORDS.isdisjoint(pair) and not _HIRAGANA.fullmatch(pair)
+    ]
+    pairs = telling or pairs
+    step = max(1, len(pairs) / _MAX_PAIRS_IN_RUN)
+    count = min(len(pairs), _MAX_PAIRS_IN_RUN)
+    return [pairs[int(number * step)] for number in range(count)]

@@ -1,0 +1,1 @@
+"""The frozen values that packages exchange, and the times and ids in them."""

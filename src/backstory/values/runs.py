@@ -1,0 +1,133 @@
+"""What a run holds and what is found in it: items, hits, pages, fitted messages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backstory.errors import BadQuery
+from backstory.values.model import Role
+
+
+class RunSource(StrEnum):
+    """Whose words an item of a run are: a tool's, the model's or the user's."""
+
+    TOOL_RESULT = "tool_result"
+    ASSISTANT = "assistant"
+    USER = "user"
+
+
+# A tool call is something that the assistant says.
+_SOURCES = {
+    Role.USER: RunSource.USER,
+    Role.ASSISTANT: RunSource.ASSISTANT,
+    Role.TOOL_CALL: RunSource.ASSISTANT,
+    Role.TOOL_RESULT: RunSource.TOOL_RESULT,
+}
+# What is said in a run; anything else is scaffolding.
+RUN_ROLES = frozenset(_SOURCES)
+# What comes from the model.
+OUTPUTS = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
+MAX_RESULTS = 20
+
+
+# With less, a run could not hold or show anything.
+MIN_ANSWER_TOKENS = 500
+_LEAST = {
+    "ttl_s": 1,
+    "max_bytes": 1_024,
+    "snippet_chars": 40,
+    "answer_tokens": MIN_ANSWER_TOKENS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """How much a run keeps, for how long, and how much of it is shown at a time.
+
+    A run that is not used for ``ttl_s`` is forgotten. The tools answer with at most
+    ``answer_tokens``, and with at most ``snippet_chars`` for each place they found.
+    """
+
+    ttl_s: float = 3600.0
+    max_bytes: int = 64 * 1024 * 1024
+    snippet_chars: int = 600
+    answer_tokens: int = 2_000
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if not value >= least:
+                raise BadQuery(
+                    f"{name} is {value!r}, and must be {least:,} or more",
+                    hint="RunLimits() has values that suit most agents",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class RunItem:
+    """One thing that was said, called or returned in a run, whole.
+
+    ``item_id`` is the id of the call where there is one.
+    """
+
+    item_id: str
+    role: Role
+    iteration: int
+    text: str
+    tool_name: str | None = None
+    call_id: str | None = None
+
+    @property
+    def source(self) -> RunSource:
+        return _SOURCES[self.role]
+
+
+@dataclass(frozen=True, slots=True)
+class RunHit:
+    """A place in an item that answers a query: ``snippet`` is its text, verbatim.
+
+    ``start`` is where the snippet begins in the item's text. A score of 0.5 or more
+    says that the query stands there word by word.
+    """
+
+    item: RunItem
+    start: int
+    snippet: str
+    score: float
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.snippet)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a search of a run found, best first, and in how much.
+
+    ``item_count`` is 0 when there is nothing to search; ``notices`` say what a reader
+    must know of a history that is not whole.
+    """
+
+    query: str
+    hits: tuple[RunHit, ...] = ()
+    item_count: int = 0
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Messages as they are to be sent, and what was done to make them fit.
+
+    ``trimmed`` are the ids of the results that were cut short. ``notices`` say that the
+    messages do not fit, although nothing more can be trimmed, or were not understood.
+    """
+
+    messages: Sequence[object]
+    tokens: int
+    budget: int
+    trimmed: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        return self.tokens <= self.budget

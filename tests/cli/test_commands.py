@@ -1,0 +1,720 @@
+"""The command line through the front door: real processes, whole output."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from backstory import cli
+from backstory.cli.app import COMMANDS, commands
+from tests.builders import (
+    SESSION,
+    a_line,
+    a_tool_call,
+    a_tool_result,
+    append,
+    session_file,
+)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A person's shell: their home folder, and what Backstory keeps for them."""
+
+    home: Path
+    kept: Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "BACKSTORY_HOME": str(self.kept),
+            "TZ": "UTC",
+            "PYTHONUTF8": "1",
+            "BACKSTORY_EMBEDDER_IN_BACKGROUND": "false",
+        }
+
+    def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "backstory", *words],
+            env={**self.environ, **more},
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def out(self, *words: str) -> str:
+        done = self.run(*words)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+
+@pytest.fixture
+def shell(tmp_path: Path, home: Path) -> Shell:
+    return Shell(home, tmp_path / "kept")
+
+
+@pytest.fixture
+def used_shell(shell: Shell) -> Shell:
+    """The shell of somebody who has used an agent, and has indexed."""
+    append(
+        session_file(shell.home),
+        a_line("Which database?", uuid="u1", at="2026-02-20T14:32:10.000Z"),
+        a_tool_call("Bash", {"command": "ls"}, uuid="u2", call="c1"),
+        a_tool_result("loans.csv", uuid="u3", call="c1"),
+        a_line("SQLite.", uuid="u4", role="assistant", at="2026-02-20T14:34:00.000Z"),
+    )
+    append(
+        session_file(shell.home, "other"),
+        a_line(
+            "Other things",
+            uuid="u5",
+            session="other",
+            cwd="/srv/site/app",
+            at="2026-02-22T08:00:00.000+02:00",
+        ),
+    )
+    shell.out("index")
+    return shell
+
+
+# -- index ---
+
+
+def test_index_says_what_it_read(shell: Shell) -> None:
+    append(session_file(shell.home), a_line(uuid="u1"), a_line(uuid="u2"))
+
+    first, second = shell.out("index"), shell.out("index")
+
+    assert first.startswith("Read 1 source: 1 new session, 2 new messages (")
+    assert second.splitlines()[1] == "Not read: 1 unchanged."
+
+
+def test_index_with_bad_lines_names_them_and_ends_with_3(shell: Shell) -> None:
+    append(session_file(shell.home), a_line(uuid="u1"), b"rubbish\n")
+
+    done = shell.run("index")
+
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[1:] == [
+        "1 problem:",
+        f"  ~/.claude/projects/-home-dev-demo/{SESSION}.jsonl:2: "
+        "not valid JSON (Expecting value)",
+    ]
+
+
+def test_index_reports_as_json(shell: Shell) -> None:
+    file = session_file(shell.home)
+    append(file, a_line(uuid="u1"), b"rubbish\n")
+
+    done = shell.run("index", "--json")
+
+    assert done.returncode == 3
+    assert json.loads(done.stdout) == {
+        "read": 1,
+        "unchanged": 0,
+        "excluded": 0,
+        "of_unknown_format": 0,
+        "skipped": 1,
+        "new_sessions": 1,
+        "new_messages": 1,
+        "changed_messages": 0,
+        "read_bytes": file.stat().st_size,
+        "problems": [
+            {"path": str(file), "line": 2, "reason": "not valid JSON (Expecting value)"}
+        ],
+    }
+
+
+def test_index_is_silent_about_its_progress_in_a_pipe(shell: Shell) -> None:
+    append(session_file(shell.home), a_line(uuid="u1"))
+
+    assert shell.run("index").stderr == ""
+
+
+def test_index_shows_its_progress_on_a_terminal(shell: Shell) -> None:
+    append(session_file(shell.home), a_line(uuid="u1"))
+    leader, follower = pty.openpty()
+
+    subprocess.run(
+        [sys.executable, "-m", "backstory", "index"],
+        env={**shell.environ, "TERM": "xterm", "COLUMNS": "80"},
+        stderr=follower,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+    os.close(follower)
+    assert b"100%" in os.read(leader, 65536)
+
+
+def test_index_reads_one_source_alone(shell: Shell) -> None:
+    append(session_file(shell.home), a_line(uuid="u1"))
+
+    assert shell.out("index", "--source", "codex").startswith("Nothing was found")
+    assert shell.out("index", "--source", "claude-code").startswith("Read 1 source:")
+
+
+def test_index_honours_the_hosts_own_variables(shell: Shell, tmp_path: Path) -> None:
+    append(session_file(tmp_path / "elsewhere"), a_line(uuid="u1"))
+
+    done = shell.run("index", CLAUDE_CONFIG_DIR=str(tmp_path / "elsewhere" / ".claude"))
+
+    assert done.stdout.startswith("Read 1 source: 1 new session, 1 new message ")
+
+
+def test_index_with_an_unknown_source_offers_the_nearest(shell: Shell) -> None:
+    done = shell.run("index", "--source", "claudecode")
+
+    assert done.returncode == 12
+    assert done.stderr == (
+        "backstory: no agent program is called 'claudecode'\n"
+        "  hint: did you mean 'claude-code'?\n"
+    )
+
+
+def _hear_interrupts() -> None:
+    """In a process to be started: tests that run in the background are deaf to them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_watch_reads_what_is_written_and_stops_when_interrupted(shell: Shell) -> None:
+    append(session_file(shell.home), a_line("one", uuid="u1"))
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "backstory", "index", "--watch", "--json"],
+        env={**shell.environ, "BACKSTORY_INDEX_WATCH_SECONDS": "0.05"},
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=_hear_interrupts,
+    )
+    assert watching.stdout is not None
+
+    first = json.loads(watching.stdout.readline())
+    append(session_file(shell.home), a_line("two", uuid="u2"))
+    second = json.loads(watching.stdout.readline())
+    watching.send_signal(signal.SIGINT)
+    code = watching.wait(timeout=10)
+
+    assert (first["new_messages"], second["new_messages"], code) == (1, 1, 130)
+    watching.stdout.close()
+
+
+def test_watch_says_in_words_what_it_read(shell: Shell) -> None:
+    append(session_file(shell.home), a_line("one", uuid="u1"))
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "backstory", "index", "--watch"],
+        env=shell.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=_hear_interrupts,
+    )
+    assert watching.stdout is not None
+
+    line = watching.stdout.readline()
+    watching.send_signal(signal.SIGINT)
+    code = watching.wait(timeout=10)
+
+    assert (line[8:], code) == ("  1 new message in 1 source\n", 130)
+    watching.stdout.close()
+
+
+def test_a_second_index_waits_for_the_first(shell: Shell) -> None:
+    shell.out("index")
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, time, pathlib; from backstory.system.files import locked\n"
+            "with locked(pathlib.Path(sys.argv[1])):\n"
+            "    print('held', flush=True)\n"
+            "    time.sleep(1)",
+            str(shell.kept / "index.lock"),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    started = time.monotonic()
+
+    done = shell.run("index")
+
+    assert done.returncode == 0
+    assert done.stderr == "Another reading is under way; waiting for it to end.\n"
+    assert time.monotonic() - started > 0.5
+    holder.wait()
+    holder.stdout.close()
+
+
+# -- sources ---
+
+
+def test_sources_shows_what_is_there_and_how_much_was_read(used_shell: Shell) -> None:
+    append(session_file(used_shell.home, "new"), a_line(uuid="u9", session="new"))
+
+    lines = used_shell.out("sources").splitlines()
+
+    assert [line.split() for line in lines] == [
+        ["HOST", "FOUND", "SIZE", "INDEXED", "SESSIONS", "MESSAGES", "WHERE"],
+        ["claude-code", "3", "1.3", "KB", "2", "of", "3", "2", "5", "~/.claude"],
+    ]
+
+
+def test_sources_as_json(used_shell: Shell) -> None:
+    (found,) = json.loads(used_shell.out("sources", "--json"))
+
+    assert found | {"found_bytes": 0} == {
+        "host": "claude-code",
+        "name": "Claude Code",
+        "places": [str(used_shell.home / ".claude")],
+        "found": 2,
+        "found_bytes": 0,
+        "indexed": 2,
+        "sessions": 2,
+        "messages": 5,
+        "excluded": False,
+    }
+
+
+def test_sources_on_a_machine_without_agents_says_so(shell: Shell) -> None:
+    assert shell.out("sources") == (
+        "No agent program has left conversations on this machine.\n"
+    )
+
+
+# -- sessions ---
+
+
+def test_sessions_lists_the_most_recent_first(used_shell: Shell) -> None:
+    assert used_shell.out("sessions") == (
+        "LAST ACTIVE       HOST         ID        MESSAGES  PROJECT         "
+        "TITLE\n"
+        "2026-02-22 06:00  claude-code  other            1  /srv/site/app   "
+        "Other things\n"
+        "2026-02-20 14:34  claude-code  5d0c1c53         4  /home/dev/demo  "
+        "Which database?\n"
+    )
+
+
+def test_sessions_as_json_is_a_list_of_objects(used_shell: Shell) -> None:
+    listed = json.loads(used_shell.out("sessions", "--json", "--host", "claude-code"))
+
+    assert listed[0] == {
+        "host": "claude-code",
+        "id": "other",
+        "title": "Other things",
+        "project": "/srv/site/app",
+        "git_branch": "main",
+        "parent": None,
+        "started_at": "2026-02-22T08:00:00+02:00",
+        "last_active_at": "2026-02-22T08:00:00+02:00",
+        "messages": 1,
+        "preview": "Other things",
+        "read_from": str(session_file(used_shell.home, "other")),
+        "last_logged_message_id": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--project", "/srv/site"), ["other"]),
+        (("--project", "app"), ["other"]),
+        (("--project", "APP"), ["other"]),
+        (("--project", "site/app"), ["other"]),
+        (("--project", "demo", "--since", "2026-02-22"), []),
+        (("--since", "2026-02-22"), ["other"]),
+        (("--since", "2026-02-20"), ["other", SESSION]),
+        (("--since", "0 days ago"), []),
+        (("--limit", "1"), ["other"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_sessions_are_filtered(
+    used_shell: Shell, words: tuple[str, ...], expected: list[str]
+) -> None:
+    listed = json.loads(used_shell.out("sessions", "--json", *words))
+
+    assert [session["id"] for session in listed] == expected
+
+
+def test_sessions_of_an_empty_store_say_what_to_do(shell: Shell) -> None:
+    assert shell.out("sessions") == (
+        "No sessions. Run 'backstory index' to read what your agents wrote.\n"
+    )
+    assert shell.out("sessions", "--json") == "[]\n"
+
+
+def test_a_day_that_is_none_is_refused_with_an_example(shell: Shell) -> None:
+    done = shell.run("sessions", "--since", "2026-02-30")
+
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "Error: Invalid value for '--since': '2026-02-30' is not a day; "
+        "write 2026-02-01, yesterday or '3 days ago'.\n"
+    )
+
+
+# -- show ---
+
+
+def test_show_prints_a_transcript_to_read(used_shell: Shell) -> None:
+    assert used_shell.out("show", "5d0c") == (
+        "Which database?\n"
+        f"claude-code · {SESSION} · /home/dev/demo (main) · 4 messages · "
+        "2026-02-20 14:32 – 14:34\n"
+        "\n"
+        "— 2026-02-20 —\n"
+        "\n"
+        "[1] USER  14:32\n"
+        "  Which database?\n"
+        "\n"
+        "[2] TOOL CALL  Bash  14:33\n"
+        '  {"command":"ls"}\n'
+        "\n"
+        "[3] TOOL RESULT  Bash  14:33\n"
+        "  loans.csv\n"
+        "\n"
+        "[4] ASSISTANT  14:34\n"
+        "  SQLite.\n"
+    )
+
+
+@pytest.mark.parametrize("message", ["2", "u2"])
+def test_show_around_a_message_shows_its_neighbours(
+    used_shell: Shell, message: str
+) -> None:
+    shown = used_shell.out("show", SESSION, "--around", message, "-C", "1", "--json")
+
+    assert [each["id"] for each in json.loads(shown)["messages"]] == ["u1", "u2", "u3"]
+
+
+def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
+    append(
+        session_file(shell.home),
+        a_line("red \x1b[31m, beep \x07, backwards \u202e", uuid="u1"),
+    )
+    shell.out("index")
+
+    assert shell.out("show", SESSION).splitlines()[-1] == (
+        "  red ␛[31m, beep ␇, backwards \ufffd"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("show", "nothing"),
+            "backstory: no session is called 'nothing'\n"
+            "  hint: run 'backstory sessions' to see them all\n",
+        ),
+        (
+            ("show", "other", "--around", "99"),
+            "backstory: no message of session other is called '99'\n"
+            "  hint: run 'backstory show other' to see their numbers\n",
+        ),
+        (
+            ("sessions", "--host", "codx"),
+            "backstory: no agent program is called 'codx'\n"
+            "  hint: did you mean 'codex'?\n",
+        ),
+        (
+            ("sessions", "--project", "nowhere"),
+            "backstory: no session ran in a folder called 'nowhere'\n"
+            "  hint: the names are: demo, app\n",
+        ),
+        (
+            ("sessions", "--project", "/srv/sit"),
+            "backstory: no session ran in /srv/sit or below it\n"
+            "  hint: did you mean '/srv/site/app'?\n",
+        ),
+    ],
+    ids=["session", "message", "host", "name of a folder", "part of a path"],
+)
+def test_a_name_that_is_unknown_ends_with_12(
+    used_shell: Shell, words: tuple[str, ...], message: str
+) -> None:
+    done = used_shell.run(*words)
+
+    assert (done.returncode, done.stderr) == (12, message)
+
+
+# -- status and settings ---
+
+
+def test_status_sums_up(used_shell: Shell) -> None:
+    append(session_file(used_shell.home, "bad"), b"rubbish\n")
+    used_shell.run("index")
+
+    found = json.loads(used_shell.out("status", "--json"))
+
+    found["index"]["size_bytes"] = 0
+    assert found | {"size_bytes": 0, "last_read_at": ""} == {
+        "home": str(used_shell.kept),
+        "sessions": 2,
+        "messages": 5,
+        "size_bytes": 0,
+        "sessions_by_host": {"claude-code": 2},
+        "last_read_at": "",
+        "problems": [
+            {
+                "path": str(session_file(used_shell.home, "bad")),
+                "line": 1,
+                "reason": "not valid JSON (Expecting value)",
+            }
+        ],
+        "index": {
+            "findable": 7,
+            "to_embed": 3,
+            "embedded": 0,
+            "embedder": "auto",
+            "size_bytes": 0,
+            "is_behind": False,
+            "problem": None,
+        },
+        "logs": {
+            "is_enabled": True,
+            "model": None,
+            "due": 0,
+            "calls_today": 0,
+            "tokens_today": 0,
+            "daily_tokens": 200_000,
+            "problem": None,
+        },
+    }
+
+
+def test_status_in_words(shell: Shell) -> None:
+    lines = shell.out("status").splitlines()
+
+    assert [line for line in lines if not line.startswith(("Size", "Index"))] == [
+        f"Home:      {shell.kept}",
+        "Sessions:  0",
+        "Messages:  0",
+        "Logs:      no language model",
+        "Last read: never",
+        "Problems:  none",
+    ]
+
+
+def test_settings_show_where_each_value_comes_from(shell: Shell) -> None:
+    config = shell.home / ".config" / "backstory" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[exclude]\nhosts = ["codex"]\n')
+
+    done = shell.run(
+        "--set",
+        "index.watch_seconds=5",
+        "settings",
+        "--json",
+        BACKSTORY_EXCLUDE_FOLDERS="/a, /b",
+    )
+
+    listed = {
+        each["name"]: (each["value"], each["from"])
+        for each in json.loads(done.stdout)
+        if each["name"].startswith(("exclude.", "index."))
+    }
+    assert listed == {
+        "exclude.folders": (["/a", "/b"], "BACKSTORY_EXCLUDE_FOLDERS"),
+        "exclude.hosts": (["codex"], str(config)),
+        "index.folders": ([], "default"),
+        "index.max_tool_output_bytes": (65536, "default"),
+        "index.watch_seconds": (5.0, "--set"),
+    }
+
+
+def test_an_unknown_setting_offers_the_nearest(shell: Shell) -> None:
+    done = shell.run("--set", "exclude.folder=/a", "status")
+
+    assert done.returncode == 11
+    assert done.stderr == (
+        "backstory: --set: unknown setting 'exclude.folder'\n"
+        "  hint: did you mean 'exclude.folders'?\n"
+    )
+
+
+def test_a_project_may_not_change_what_is_read(shell: Shell) -> None:
+    (shell.home / ".backstory.toml").write_text('exclude.hosts = ["codex"]\n')
+
+    done = shell.run("status")
+
+    assert done.returncode == 11
+    assert done.stderr == (
+        f"backstory: {shell.home / '.backstory.toml'}: 'exclude.hosts' may only be set "
+        "in your own configuration\n"
+        f"  hint: move it to {shell.home / '.config' / 'backstory' / 'config.toml'}\n"
+    )
+
+
+def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:
+    shell.kept.mkdir()
+    (shell.kept / "history.db").write_bytes(b"not a database" * 100)
+
+    done = shell.run("status")
+
+    assert done.returncode == 23
+    assert done.stderr.splitlines()[-1] == (
+        "  hint: restore the file from a backup, or move it away to start an empty one"
+    )
+
+
+# -- mistakes ---
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--home", "", "status"), 2, "a path is needed, and this one is empty."),
+        (("index", "--path", ""), 2, "a path is needed, and this one is empty."),
+        (("sessions", "-n", "9" * 30), 2, "is not in the range 1<=x<=1000000."),
+        (("sessions", "--project", "caf\udce9"), 12, "run 'backstory index'"),
+    ],
+    ids=["home", "path", "number", "name"],
+)
+def test_a_mistake_ends_in_words_not_in_a_traceback(
+    shell: Shell, words: tuple[str, ...], code: int, message: str
+) -> None:
+    done = shell.run(*words)
+
+    assert done.returncode == code
+    assert done.stderr.rstrip().endswith(message)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
+    done = subprocess.run(
+        [
+            "bash",
+            "-o",
+            "pipefail",
+            "-c",
+            f"{sys.executable} -m backstory show other | true",
+        ],
+        env=used_shell.environ,
+        cwd=used_shell.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_filter_that_nothing_fits_says_so(used_shell: Shell) -> None:
+    assert used_shell.out("sessions", "--since", "today") == (
+        "None of 2 sessions fits.\n"
+    )
+
+
+def test_an_error_cannot_make_a_terminal_do_anything(used_shell: Shell) -> None:
+    done = used_shell.run("show", "\x1b[2J\nbackstory: done")
+
+    assert done.stderr.splitlines()[0] == (
+        "backstory: no session is called '␛[2J backstory: done'"
+    )
+
+
+# -- starting and stopping ---
+
+# Interrupts itself, as Ctrl-C does, when a module is about to be loaded.
+_INTERRUPTED = """
+import os, runpy, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            os.kill(os.getpid(), signal.SIGINT)
+
+moment = sys.argv.pop(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+runpy.run_module("backstory", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "backstory.cli.app",
+        "click",
+        "backstory.settings",
+        "backstory.cli.search",
+        "backstory.memory",
+        "apsw",
+        "numpy",
+        "onnxruntime",
+    ],
+)
+def test_an_interrupt_at_any_moment_ends_quietly_with_130(
+    used_shell: Shell, moment: str
+) -> None:
+    used_shell.out("index", "--wait")
+
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED, moment, "search", "database"],
+        env=used_shell.environ,
+        cwd=used_shell.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+# Tells in the end what was loaded.
+_TELLING = """
+import atexit, runpy, sys
+atexit.register(lambda: sys.stderr.write(" ".join(sys.modules)))
+runpy.run_module("backstory", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [
+        (["--version"], {"backstory.memory", "backstory.tools"}),
+        (["--help"], {"rich.console"}),
+        (["status"], {"rich.console", "markdown_it", "asyncio", "subprocess", "numpy"}),
+        (["search", "x"], {"rich.console", "asyncio", "subprocess", "backstory.tools"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_loads_nothing_that_it_does_not_need(
+    shell: Shell, words: list[str], loaded: set[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _TELLING, *words],
+        env={**shell.environ, "BACKSTORY_EMBEDDER_NAME": "none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    names = set(done.stderr.split())
+    assert "backstory.cli.app" in names
+    assert names & loaded == set()
+
+
+def test_every_command_is_found_in_its_module() -> None:
+    context = click.Context(commands)
+    folder = Path(str(cli.__file__)).parent
+    for module in folder.glob("[a-z]*.py"):
+        import_module(f"backstory.cli.{module.stem}")
+
+    found = {name for name in COMMANDS if commands.get_command(context, name)}
+
+    assert found == set(COMMANDS) == set(commands.commands)

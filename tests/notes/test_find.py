@@ -1,0 +1,712 @@
+"""Finding the Markdown files that are memory, and taking them apart."""
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backstory.errors import SourceUnreadable
+from backstory.notes.find import (
+    MAX_NOTE_BYTES,
+    FoundNote,
+    NoteKind,
+    Section,
+    find_guidance,
+    find_memory_notes,
+    read_note,
+    split_markdown,
+    split_section,
+)
+from backstory.system.files import describe
+from backstory.values.model import Problem
+from tests.ordinary_user import as_ordinary_user
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+
+
+def a_note(path: Path, content: bytes = b"x") -> FoundNote:
+    path.write_bytes(content)
+    return FoundNote(NoteKind.FILE, path, None, "1:1:1:1", 1)
+
+
+def shown(found: Iterator[FoundNote | Problem], root: Path) -> list[str]:
+    """Names below the root of what is found; a problem in its own words."""
+    return [
+        str(each if isinstance(each, Problem) else each.path)
+        .replace(f"{root}/", "")
+        .replace(str(root), "ROOT")
+        for each in found
+    ]
+
+
+# -- the memory of a home ---
+
+
+def test_the_memory_comes_first_and_then_the_logs_by_day(tmp_path: Path) -> None:
+    memory = tmp_path / "memory"
+    write(memory, "daily/2026-02-25.md", "daily/2025-12-01.md", "MEMORY.md")
+
+    found = list(find_memory_notes(tmp_path))
+
+    files = [
+        describe(memory / name)
+        for name in ("MEMORY.md", "daily/2025-12-01.md", "daily/2026-02-25.md")
+    ]
+    facts = [
+        (NoteKind.MEMORY, None),
+        (NoteKind.DAILY_LOG, date(2025, 12, 1)),
+        (NoteKind.DAILY_LOG, date(2026, 2, 25)),
+    ]
+    assert found == [
+        FoundNote(kind, file.path, None, file.signature, file.mtime_ns, day)
+        for file, (kind, day) in zip(files, facts, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("daily/2026-02-30.md", id="a day that does not exist"),
+        pytest.param("daily/2026-2-3.md", id="a day written otherwise"),
+        pytest.param("daily/20260203.md", id="a day without hyphens"),
+        pytest.param("daily/2026-02-03.md.bak", id="a copy"),
+        pytest.param("daily/٢٠٢٦-٠٢-٠٣.md", id="digits of another script"),
+        pytest.param("daily/2026-02-03.md/x.md", id="a folder of that name"),
+        pytest.param("daily/old/2026-02-03.md", id="a folder further down"),
+        pytest.param("2026-02-03.md", id="a log in the wrong place"),
+        pytest.param("memory.md", id="another case"),
+        pytest.param("MEMORY.md/x", id="a folder in place of the memory"),
+    ],
+)
+def test_other_names_are_no_memory(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "memory", name)
+
+    assert list(find_memory_notes(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "home", ["missing", "file", pytest.param(".", id="no memory folder in it")]
+)
+def test_where_there_is_no_memory_nothing_is_found(tmp_path: Path, home: str) -> None:
+    write(tmp_path, "file")
+
+    assert list(find_memory_notes(tmp_path / home)) == []
+
+
+def test_a_note_that_was_written_again_has_another_signature(tmp_path: Path) -> None:
+    write(tmp_path, "memory/MEMORY.md")
+    (before,) = find_memory_notes(tmp_path)
+
+    (tmp_path / "memory/MEMORY.md").write_text("more")
+
+    (after,) = find_memory_notes(tmp_path)
+    assert isinstance(before, FoundNote)
+    assert isinstance(after, FoundNote)
+    assert before.signature != after.signature
+
+
+def test_a_memory_that_links_out_of_its_folder_is_a_problem(tmp_path: Path) -> None:
+    write(tmp_path, "secret", "memory/daily/2026-01-01.md")
+    (tmp_path / "memory/MEMORY.md").symlink_to(tmp_path / "secret")
+    (tmp_path / "memory/daily/2026-01-02.md").symlink_to("2026-01-01.md")
+    (tmp_path / "memory/daily/2026-01-03.md").symlink_to(tmp_path / "secret")
+
+    assert shown(find_memory_notes(tmp_path), tmp_path) == [
+        "memory/MEMORY.md: a symbolic link that leads out of memory",
+        "memory/daily/2026-01-01.md",
+        "memory/daily/2026-01-02.md",
+        "memory/daily/2026-01-03.md: a symbolic link that leads out of memory",
+    ]
+
+
+def test_a_memory_folder_may_itself_be_a_link(tmp_path: Path) -> None:
+    write(tmp_path, "elsewhere/MEMORY.md")
+    (tmp_path / "memory").symlink_to("elsewhere")
+
+    assert shown(find_memory_notes(tmp_path), tmp_path) == ["memory/MEMORY.md"]
+
+
+def test_a_memory_that_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
+    write(tmp_path, "memory/MEMORY.md", "memory/daily/2026-01-01.md")
+    (tmp_path / "memory").chmod(0)
+
+    with as_ordinary_user():
+        found = shown(find_memory_notes(tmp_path), tmp_path)
+
+    assert found == [
+        "memory/MEMORY.md: it cannot be read (Permission denied)",
+        "memory/daily: the folder cannot be read (Permission denied)",
+    ]
+
+
+# -- the guidance of projects ---
+
+
+def nothing(_: Path) -> bool:
+    return False
+
+
+def guidance(
+    root: Path, *projects: str, exclude: Callable[[Path], bool] = nothing
+) -> list[str]:
+    """What is found for projects below the root, in a world with a home in it."""
+    found = find_guidance(
+        [str(root / project) for project in projects],
+        user_home=root / "home" / "ada",
+        exclude=exclude,
+    )
+    return shown(found, root)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_found"),
+    [
+        ("AGENT.md", True),
+        ("AGENTS.md", True),
+        ("CLAUDE.md", True),
+        ("DEAR_LLM.md", True),
+        ("GEMINI.md", True),
+        ("README.md", True),
+        (".github/copilot-instructions.md", True),
+        (".claude/CLAUDE.md", True),
+        pytest.param("agents.MD", True, id="in any case"),
+        pytest.param("ReadMe.md", True, id="a README in any case"),
+        pytest.param("a/b/c/d/AGENTS.md", True, id="four levels down"),
+        pytest.param("a/b/c/d/e/AGENTS.md", False, id="five levels down"),
+        pytest.param("docs/README.md", False, id="a README further down"),
+        pytest.param("a/.github/copilot-instructions.md", False, id="not at the root"),
+        pytest.param("AGENTS.md.bak", False, id="a longer name"),
+        pytest.param("AGENTS.md/x", False, id="a folder of that name"),
+        pytest.param(".git/AGENTS.md", False, id="in a dot-folder"),
+        pytest.param(".claude/AGENTS.md", False, id="another file in a dot-folder"),
+        pytest.param("node_modules/x/AGENTS.md", False, id="in node_modules"),
+        pytest.param("go/vendor/x/CLAUDE.md", False, id="in vendor"),
+        pytest.param("lib/site-packages/x/CLAUDE.md", False, id="in site-packages"),
+        pytest.param("__pycache__/CLAUDE.md", False, id="in __pycache__"),
+        pytest.param("tools/python/CLAUDE.md", False, id="in a virtual environment"),
+    ],
+)
+def test_guidance_is_known_by_its_name_and_place(
+    tmp_path: Path, name: str, is_found: bool
+) -> None:
+    write(tmp_path, f"p/{name}", "p/tools/python/pyvenv.cfg")
+
+    assert guidance(tmp_path, "p") == ([f"p/{name}"] if is_found else [])
+
+
+def test_a_guidance_file_says_whose_it_is(tmp_path: Path) -> None:
+    write(tmp_path, "p/AGENTS.md")
+    file = describe(tmp_path / "p" / "AGENTS.md")
+
+    found = list(
+        find_guidance([f"{tmp_path}/p/"], user_home=tmp_path / "ada", exclude=nothing)
+    )
+
+    assert found == [
+        FoundNote(
+            NoteKind.FILE, file.path, f"{tmp_path}/p/", file.signature, file.mtime_ns
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("p", id="relative"),
+        pytest.param("~/p", id="relative to a home"),
+        pytest.param("C:\\p", id="of another system"),
+        pytest.param("/p\0q", id="with a NUL"),
+        pytest.param("/\ud800", id="half a character"),
+        pytest.param("/" + "x" * 5000, id="too long"),
+        pytest.param("/no/such/folder", id="missing"),
+        pytest.param(__file__, id="a file"),
+    ],
+)
+def test_a_project_that_is_no_folder_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: str
+) -> None:
+    write(tmp_path, "p/AGENTS.md", "AGENTS.md")
+    monkeypatch.chdir(tmp_path)
+
+    found = list(find_guidance([project], user_home=tmp_path, exclude=nothing))
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("project", "expected"),
+    [
+        pytest.param(
+            "home/ada",
+            ["home/ada/.claude/CLAUDE.md", "home/ada/AGENTS.md"],
+            id="the home itself",
+        ),
+        pytest.param("home", ["home/AGENTS.md"], id="above the home"),
+        pytest.param("home/ada/p", ["home/ada/p/q/AGENTS.md"], id="in the home"),
+        pytest.param("home/bob", ["home/bob/p/AGENTS.md"], id="beside the home"),
+    ],
+)
+def test_a_home_and_what_is_above_it_are_not_searched(
+    tmp_path: Path, project: str, expected: list[str]
+) -> None:
+    write(
+        tmp_path,
+        "home/AGENTS.md",
+        "home/ada/AGENTS.md",
+        "home/ada/.claude/CLAUDE.md",
+        "home/ada/p/q/AGENTS.md",
+        "home/bob/p/AGENTS.md",
+    )
+
+    assert guidance(tmp_path, project) == expected
+
+
+def test_the_root_of_the_disk_is_not_searched(tmp_path: Path) -> None:
+    write(tmp_path, "AGENTS.md")
+
+    found = shown(
+        find_guidance(["/"], user_home=tmp_path / "ada", exclude=nothing), Path("/")
+    )
+
+    assert [name for name in found if "/" in name.strip("/")] == []
+
+
+def test_a_file_in_two_projects_comes_once_with_the_innermost(tmp_path: Path) -> None:
+    write(tmp_path, "p/AGENTS.md", "p/inner/AGENTS.md", "p/inner/README.md")
+    (tmp_path / "p" / "CLAUDE.md").symlink_to("inner/AGENTS.md")
+
+    found = find_guidance(
+        [f"{tmp_path}/p", f"{tmp_path}/p/inner", f"{tmp_path}/p/../p/inner"],
+        user_home=tmp_path / "ada",
+        exclude=nothing,
+    )
+
+    assert [
+        (str(note.path), note.project) for note in found if isinstance(note, FoundNote)
+    ] == [
+        (f"{tmp_path}/p/AGENTS.md", f"{tmp_path}/p"),
+        (f"{tmp_path}/p/inner/AGENTS.md", f"{tmp_path}/p/../p/inner"),
+        (f"{tmp_path}/p/inner/README.md", f"{tmp_path}/p/../p/inner"),
+    ]
+
+
+def test_a_link_is_followed_to_a_file_of_the_project_only(tmp_path: Path) -> None:
+    write(tmp_path, "p/docs/rules.md", "p/private/rules.md", "out/AGENTS.md")
+    (tmp_path / "p" / "AGENTS.md").symlink_to("docs/rules.md")
+    (tmp_path / "p" / "CLAUDE.md").symlink_to("AGENTS.md")
+    (tmp_path / "p" / "GEMINI.md").symlink_to("private/rules.md")
+    (tmp_path / "p" / "AGENT.md").symlink_to("../out/AGENTS.md")
+    (tmp_path / "p" / "README.md").symlink_to("README.md")
+    (tmp_path / "p" / "sub").symlink_to("../out")
+    (tmp_path / "p" / ".claude").symlink_to("../out")
+
+    found = guidance(tmp_path, "p", exclude=lambda folder: folder.name == "private")
+
+    assert found == ["p/docs/rules.md"]
+
+
+@pytest.mark.parametrize(
+    ("excluded", "expected"),
+    [
+        ("b", ["p/AGENTS.md", "p/a/AGENTS.md"]),
+        ("a", ["p/AGENTS.md"]),
+        ("p", []),
+    ],
+)
+def test_an_excluded_folder_is_not_looked_at(
+    tmp_path: Path, excluded: str, expected: list[str]
+) -> None:
+    write(tmp_path, "p/AGENTS.md", "p/a/AGENTS.md", "p/a/b/AGENTS.md")
+
+    found = guidance(tmp_path, "p", exclude=lambda folder: folder.name == excluded)
+
+    assert found == expected
+
+
+def test_a_folder_that_may_not_be_read_is_one_problem(tmp_path: Path) -> None:
+    write(tmp_path, "p/a/AGENTS.md", "p/closed/AGENTS.md")
+    (tmp_path / "p" / "closed").chmod(0)
+
+    with as_ordinary_user():
+        found = guidance(tmp_path, "p", "p/closed")
+
+    assert found == [
+        "p/a/AGENTS.md",
+        "p/closed: the folder cannot be read (Permission denied)",
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text elsewhere")
+def test_guidance_in_a_folder_whose_name_is_no_text_is_a_problem(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "p/caf\udce9/AGENTS.md", "p/caf\udce9/x.md")
+
+    assert guidance(tmp_path, "p") == [
+        "p/caf\\xe9/AGENTS.md: its name is not valid UTF-8"
+    ]
+
+
+def test_a_project_of_very_many_folders_is_not_searched_to_its_end(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "p/0000/AGENTS.md", "p/9999/AGENTS.md", "p/0000/a/AGENTS.md")
+    for number in range(1, 2001):
+        (tmp_path / "p" / f"{number:04}").mkdir()
+
+    assert guidance(tmp_path, "p") == ["p/0000/AGENTS.md"]
+
+
+# -- reading ---
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param(b"", "", id="empty"),
+        pytest.param("caf\u00e9\n".encode(), "caf\u00e9\n", id="UTF-8"),
+        pytest.param(b"\xef\xbb\xbf# A\n", "# A\n", id="a mark at the start"),
+        pytest.param(b"a\r\nb\rc\n", "a\nb\rc\n", id="line ends of Windows"),
+        pytest.param(b"caf\xe9\n", "caf\ufffd\n", id="not UTF-8"),
+        pytest.param(
+            b"x" * MAX_NOTE_BYTES, "x" * MAX_NOTE_BYTES, id="as large as can be"
+        ),
+    ],
+)
+def test_a_note_is_read_as_text(tmp_path: Path, content: bytes, expected: str) -> None:
+    assert read_note(a_note(tmp_path / "a.md", content)) == expected
+
+
+def test_a_note_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    note = a_note(tmp_path / "a.md", b"x" * (MAX_NOTE_BYTES + 1))
+
+    with pytest.raises(SourceUnreadable) as raised:
+        read_note(note)
+
+    assert str(raised.value) == (
+        f"{tmp_path}/a.md: 2,000,001 bytes, where a note has at most 2,000,000"
+    )
+
+
+def test_a_note_that_is_gone_is_our_error(tmp_path: Path) -> None:
+    note = a_note(tmp_path / "a.md")
+    note.path.unlink()
+
+    with pytest.raises(SourceUnreadable) as raised:
+        read_note(note)
+
+    assert str(raised.value) == f"{tmp_path}/a.md: No such file or directory"
+
+
+# -- sections and headings ---
+
+MEMORY = """\
+# Long-term Memory
+
+## Preferences
+- Prefers uv over pip
+- Writes tests first
+  - with pytest
+
+## Interests
+
+## Notes
+The cat is called Ada.
+"""
+
+DAILY_LOG = """\
+# Daily Log - 2026-02-25
+
+Decided to use SQLite.
+
+---
+
+Fixed the parser.
+
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", [], id="nothing"),
+        pytest.param(" \n\t\n", [], id="blank"),
+        pytest.param("# A\n\n## B\n", [], id="headings alone"),
+        pytest.param("a\n", [("", "a")], id="no heading"),
+        pytest.param("a\n# B\nc", [("", "a"), ("B", "c")], id="before the first"),
+        pytest.param(
+            "# A\na\n## B\nb\n### C\nc\n## D\nd\n# E\ne",
+            [
+                ("A", "a"),
+                ("A > B", "b"),
+                ("A > B > C", "c"),
+                ("A > D", "d"),
+                ("E", "e"),
+            ],
+            id="a path of headings",
+        ),
+        pytest.param(
+            "# A\n#### B\nb\n## C\nc", [("A > B", "b"), ("A > C", "c")], id="a leap"
+        ),
+        pytest.param("## A\na\n# B\nb", [("A", "a"), ("B", "b")], id="upwards"),
+        pytest.param("# A\na\n# A\nb", [("A", "a"), ("A", "b")], id="the same twice"),
+        pytest.param("#\n## B\nb", [("B", "b")], id="an empty heading"),
+        pytest.param("## A `x` ##\na", [("A `x`", "a")], id="closed with signs"),
+        pytest.param("#A\n####### B", [("", "#A\n####### B")], id="no headings"),
+        pytest.param("A\n=\na\n\nB\n---\nb", [("A", "a"), ("A > B", "b")], id="setext"),
+        pytest.param(
+            "a\nb\n---\nc", [("", "a\nb", "c")], id="several lines over a rule"
+        ),
+        pytest.param("a\nb\n===\nc", [("", "a\nb\n===", "c")], id="over equal signs"),
+        pytest.param("> a\n---\nb", [("", "> a", "b")], id="a quote over a rule"),
+        pytest.param(
+            f"# {'x' * 201}\na", [("", f"# {'x' * 201}", "a")], id="too long a heading"
+        ),
+        pytest.param("```\n# a\n```", [("", "```\n# a\n```")], id="in a fence"),
+        pytest.param("~~~\n# a\n", [("", "~~~\n# a")], id="in a fence without end"),
+        pytest.param("- a\n\n  # b", [("", "a\n\n  # b")], id="in an item"),
+        pytest.param("> # a", [("", "> # a")], id="in a quote"),
+        pytest.param("<!--\n# a\n-->", [("", "<!--\n# a\n-->")], id="in a comment"),
+        pytest.param("    # a", [("", "    # a")], id="in code"),
+        pytest.param("# A\r\na\r\n\r\nb\r\n", [("A", "a", "b")], id="Windows"),
+        pytest.param(
+            MEMORY,
+            [
+                (
+                    "Long-term Memory > Preferences",
+                    "Prefers uv over pip",
+                    "Writes tests first\n  - with pytest",
+                ),
+                ("Long-term Memory > Notes", "The cat is called Ada."),
+            ],
+            id="a memory",
+        ),
+        pytest.param(
+            DAILY_LOG,
+            [
+                (
+                    "Daily Log - 2026-02-25",
+                    "Decided to use SQLite.",
+                    "Fixed the parser.",
+                )
+            ],
+            id="a daily log",
+        ),
+    ],
+)
+def test_a_text_is_split_at_its_headings(
+    text: str, expected: list[tuple[str, ...]]
+) -> None:
+    assert split_markdown(text) == [
+        Section(heading, tuple(blocks)) for heading, *blocks in expected
+    ]
+
+
+# -- blocks ---
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a\nb\n\n\nc", ["a\nb", "c"], id="paragraphs"),
+        pytest.param("  a\n   b", ["  a\n   b"], id="indentation stays"),
+        pytest.param("- a\n* b\n+ c", ["a", "b", "c"], id="bullets"),
+        pytest.param("1. a\n2) b\n10. c", ["a", "b", "c"], id="numbers"),
+        pytest.param("- [ ] a\n- [x] b", ["[ ] a", "[x] b"], id="tasks"),
+        pytest.param("-\n- b\n-", ["b"], id="items without text"),
+        pytest.param("-\n  a", ["  a"], id="text below the marker"),
+        pytest.param("- - a\n- 1. b", ["- a", "1. b"], id="only the first marker"),
+        pytest.param("-a\n1.b", ["-a\n1.b"], id="no markers"),
+        pytest.param("a\n- b", ["a", "b"], id="a list right below a paragraph"),
+        pytest.param("- a\nb\n- c", ["a\nb", "c"], id="a lazy line"),
+        pytest.param("- a\n\nb", ["a", "b"], id="a paragraph after a list"),
+        pytest.param(
+            "- a\n\n  b\n\n      c\n- d", ["a\n\n  b\n\n      c", "d"], id="long items"
+        ),
+        pytest.param(
+            "- a\n  - b\n    - c\n\n      d\n  - e\n- f",
+            ["a\n  - b\n    - c\n\n      d\n  - e", "f"],
+            id="items in items",
+        ),
+        pytest.param(
+            "- a\n  ```\n  - b\n\n  # c\n  ```\n- d",
+            ["a\n  ```\n  - b\n\n  # c\n  ```", "d"],
+            id="a fence in an item",
+        ),
+        pytest.param(
+            "a\n```py\nb\n\n- c\n```\nd", ["a", "```py\nb\n\n- c\n```", "d"], id="fence"
+        ),
+        pytest.param("    a\n\n    b\nc", ["    a\n\n    b", "c"], id="indented code"),
+        pytest.param(
+            "|a|b|\n|-|-|\n|1|2|\n\nc", ["|a|b|\n|-|-|\n|1|2|", "c"], id="a table"
+        ),
+        pytest.param(
+            "|a|\n|-|\n|1|\n---\nb", ["|a|\n|-|\n|1|", "b"], id="a rule below a table"
+        ),
+        pytest.param("> a\n>\n> - b\nc\n\nd", ["> a\n>\n> - b\nc", "d"], id="a quote"),
+        pytest.param("a\n> b\nc\n> d", ["a", "> b\nc\n> d"], id="a quote below a text"),
+        pytest.param("<div>\n\na\n\n</div>", ["<div>", "a", "</div>"], id="HTML"),
+        pytest.param("[a]: http://b\n", ["[a]: http://b"], id="a link definition"),
+        pytest.param("a\n\n---\n***\n_ _ _\nb", ["a", "b"], id="rules"),
+        pytest.param("- a\n---\n- b", ["a", "b"], id="a rule in a list"),
+        pytest.param(
+            "---\nname: a\n\n# b\n---\nc", ["---\nname: a\n\n# b\n---", "c"], id="YAML"
+        ),
+        pytest.param("---\na: b\n...\nc", ["---\na: b\n...", "c"], id="YAML's own end"),
+        pytest.param("---\n\na: b\n\n---\nc", ["a: b", "c"], id="rules are no YAML"),
+        pytest.param("---\na: b\n", ["a: b"], id="YAML without an end"),
+        pytest.param("a\n\n---\nb: c\n\n---", ["a", "b: c"], id="no YAML further down"),
+        pytest.param("\0\n\nb", ["\0", "b"], id="a NUL"),
+        pytest.param("\u00a0\n\n\x0c\na", ["a"], id="blanks of other kinds"),
+    ],
+)
+def test_a_section_is_split_into_blocks(text: str, expected: list[str]) -> None:
+    assert [block for part in split_markdown(text) for block in part.blocks] == expected
+
+
+ODD_TEXT = st.text(st.sampled_from("ab1 \n\n\n\t\r#-*+_=>`~|<!/.)[]:\0\u00a0é"))
+
+
+@given(ODD_TEXT | st.text())
+def test_blocks_are_parts_of_the_text_in_its_order(text: str) -> None:
+    source, position = text.replace("\r\n", "\n"), 0
+
+    for block in (block for part in split_markdown(text) for block in part.blocks):
+        position = source.find(block, position)
+        assert block.strip()
+        assert position >= 0
+        position += len(block)
+
+
+WITH_A_WORD = """\
+W/ W/  W/    W/\tW/- W/* W/1. W/2) W/  - W/    - W/> W/>W/> - W/- > W/# W/## W/- # W
+|W/key: W/<b>W/<!-- W/--> W/[x]: W/- ```W/```W/~~~W""".replace("\n", "/").split("/")
+WITHOUT = ["", "", "", "---", "===", "***", "```", "~~~", "-", ">", "  ", "-->", "|-|"]
+
+
+@given(st.lists(st.sampled_from(WITH_A_WORD + WITHOUT), min_size=1))
+def test_every_line_is_in_one_block_unless_it_is_a_heading(drawn: list[str]) -> None:
+    lines = [line.replace("W", f"w{number}.") for number, line in enumerate(drawn)]
+
+    sections = split_markdown("\n".join(lines))
+
+    kept = words(*(block for section in sections for block in section.blocks))
+    headings = [
+        line
+        for line, below in zip(lines, [*lines[1:], ""], strict=True)
+        if re.match(r" {0,3}#", line) or re.fullmatch(r"-+|=+", below)
+    ]
+    assert kept == [word for word in words(*lines) if word in set(kept)]
+    assert set(words(*lines)) - set(kept) <= set(words(*headings))
+
+
+def words(*texts: str) -> list[str]:
+    return [word for text in texts for word in re.findall(r"w\d+\.", text)]
+
+
+# Each was quadratic or worse in some parser of Markdown, or costs ours the most.
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100_000, id="brackets"),
+        pytest.param("*" * 100_000, id="stars"),
+        pytest.param(">" * 100_000, id="quotes in quotes"),
+        pytest.param("> # a\nb\n=\n" * 10_000, id="quotes that look ahead"),
+        pytest.param("- " * 50_000 + "x", id="items in items on one line"),
+        pytest.param(
+            "\n".join(" " * 2 * depth + "- x" for depth in range(400)),
+            id="items in items",
+        ),
+        pytest.param("- ```\n\n" * 10_000, id="fences without end"),
+        pytest.param("|a" * 20_000 + "\n" + "|-" * 20_000, id="a wide table"),
+        pytest.param("<a " + "a='" * 30_000, id="an endless tag"),
+        pytest.param("+ a\n- a\n" * 10_000, id="many lists"),
+        pytest.param("# " + "x" * 90_000 + "\n## a\nb" * 5_000, id="a long heading"),
+    ],
+)
+def test_a_hostile_text_takes_no_longer_than_its_size_warrants(text: str) -> None:
+    started = time.process_time()
+
+    sections = split_markdown(text)
+
+    assert time.process_time() - started < 5
+    assert sum(len(section.heading) for section in sections) < 2 * len(text)
+
+
+# -- cutting a section ---
+
+
+@pytest.mark.parametrize(
+    ("blocks", "max_tokens", "expected"),
+    [
+        pytest.param([], 1, [], id="nothing"),
+        pytest.param(["aaaa", "bb"], 2, [("aaaa", "bb")], id="a line between counts"),
+        pytest.param(["aaaa", "bbb"], 2, [("aaaa",), ("bbb",)], id="one byte too many"),
+        pytest.param(
+            ["a", "b", "c"], 1, [("a", "b"), ("c",)], id="as many as there is room for"
+        ),
+        pytest.param(["éé"], 1, [("éé",)], id="bytes of UTF-8"),
+        pytest.param(["aa\nbb cc\ndd"], 2, [("aa\nbb cc",), ("dd",)], id="at lines"),
+        pytest.param(["aaa bbb ccc"], 2, [("aaa bbb",), ("ccc",)], id="at spaces"),
+        pytest.param(["a" * 10], 1, [("aaaa",), ("aaaa",), ("aa",)], id="anywhere"),
+        pytest.param(["aaéé"], 1, [("aaé",), ("é",)], id="not within a character"),
+        pytest.param(["日本語"], 1, [("日",), ("本",), ("語",)], id="wide characters"),
+        pytest.param(
+            ["```\nx = 1\n\n\n\n\n    y = 2\n```"],
+            3,
+            [("```\nx = 1",), ("    y = 2",), ("```",)],
+            id="indentation stays",
+        ),
+        pytest.param(
+            ["aaaaaa", "b"], 1, [("aaaa",), ("aa",), ("b",)], id="the rest of a block"
+        ),
+        pytest.param(["\ud800" * 2], 1, [("\ud800",)] * 2, id="half characters"),
+    ],
+)
+def test_a_section_is_cut_into_groups_that_fit(
+    blocks: list[str], max_tokens: int, expected: list[tuple[str, ...]]
+) -> None:
+    section = Section("A", tuple(blocks))
+
+    assert split_section(section, max_tokens=max_tokens) == expected
+
+
+@given(st.lists(ODD_TEXT | st.text(min_size=1)), st.integers(1, 20))
+def test_groups_fit_and_hold_every_word(blocks: list[str], max_tokens: int) -> None:
+    groups = split_section(Section("", tuple(blocks)), max_tokens=max_tokens)
+
+    joined = ["\n\n".join(group) for group in groups]
+    sizes = [len(text.encode(errors="surrogatepass")) for text in joined]
+    assert [size for size in sizes if size > max_tokens * 4] == []
+    assert "".join("".join(joined).split()) == "".join("".join(blocks).split())
+
+
+@given(st.lists(st.text("ab \n", min_size=1).filter(str.strip)))
+def test_blocks_that_fit_are_left_whole(blocks: list[str]) -> None:
+    stripped = [block.strip("\n") for block in blocks]
+
+    groups = split_section(Section("", tuple(stripped)), max_tokens=10_000)
+
+    assert [block for group in groups for block in group] == stripped
+
+
+def test_a_large_block_is_cut_in_little_time() -> None:
+    started = time.process_time()
+
+    groups = split_section(Section("", ("x" * 2_000_000,)), max_tokens=200)
+
+    assert time.process_time() - started < 5
+    assert len(groups) == 2_500

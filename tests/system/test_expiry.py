@@ -1,0 +1,74 @@
+"""What nobody uses is forgotten in time, and looked after by one thread."""
+
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+from backstory.runs.history import RunHistory
+from backstory.system.expiry import watch_over
+from backstory.values.runs import RunLimits
+from tests.processes import end_of, in_child
+
+
+def watchers() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "backstory-expiry"]
+
+
+def comes_true(check: Callable[[], bool]) -> bool:
+    """Whether something happens in the next ten seconds."""
+    for _ in range(200):
+        if check():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_run_that_nobody_asks_is_forgotten_all_the_same() -> None:
+    with RunHistory(RunLimits(ttl_s=1)) as run:
+        run.record("user", "walnut")
+        shelf = weakref.ref(run._shelf)
+
+        assert comes_true(lambda: shelf() is None)
+        assert run.items() == ()
+
+
+def test_one_thread_looks_after_all_runs_and_ends_with_them() -> None:
+    runs = [RunHistory(RunLimits(ttl_s=1)) for _ in range(20)]
+    for run in runs:
+        run.record("user", "walnut")
+    during = len(watchers())
+    del run
+    runs.clear()
+    gc.collect()
+
+    assert during == 1
+    assert comes_true(lambda: watchers() == [])
+
+
+def test_a_child_looks_after_its_own_runs() -> None:
+    with RunHistory() as run:
+        run.record("user", "walnut")
+
+        def work() -> None:
+            assert [hit.item.text for hit in run.search("walnut").hits] == ["walnut"]
+            with RunHistory(RunLimits(ttl_s=1)) as own:
+                own.record("user", "hazel")
+                assert comes_true(lambda: own._shelf.kept == {})
+
+        assert end_of(in_child(work)) == "well"
+
+
+def test_one_that_cannot_be_looked_at_does_not_keep_the_others_from_expiring() -> None:
+    class Broken:
+        def expire_if_due(self) -> float:
+            raise ValueError("broken")
+
+    broken = Broken()
+    watch_over(broken)
+    with RunHistory(RunLimits(ttl_s=1)) as run:
+        run.record("user", "walnut")
+        shelf = weakref.ref(run._shelf)
+
+        assert comes_true(lambda: shelf() is None)
