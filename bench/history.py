@@ -9,9 +9,9 @@ from pathlib import Path
 
 import orjson
 
-from backstory.ingest.hosts.base import Machine
 from backstory.memory import Memory
 from backstory.settings import read_settings
+from backstory.system.machine import Machine
 from bench.corpus import Corpus
 from bench.measuring import Figure, median_seconds, peak_megabytes, seconds
 

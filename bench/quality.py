@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from backstory.memory import Memory
-from backstory.values.model import SearchResult
+from backstory.values.hits import SearchResult
 from bench.history import open_memory
 
 # Sessions are put in order by their best hit among so many.

@@ -22,7 +22,7 @@ import orjson
 from backstory.runs.history import RunHistory
 from backstory.text.tokens import most_tokens
 from backstory.tools.base import Tool
-from backstory.values.model import Role
+from backstory.values.history import Role
 from bench.measuring import Figure, median_seconds, seconds
 from bench.run_corpus import Item, Query, RunCorpus
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, islice
 
-from backstory.values.model import Role
+from backstory.values.history import Role
 from bench.search_corpus import SearchCorpus
 
 _SEED = 20260220

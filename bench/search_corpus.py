@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.values.model import NewMessage, Role, SessionFacts
+from backstory.values.history import NewMessage, Role, SessionFacts
 from backstory.values.moments import Moment
 
 NOW = datetime(2026, 2, 20, 12, tzinfo=UTC)

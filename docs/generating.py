@@ -22,7 +22,6 @@ import backstory
 from backstory import errors
 from backstory.cli.app import commands
 from backstory.ingest.hosts import HOSTS
-from backstory.ingest.hosts.base import Machine
 from backstory.ingest.importers import FORMATS
 from backstory.memory import Memory
 from backstory.providers.embedders import EMBEDDERS
@@ -33,6 +32,7 @@ from backstory.settings import SETTINGS, Setting, read_settings
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.index import SqliteIndex
+from backstory.system.machine import Machine
 from backstory.tools import ALL_TOOLS, ToolResult
 
 # The week after the sample conversations: what a hit scores depends on its age.

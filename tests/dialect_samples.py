@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from backstory.runs.dialects.base import Part
 from backstory.text.json_values import JsonObject
-from backstory.values.model import Role
+from backstory.values.history import Role
 
 SHORT = "much shorter"
 

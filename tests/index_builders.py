@@ -16,7 +16,7 @@ from backstory.store.base.history import Batch, KeptMessage
 from backstory.store.base.index import MadeVector, UnitFilter
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
-from backstory.values.model import NewMessage, Role
+from backstory.values.history import NewMessage, Role
 from backstory.values.moments import Moment
 from backstory.values.units import NewUnit, UnitKind
 from tests.samples import a_memory
@@ -153,7 +153,7 @@ def an_indexed_memory(
     memory = Memory(
         opened.home, opened.settings, opened._machine, clock=lambda: NOW + _LATER
     )
-    memory._lookup.embedder = embedder
+    memory._index_files.embedder = embedder
     return memory
 
 
@@ -217,7 +217,7 @@ def contents(memory: Memory) -> dict[str, list[Any]]:
 
     Words are compared by what the full-text index has of each unit.
     """
-    path = memory._lookup.index.path
+    path = memory._index_files.index.path
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     db.execute(
         "CREATE VIRTUAL TABLE temp.instances USING fts5vocab (main, words, instance)"

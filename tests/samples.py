@@ -20,11 +20,11 @@ import apsw
 import orjson
 import zstandard
 
-from backstory.ingest.hosts.base import Machine
 from backstory.memory import Memory
 from backstory.settings import read_settings
-from backstory.values.model import IndexReport
+from backstory.system.machine import Machine
 from backstory.values.moments import Moment
+from backstory.values.reports import IndexReport
 
 TRANSCRIPTS = Path(__file__).parent / "data" / "transcripts"
 

@@ -10,32 +10,56 @@ from importlib import import_module
 # For the type checker this is true; the module that says so takes long to load.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from backstory.errors import BackstoryError
+    from backstory.errors import (
+        BackstoryError,
+        BadQuery,
+        ConfigError,
+        FactAmbiguous,
+        FactNotFound,
+        NoModel,
+        NotesConflict,
+        ProviderError,
+        ProviderRefused,
+        ProviderUnavailable,
+        SourceUnreadable,
+        StoreDamaged,
+        StoreFull,
+        StoreLocked,
+        StoreProblem,
+        StoreTooNew,
+        StoreUnwritable,
+        UnknownName,
+    )
     from backstory.memory import Memory
+    from backstory.notes.notebook import Notebook, NoteFile, NotesSummary
     from backstory.runs.history import RunHistory
+    from backstory.runs.live import LiveRun
+    from backstory.search.prompt_context import Context
+    from backstory.settings import Settings
     from backstory.text.tokens import most_tokens
-    from backstory.tools import schemas
-    from backstory.values.model import (
+    from backstory.tools import Tool, ToolResult, schemas
+    from backstory.values.history import Message, Problem, Role, Session, SessionKind
+    from backstory.values.hits import (
         Episode,
         EpisodeResult,
         Hit,
         HitSource,
-        IndexReport,
-        IndexStatus,
-        Message,
-        Problem,
         Recalled,
         RecallResult,
-        Role,
         ScorePart,
         SearchResult,
-        Session,
-        SessionKind,
-        SourceSummary,
-        Status,
         Strength,
     )
     from backstory.values.moments import Moment
+    from backstory.values.reports import (
+        Curation,
+        IndexReport,
+        IndexStatus,
+        LogReport,
+        LogStatus,
+        SourceSummary,
+        Status,
+    )
     from backstory.values.runs import (
         Fitted,
         RunHit,
@@ -49,17 +73,34 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BackstoryError",
+    "BadQuery",
+    "ConfigError",
+    "Context",
+    "Curation",
     "Episode",
     "EpisodeResult",
+    "FactAmbiguous",
+    "FactNotFound",
     "Fitted",
     "Hit",
     "HitSource",
     "IndexReport",
     "IndexStatus",
+    "LiveRun",
+    "LogReport",
+    "LogStatus",
     "Memory",
     "Message",
     "Moment",
+    "NoModel",
+    "NoteFile",
+    "Notebook",
+    "NotesConflict",
+    "NotesSummary",
     "Problem",
+    "ProviderError",
+    "ProviderRefused",
+    "ProviderUnavailable",
     "RecallResult",
     "Recalled",
     "Role",
@@ -73,37 +114,64 @@ __all__ = [
     "SearchResult",
     "Session",
     "SessionKind",
+    "Settings",
     "SourceSummary",
+    "SourceUnreadable",
     "Status",
+    "StoreDamaged",
+    "StoreFull",
+    "StoreLocked",
+    "StoreProblem",
+    "StoreTooNew",
+    "StoreUnwritable",
     "Strength",
+    "Tool",
+    "ToolResult",
+    "UnknownName",
     "__version__",
     "most_tokens",
     "schemas",
 ]
 
-
-# Where a name is that is no value of the model. Each is loaded when it is asked for: a
-# command that needs one module of ours must not wait for all.
-_HOMES = {
-    "BackstoryError": "backstory.errors",
-    "Memory": "backstory.memory",
-    "Moment": "backstory.values.moments",
-    "RunHistory": "backstory.runs.history",
-    **dict.fromkeys(
-        ("Fitted", "RunHit", "RunItem", "RunLimits", "RunResult", "RunSource"),
-        "backstory.values.runs",
+# Each is loaded when it is first used: a command that needs one module must not wait
+# for all of them.
+_NAMES_BY_MODULE = {
+    "errors": (
+        "BackstoryError BadQuery ConfigError FactAmbiguous FactNotFound NoModel "
+        "NotesConflict ProviderError ProviderRefused ProviderUnavailable "
+        "SourceUnreadable StoreDamaged StoreFull StoreLocked StoreProblem "
+        "StoreTooNew StoreUnwritable UnknownName"
     ),
-    "most_tokens": "backstory.text.tokens",
-    "schemas": "backstory.tools",
+    "memory": "Memory",
+    "notes.notebook": "NoteFile Notebook NotesSummary",
+    "runs.history": "RunHistory",
+    "runs.live": "LiveRun",
+    "search.prompt_context": "Context",
+    "settings": "Settings",
+    "text.tokens": "most_tokens",
+    "tools": "Tool ToolResult schemas",
+    "values.history": "Message Problem Role Session SessionKind",
+    "values.hits": (
+        "Episode EpisodeResult Hit HitSource RecallResult Recalled ScorePart "
+        "SearchResult Strength"
+    ),
+    "values.moments": "Moment",
+    "values.reports": (
+        "Curation IndexReport IndexStatus LogReport LogStatus SourceSummary Status"
+    ),
+    "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource",
+}
+_MODULES = {
+    name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()
 }
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("importlib.metadata").version("backstory")
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module 'backstory' has no attribute '{name}'")
-    return getattr(import_module(_HOMES.get(name, "backstory.values.model")), name)
+    return getattr(import_module(f"backstory.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -8,21 +8,47 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from backstory.errors import BackstoryError, StoreProblem, UnknownName
+from backstory.errors import BackstoryError, ConfigError, StoreProblem, UnknownName
+from backstory.index.files import IndexFiles
+from backstory.index.maintain import Maintainer
 from backstory.ingest.hosts import get_host
-from backstory.ingest.hosts.base import Machine
 from backstory.ingest.intake import Rules
 from backstory.notes.find import FoundNote, find_guidance
 from backstory.notes.notebook import Notebook
-from backstory.search.arguments import (
+from backstory.providers.embedders import load_embedder
+from backstory.providers.embedders.base import Embedder
+from backstory.search.projects import in_project
+from backstory.search.prompt_context import (
+    REMEMBERED,
+    Context,
+    build_context,
+    is_worth_searching,
+)
+from backstory.search.rank import Weights
+from backstory.search.scopes import to_source_type, to_sources
+from backstory.search.search import Search
+from backstory.search.searcher import Request
+from backstory.settings import Settings, load_settings
+from backstory.store.base.history import Batch, SessionFilter
+from backstory.store.base.index import UnitFilter
+from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
+from backstory.summaries.answer import heading_start
+from backstory.system.files import make_private_folder
+from backstory.system.machine import (
+    Machine,
+    absolute,
+    both_names,
+    find_home,
+    this_machine,
+)
+from backstory.system.worker import start_worker
+from backstory.text.arguments import (
     EVER,
     Period,
-    in_project,
     to_day,
     to_instant,
     to_limit,
@@ -31,63 +57,43 @@ from backstory.search.arguments import (
     to_query,
     to_role,
     to_said,
-    to_source_type,
-    to_sources,
 )
-from backstory.search.lookup import Lookup
-from backstory.search.prompt_context import (
-    REMEMBERED,
-    Context,
-    build_context,
-    is_worth_searching,
-)
-from backstory.search.searcher import Request
-from backstory.settings import Settings
-from backstory.store.base.history import Batch, SessionFilter
-from backstory.store.base.index import UnitFilter
-from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
-from backstory.summaries.answer import heading_start
-from backstory.system.files import make_private_folder
-from backstory.system.places import (
-    absolute,
-    both_names,
-    find_home,
-    load_settings,
-    read_hosts,
-    this_machine,
-)
-from backstory.system.worker import start_worker
 from backstory.text.query import Term, near_spellings, parse_query
 from backstory.text.redaction import is_recall
+from backstory.text.shell import show_command
 from backstory.text.words import word_set
-from backstory.values.model import (
-    Curation,
+from backstory.values.history import (
+    Message,
+    NewMessage,
+    Problem,
+    Role,
+    Session,
+    SessionFacts,
+)
+from backstory.values.hits import (
     EpisodeResult,
     Hit,
     HitSource,
-    IndexReport,
-    LogReport,
-    Message,
-    NewMessage,
-    OnProgress,
-    Problem,
     RecallResult,
-    Role,
     SearchResult,
-    Session,
-    SessionFacts,
-    SourceSummary,
-    Status,
-    show_command,
 )
 from backstory.values.moments import Moment, from_microseconds, start_of_day, to_moment
+from backstory.values.reports import (
+    Curation,
+    IndexReport,
+    LogReport,
+    OnProgress,
+    SourceSummary,
+    Status,
+)
 from backstory.values.runs import RunLimits
 from backstory.values.units import MESSAGES, session_unit_id
 
 if TYPE_CHECKING:
     from backstory.ingest.sources import Reader
+    from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
-    from backstory.runs.live import LiveRun, LiveSessions
+    from backstory.runs.live import LiveRun
     from backstory.summaries.logbook import Logbook
     from backstory.tools.base import Tool
 
@@ -128,7 +134,7 @@ class Memory:
         self._machine = machine
         self._clock = clock
         # Here, because a typo must not be found out only when something is read.
-        self._excluded_hosts = read_hosts(settings, "exclude.hosts")
+        self._excluded_hosts = _read_hosts(settings, "exclude.hosts")
         self._excluded_sessions: set[tuple[str, str]] = set()
         self._store = SqliteHistory(home / HISTORY_NAME)
         self._rules = Rules(
@@ -139,14 +145,27 @@ class Memory:
             ),
             max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
         )
-        self._lookup = Lookup(
-            home,
-            settings,
-            machine,
+        self._index_files = IndexFiles(home, self._load_embedder)
+        in_background = settings.flag("embedder.in_background")
+        self._maintainer = Maintainer(
+            self._index_files,
             self._store,
             self._find_guidance,
             clock=clock,
-            start_worker=start_worker,
+            start_worker=start_worker if in_background else None,
+            embedder_name=settings.text("embedder.name"),
+            has_lasting_embedder=not any(
+                chosen.setting.name.startswith("embedder.") and chosen.is_for_this_run
+                for chosen in settings
+            ),
+        )
+        self._search = Search(
+            self._store,
+            self._index_files,
+            self._maintainer,
+            self._find_guidance,
+            clock=clock,
+            timeout_s=settings.number("search.timeout_seconds"),
         )
         self._start_worker = start_worker
         # The sessions that were recorded here, the latest last, and their latest day.
@@ -154,33 +173,69 @@ class Memory:
 
     # What only some uses need is loaded when it is: to load takes longer than to work.
 
+    def _load_embedder(self) -> Embedder | None:
+        text = self.settings.text
+        return load_embedder(
+            text("embedder.name"),
+            model=text("embedder.model"),
+            url=text("embedder.url"),
+            key=text("embedder.key"),
+            environ=self._machine.environ,
+            timeout_s=self.settings.number("embedder.timeout_seconds"),
+        )
+
+    def _load_llm(self) -> "Llm | None":
+        # Only the daily logs need it.
+        from backstory.providers.llms import load_llm
+
+        text = self.settings.text
+        return load_llm(
+            text("llm.name"),
+            model=text("llm.model"),
+            url=text("llm.url"),
+            key=text("llm.key"),
+            environ=self._machine.environ,
+            timeout_s=self.settings.number("llm.timeout_seconds"),
+            context_tokens=self.settings.whole("llm.context_tokens"),
+        )
+
     @cached_property
     def _reader(self) -> "Reader":
-        made: Reader = import_module("backstory.ingest.sources").Reader(
+        # Loading takes longer than most uses do.
+        from backstory.ingest.sources import Reader
+
+        return Reader(
             self.home,
-            self.settings,
             self._machine,
             self._store,
             self._rules,
             self._excluded_hosts,
             self._projects,
+            more_folders=self.settings.texts("index.folders"),
             clock=self._clock,
         )
-        return made
 
     @cached_property
     def _logbook(self) -> "Logbook":
-        made: Logbook = import_module("backstory.summaries.logbook").Logbook(
+        # The same.
+        from backstory.summaries.logbook import Logbook, LogOptions
+
+        flag = self.settings.flag
+        return Logbook(
             self.home,
-            self.settings,
-            self._machine,
+            LogOptions(
+                is_enabled=flag("logs.enabled"),
+                in_background=flag("logs.in_background"),
+                curate_daily=flag("logs.curate_daily"),
+                daily_tokens=self.settings.whole("llm.daily_tokens"),
+            ),
+            self._load_llm,
             self._store,
             self.notebook,
             clock=self._clock,
             start_worker=self._start_worker,
             exclude=self._rules.exclude,
         )
-        return made
 
     @cached_property
     def notebook(self) -> Notebook:
@@ -211,7 +266,8 @@ class Memory:
 
     def close(self) -> None:
         """Close it; a closed memory cannot be used again."""
-        self._lookup.close()
+        self._search.close()
+        self._index_files.close()
         if "_logbook" in self.__dict__:
             self._logbook.close()
         self._store.close()
@@ -468,9 +524,9 @@ class Memory:
             limit=limit,
             without_sessions=frozenset(each.session_id for each in asking),
             timeout_s=self.settings.number("context.timeout_seconds"),
-            weights=self._lookup.weights(),
+            weights=self._weights(),
         )
-        hits = self._lookup.search(request).hits
+        hits = self._search.search(request).hits
         headings = tuple(heading_start(each) for each in asking)
         kept = tuple(
             hit
@@ -506,14 +562,14 @@ class Memory:
         return self._reader.index(
             host,
             path,
-            update=self._update_lookup,
+            update=self._update_index,
             on_progress=on_progress,
             on_wait=on_wait,
         )
 
-    def _update_lookup(self) -> IndexReport:
+    def _update_index(self) -> IndexReport:
         """Make what was read findable; returns what could not be read of the notes."""
-        problems = self._lookup.update()
+        problems = self._maintainer.update()
         return IndexReport(problems=tuple(problems))
 
     def watch(
@@ -562,7 +618,7 @@ class Memory:
         """Find what was said or noted, best first.
 
         ``scope`` is all, memory, daily_log or sessions; ``sources`` narrows it to some
-        kinds of hits, or widens it to ``file``. Days are local and both ends count;
+        kinds of hits, or widens it to ``guidance``. Days are local and both ends count;
         ``days`` takes only the last so many. ``session`` is the one that asks: what it
         is just saying is not found.
         """
@@ -578,7 +634,7 @@ class Memory:
         )
         if period.why_empty:
             return SearchResult(request.text, notices=(period.why_empty,))
-        result = self._lookup.search(request)
+        result = self._search.search(request)
         notices = result.notices
         if result.is_weak:
             notices += tuple(self._suggest(request.text))
@@ -606,7 +662,7 @@ class Memory:
             sources=dict.fromkeys(HitSource, 1.0),
             decay_per_day=0.0,
         )
-        return self._lookup.recall(replace(request, weights=weights))
+        return self._search.recall(replace(request, weights=weights))
 
     def episodes(
         self,
@@ -634,7 +690,7 @@ class Memory:
         )
         if period.why_empty:
             return EpisodeResult(request.text, notices=(period.why_empty,))
-        result = self._lookup.episodes(request)
+        result = self._search.episodes(request)
         if result.episodes:
             return result
         meant = tuple(self._suggest(request.text))
@@ -659,7 +715,25 @@ class Memory:
             said_before=period.end,
             origins=self._origins(host, project),
             without=self._being_said(session),
-            weights=self._lookup.weights(),
+            weights=self._weights(),
+        )
+
+    def _weights(self) -> Weights:
+        """The settings as the ranking takes them."""
+        number = self.settings.number
+        return Weights(
+            words=number("ranking.memory_words"),
+            message_words=number("ranking.message_words"),
+            sources={
+                HitSource.MEMORY: number("ranking.memory_weight"),
+                HitSource.DAILY_LOG: number("ranking.memory_weight"),
+                HitSource.GUIDANCE: number("ranking.memory_weight"),
+                HitSource.MESSAGE: number("ranking.message_weight"),
+                HitSource.SESSION: number("ranking.session_weight"),
+            },
+            decay_per_day=number("ranking.decay_per_day"),
+            decay_floor=number("ranking.decay_floor"),
+            profile=self.settings.text("ranking.profile"),
         )
 
     def _origins(
@@ -671,7 +745,7 @@ class Memory:
         found = self.sessions(host=host, project=project)
         origins = {each.session_id for each in found}
         if host is None:
-            origins |= self._lookup.find_files({each.project for each in found})
+            origins |= self._search.find_files({each.project for each in found})
         return frozenset(origins)
 
     def _being_said(self, session: str | None) -> frozenset[int]:
@@ -700,7 +774,7 @@ class Memory:
 
     def _near_words(self, term: Term) -> Iterator[str]:
         """The word said most often of those one letter away; none if it was said."""
-        index, near = self._lookup.index, near_spellings(term.text)
+        index, near = self._index_files.index, near_spellings(term.text)
         if not near or any(index.count_documents([term.spellings])):
             return
         counts = dict(
@@ -731,10 +805,10 @@ class Memory:
 
     def new_run(self) -> "RunHistory":
         """A history for one run of a loop of your own, with the limits of settings."""
-        made: RunHistory = import_module("backstory.runs.history").RunHistory(
-            self._run_limits
-        )
-        return made
+        # Only loops of one's own need it.
+        from backstory.runs.history import RunHistory
+
+        return RunHistory(self._run_limits)
 
     def live_run(
         self,
@@ -749,9 +823,10 @@ class Memory:
         path; one of them is enough. Only that session is read. Raises ``UnknownName``
         if no program has it, ``SourceUnreadable`` if it may not or cannot be followed.
         """
-        live: LiveSessions = import_module("backstory.runs.live").LiveSessions(
-            self._machine, self._rules.exclude, self._excluded_hosts
-        )
+        # Only agents that are running need it.
+        from backstory.runs.live import LiveSessions
+
+        live = LiveSessions(self._machine, self._rules.exclude, self._excluded_hosts)
         return live.open(
             session, transcript=transcript, host=host, limits=self._run_limits
         )
@@ -772,18 +847,17 @@ class Memory:
 
         With a ``run``, those that search the run are among them.
         """
-        # Tools call a memory, and so stand above it; nothing here depends on them.
-        bound: tuple[Tool, ...] = import_module("backstory.tools").bind_tools(
-            self, session=session, run=run
-        )
-        return bound
+        # Only agents need them.
+        from backstory.tools import bind_tools
+
+        return bind_tools(self, session=session, run=run)
 
     def embed(self, *, on_embedded: Callable[[int, int], None] | None = None) -> bool:
         """Make the vectors that are missing now; returns whether all are there.
 
         Raises ``ProviderError`` when the embedder fails; what it made before stays.
         """
-        return self._lookup.embed(on_embedded=on_embedded)
+        return self._maintainer.embed(on_embedded=on_embedded)
 
     def rebuild(
         self, *, on_taken: Callable[[int, int], None] | None = None
@@ -792,12 +866,12 @@ class Memory:
 
         The old one serves until the new one is whole. Vectors are kept.
         """
-        problems = self._lookup.rebuild(on_taken=on_taken)
+        problems = self._maintainer.rebuild(on_taken=on_taken)
         return IndexReport(problems=tuple(problems))
 
     def work(self) -> None:
         """Do what is left to do in the background, unless another process does."""
-        self._lookup.work()
+        self._maintainer.work()
         self._logbook.work()
 
     # -- looking ---
@@ -905,7 +979,7 @@ class Memory:
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
             last_read_at=self._reader.last_read_at(),
             problems=tuple(self._store.list_problems()),
-            index=self._lookup.status(),
+            index=self._maintainer.status(),
             logs=self._logbook.status(),
         )
 
@@ -917,3 +991,11 @@ def _recency(session: Session) -> tuple[datetime, int]:
 
 def _is_below(native_id: str, others: Collection[str]) -> bool:
     return any(native_id.startswith(f"{other}/") for other in others)
+
+
+def _read_hosts(settings: Settings, name: str) -> frozenset[str]:
+    """The agent programs that a setting names: a typo must not go unnoticed."""
+    try:
+        return frozenset(get_host(host).name for host in settings.texts(name))
+    except UnknownName as exc:
+        raise ConfigError(f"{name}: {exc}", hint=exc.hint) from exc

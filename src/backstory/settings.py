@@ -14,15 +14,19 @@ from pathlib import Path
 from backstory.errors import ConfigError, nearest_hint
 from backstory.providers.embedders import EMBEDDERS
 from backstory.providers.llms import LLMS
+from backstory.system.machine import (
+    CONFIG_VARIABLE,
+    HOME_VARIABLE,
+    Machine,
+    find_user_file,
+)
 from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
+from backstory.values.tool_names import TOOL_NAMES, enabling_setting
 
 Value = str | int | float | bool | tuple[str, ...]
 
 PROJECT_FILE = ".backstory.toml"
 ENVIRONMENT_PREFIX = "BACKSTORY_"
-# Not settings: they say where everything else is.
-HOME_VARIABLE = "BACKSTORY_HOME"
-CONFIG_VARIABLE = "BACKSTORY_CONFIG"
 _BY_HAND = "--set"
 
 
@@ -56,6 +60,11 @@ class Setting:
                 return "text"
             case tuple():
                 return "list of texts"
+
+
+def _either(names: Iterable[str]) -> str:
+    *some, last = names
+    return f"{', '.join(some)} or {last}"
 
 
 _LIMITS = RunLimits()
@@ -95,7 +104,7 @@ SETTINGS = (
     Setting(
         "embedder.name",
         "auto",
-        "What turns texts into vectors: auto, minilm, ollama, openai, gemini or none.",
+        f"What turns texts into vectors: {_either(row.name for row in EMBEDDERS)}.",
         choices=tuple(row.name for row in EMBEDDERS),
     ),
     Setting(
@@ -153,8 +162,7 @@ SETTINGS = (
     Setting(
         "llm.name",
         "auto",
-        "The language model: auto, openai, anthropic, gemini, ollama, claude, codex or "
-        "none.",
+        f"The language model: {_either(row.name for row in LLMS)}.",
         choices=tuple(row.name for row in LLMS),
     ),
     Setting(
@@ -266,35 +274,9 @@ SETTINGS = (
         "After so long a search gives what has been found.",
         minimum=0.1,
     ),
-    Setting(
-        "tools.get_conversation_item.enabled",
-        True,
-        "Whether agents have the tool get_conversation_item.",
-    ),
-    Setting(
-        "tools.memory_search.enabled",
-        True,
-        "Whether agents have the tool memory_search.",
-    ),
-    Setting(
-        "tools.save_memory.enabled",
-        True,
-        "Whether agents have the tool save_memory.",
-    ),
-    Setting(
-        "tools.search_conversation_history.enabled",
-        True,
-        "Whether agents have the tool search_conversation_history.",
-    ),
-    Setting(
-        "tools.search_history.enabled",
-        True,
-        "Whether agents have the tool search_history.",
-    ),
-    Setting(
-        "tools.update_memory.enabled",
-        True,
-        "Whether agents have the tool update_memory.",
+    *(
+        Setting(enabling_setting(name), True, f"Whether agents have the tool {name}.")
+        for name in sorted(TOOL_NAMES)
     ),
 )
 
@@ -493,3 +475,16 @@ def _in_range(row: Setting, number: float, place: str) -> float | int:
             f"{place}: '{row.name}' is {number}, more than {row.maximum:g}"
         )
     return number
+
+
+def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
+    """The settings of this person in this folder."""
+    user_file = find_user_file(machine)
+    if machine.environ.get(CONFIG_VARIABLE) and not user_file.exists():
+        raise ConfigError(f"{CONFIG_VARIABLE}: there is no file {user_file}")
+    return read_settings(
+        user_file=user_file,
+        project_folder=machine.folder,
+        environ=machine.environ,
+        flags=flags,
+    )

@@ -228,7 +228,7 @@ def test_a_notice_cannot_make_a_terminal_do_anything(used: Searcher) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [["--days", "30"], ["--scope", "memory"], ["--source", "file"]],
+    [["--days", "30"], ["--scope", "memory"], ["--source", "guidance"]],
     ids=lambda value: " ".join(value),
 )
 def test_search_that_finds_nothing_says_so_and_ends_with_1(

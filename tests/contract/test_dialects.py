@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from backstory.runs.dialects import (
 )
 from backstory.runs.dialects.base import Dialect, Part
 from backstory.text.json_values import JsonObject
-from backstory.values.model import Role
+from backstory.values.history import Role
 from tests.dialect_samples import REPLIES, SAMPLES, SHARED, SHORT, Reply, Sample
 
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
@@ -73,6 +74,11 @@ each_with_results = pytest.mark.parametrize(
 each_reply = pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: reply.name)
 
 
+def readable(value: object) -> str:
+    """The same in every process, which pytest-xdist asks for."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
 def numbers_of_results(parts: list[Part]) -> list[int]:
     return [
         number for number, part in enumerate(parts) if part.role is Role.TOOL_RESULT
@@ -121,7 +127,7 @@ def test_all_dialects_that_recognise_a_message_read_the_same_in_it(
     assert parts_of(sample.message) == sample.parts
 
 
-@pytest.mark.parametrize("message", [message for message, _ in SHARED], ids=str)
+@pytest.mark.parametrize("message", [message for message, _ in SHARED], ids=readable)
 def test_what_is_valid_everywhere_is_recognised_everywhere(message: JsonObject) -> None:
     assert recognising(message) == list(DIALECTS)
 
@@ -230,7 +236,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("message", "parts"), ODD, ids=str)
+@pytest.mark.parametrize(("message", "parts"), ODD, ids=readable)
 def test_odd_values_lose_no_text(message: JsonObject, parts: list[Part]) -> None:
     assert parts_of(message) == parts
 
@@ -529,7 +535,7 @@ def test_a_plain_message_is_not_copied(sample: Sample) -> None:
         (Turn, "type"),
         (BrokenObject(), "BrokenObject"),
     ],
-    ids=str,
+    ids=readable,
 )
 def test_what_is_no_message_is_refused_by_its_kind(message: object, kind: str) -> None:
     with pytest.raises(BadQuery) as caught:
@@ -576,7 +582,7 @@ def fields_of(reply: JsonObject) -> JsonObject:
         BrokenObject(),
         SimpleNamespace(response=object()),
     ],
-    ids=str,
+    ids=readable,
 )
 def test_what_is_no_reply_has_no_messages(reply: object) -> None:
     assert find_said(reply) is None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,9 @@ def server(a_server: EmbeddingServer) -> Iterator[EmbeddingServer]:
 def embedder(
     request: pytest.FixtureRequest, server: EmbeddingServer
 ) -> Iterator[Embedder]:
-    made = load_embedder(request.param, url=server.url, key=KEY)
+    made = load_embedder(
+        request.param, url=server.url, key="env:KEY", environ={"KEY": KEY}
+    )
     assert made is not None
     yield made
     made.close()
@@ -160,7 +163,9 @@ def test_any_text_has_a_vector(embedder: Embedder, text: str) -> None:
 def test_whatever_the_texts_are_each_has_a_vector(
     a_server: EmbeddingServer, name: str, texts: list[str]
 ) -> None:
-    embedder = load_embedder(name, url=a_server.url, key=KEY)
+    embedder = load_embedder(
+        name, url=a_server.url, key="env:KEY", environ={"KEY": KEY}
+    )
     assert embedder is not None
 
     with closing(embedder):
@@ -323,16 +328,16 @@ def test_the_default_loads_no_library_before_the_first_text() -> None:
         ),
         (
             "openai",
-            {"key": "sk-\x1bbad"},
+            {"key": "env:KEY", "environ": {"KEY": "sk-\x1bbad"}},
             "the key of the embedder 'openai' has characters in it that no key has",
         ),
     ],
 )
 def test_settings_that_cannot_work_are_said_at_once(
-    name: str, options: dict[str, str], message: str
+    name: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_embedder(name, **options)  # type: ignore[arg-type]
+        load_embedder(name, **options)
 
     assert str(caught.value) == message
 

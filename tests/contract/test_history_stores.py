@@ -18,7 +18,7 @@ from backstory.store.base.history import (
     Written,
 )
 from backstory.store.sqlite.history import SqliteHistory
-from backstory.values.model import Message, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Message, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import Moment
 
 NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)

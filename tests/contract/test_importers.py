@@ -14,7 +14,7 @@ from backstory.ingest.importers.base import FormatRow, Memo, Origin, Record
 from backstory.ingest.importers.lines import LineReader
 from backstory.ingest.importers.opening import read_head
 from backstory.ingest.importers.recognising import find_format, iter_recognised
-from backstory.values.model import Item, NewMessage, Problem, SessionFacts, Source
+from backstory.values.history import Item, NewMessage, Problem, SessionFacts, Source
 from tests.samples import (
     Case,
     a_memory,

@@ -754,7 +754,7 @@ def test_a_file_keeps_its_number_and_goes_with_all_that_is_in_it(
     with index.writing() as writer:
         first = writer.replace_file(a_file(), NOW)
         again = writer.replace_file(a_file(signature="2", project="/p"), NOW)
-        other = writer.replace_file(a_file("/b.md", kind=UnitKind.FILE), NOW)
+        other = writer.replace_file(a_file("/b.md", kind=UnitKind.GUIDANCE), NOW)
         note_id = writer.next_note_id()
         writer.replace_units(
             [a_unit(note_id, "Kept", source_id=-first, heading="A > B")]
@@ -763,10 +763,10 @@ def test_a_file_keeps_its_number_and_goes_with_all_that_is_in_it(
     assert (first == again, note_id) == (True, first_note_id())
     assert index.list_files() == [
         a_file(file_id=first, signature="2", project="/p"),
-        a_file("/b.md", file_id=other, kind=UnitKind.FILE),
+        a_file("/b.md", file_id=other, kind=UnitKind.GUIDANCE),
     ]
     assert index.get_files([-other]) == {
-        -other: a_file("/b.md", file_id=other, kind=UnitKind.FILE)
+        -other: a_file("/b.md", file_id=other, kind=UnitKind.GUIDANCE)
     }
     assert index.get_notes([note_id, 1]) == {note_id: Note("A > B", "Kept")}
 

@@ -15,7 +15,7 @@ from backstory.index import build as cataloguing
 from backstory.memory import Memory
 from backstory.store.base.history import Batch, KeptMessage
 from backstory.store.sqlite import index as sqlite_index
-from backstory.values.model import NewMessage, Role, SessionFacts, SessionKind
+from backstory.values.history import NewMessage, Role, SessionFacts, SessionKind
 from backstory.values.moments import Moment
 from tests.index_builders import (
     NOW,
@@ -70,13 +70,13 @@ def results(memory: Memory) -> list[Any]:
 
 def check_against_a_rebuild(memory: Memory) -> None:
     """That the index is sound, and the same as one that is made from scratch."""
-    assert memory._lookup.index.verify() == []
+    assert memory._index_files.index.verify() == []
     followed = contents(memory)
 
     memory.rebuild()
 
     assert contents(memory) == followed
-    assert memory._lookup.index.verify() == []
+    assert memory._index_files.index.verify() == []
 
 
 # -- following ------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_a_file_that_grew_leaves_nothing_to_tidy(tmp_path: Path, name: str) -> N
         )
 
         assert found(memory, "API") == ["The API is on 8080."]
-        assert not memory._lookup.index.get_state("deleted")
+        assert not memory._index_files.index.get_state("deleted")
         check_against_a_rebuild(memory)
 
 
@@ -382,7 +382,7 @@ def test_what_stays_as_it_is_in_a_daily_log_is_not_filed_again(tmp_path: Path) -
         found(memory, "three")
 
         assert before < unit_numbers(memory)
-        assert memory._lookup.index.counts().embedded == 2
+        assert memory._index_files.index.counts().embedded == 2
         check_against_a_rebuild(memory)
 
 
@@ -411,14 +411,17 @@ def test_of_messages_that_were_changed_nothing_stays_once_they_are_many(
         for number in range(2):
             say(memory, "alpha", name=f"m{number}")
             memory.index()
-        waiting = memory._lookup.index.get_state("deleted")
+        waiting = memory._index_files.index.get_state("deleted")
         for number in range(2, 5):
             say(memory, "alpha", name=f"m{number}")
         found(memory, "alpha")
 
-        assert (waiting, memory._lookup.index.get_state("deleted")) == ("some", "much")
+        assert (waiting, memory._index_files.index.get_state("deleted")) == (
+            "some",
+            "much",
+        )
         memory.index()
-        assert not memory._lookup.index.get_state("deleted")
+        assert not memory._index_files.index.get_state("deleted")
 
 
 # -- the law --------------------------------------------------------------------------
@@ -488,7 +491,7 @@ _steps = st.one_of(
             lambda memory: memory.index(),
             lambda memory: memory.embed(),
             lambda memory: memory.rebuild(),
-            lambda memory: memory._lookup.index.close(),
+            lambda memory: memory._index_files.index.close(),
         ]
     ),
 )
@@ -509,10 +512,10 @@ def follow(folder: Path, steps: list[Step], *, batch: int = 10_000) -> list[list
             memory.search("what is new")
         memory.embed()
         held.append([contents(memory), results(memory)])
-        assert memory._lookup.index.verify() == []
+        assert memory._index_files.index.verify() == []
         memory.rebuild()
         held.append([contents(memory), results(memory)])
-        assert memory._lookup.index.verify() == []
+        assert memory._index_files.index.verify() == []
     return held
 
 
@@ -553,7 +556,7 @@ def test_following_any_changes_makes_the_index_of_a_rebuild(
 
 
 def a_catalogue(memory: Memory) -> cataloguing.Catalogue:
-    return cataloguing.Catalogue(memory._store, memory._lookup.index, lambda: NOW)
+    return cataloguing.Catalogue(memory._store, memory._index_files.index, lambda: NOW)
 
 
 def _saying_much(session: str, count: int) -> Step:
@@ -563,7 +566,7 @@ def _saying_much(session: str, count: int) -> Step:
 
 def _take_one_batch(memory: Memory) -> None:
     """As if whoever takes in more were killed then."""
-    with memory._lookup.index.writing() as writer:
+    with memory._index_files.index.writing() as writer:
         a_catalogue(memory)._take_batch(writer)
 
 
@@ -638,7 +641,7 @@ def test_killing_it_within_a_large_change_loses_nothing(tmp_path: Path) -> None:
 
     with an_indexed_memory(tmp_path) as memory:
         assert deaths > 0
-        assert memory._lookup.index.counts().units == 3_001
+        assert memory._index_files.index.counts().units == 3_001
         check_against_a_rebuild(memory)
 
 
@@ -671,8 +674,8 @@ def test_a_long_history_is_taken_in_in_several_batches(tmp_path: Path) -> None:
 
         assert taken[-1] == (16_000, 16_000)
         assert len(taken) > 1
-        assert memory._lookup.index.counts().units == 16_004
-        assert memory._lookup.index.verify() == []
+        assert memory._index_files.index.counts().units == 16_004
+        assert memory._index_files.index.verify() == []
 
 
 def test_every_date_survives_a_rebuild(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from backstory.index.chunks import (
     cut_units,
     session_unit,
 )
-from backstory.values.model import Message, Role, Session, SessionKind
+from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.moments import Moment
 from backstory.values.units import NewChunk, UnitKind
 

@@ -15,7 +15,7 @@ from backstory.ingest.follow import Follower, is_named_after
 from backstory.ingest.importers import FORMATS, get_format
 from backstory.ingest.importers.recognising import iter_recognised
 from backstory.system.files import describe
-from backstory.values.model import NewMessage, Source
+from backstory.values.history import NewMessage, Source
 from tests.builders import SESSION, a_line, a_tool_result, append, session_file
 from tests.ordinary_user import as_ordinary_user
 from tests.samples import Case, all_cases

@@ -6,11 +6,12 @@ import pytest
 
 from backstory.errors import UnknownName
 from backstory.ingest.hosts import HOSTS, get_host
-from backstory.ingest.hosts.base import Folder, Host, Machine, Pattern
+from backstory.ingest.hosts.base import Folder, Host, Pattern
 from backstory.ingest.hosts.finding import iter_in_projects, iter_sources
 from backstory.ingest.importers import get_format
 from backstory.system.files import describe
-from backstory.values.model import Problem, Source
+from backstory.system.machine import Machine
+from backstory.values.history import Problem, Source
 
 HOME = Path("/home/dev")
 

@@ -15,7 +15,7 @@ from backstory.ingest.intake import (
 )
 from backstory.store.base.history import SessionFilter, SourceKey, SourceState
 from backstory.store.sqlite.history import SqliteHistory
-from backstory.values.model import (
+from backstory.values.history import (
     Item,
     Message,
     NewMessage,

@@ -18,7 +18,8 @@ from backstory.ingest.sync import Indexer
 from backstory.memory import Memory
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.system.files import describe
-from backstory.values.model import IndexReport, Item, Problem, Source
+from backstory.values.history import Item, Problem, Source
+from backstory.values.reports import IndexReport
 from tests.builders import (
     PROJECT,
     SESSION,

@@ -24,7 +24,7 @@ from backstory.notes.find import (
     split_section,
 )
 from backstory.system.files import describe
-from backstory.values.model import Problem
+from backstory.values.history import Problem
 from tests.ordinary_user import as_ordinary_user
 
 
@@ -37,7 +37,7 @@ def write(root: Path, *names: str) -> None:
 
 def a_note(path: Path, content: bytes = b"x") -> FoundNote:
     path.write_bytes(content)
-    return FoundNote(NoteKind.FILE, path, None, "1:1:1:1", 1)
+    return FoundNote(NoteKind.GUIDANCE, path, None, "1:1:1:1", 1)
 
 
 def shown(found: Iterator[FoundNote | Problem], root: Path) -> list[str]:
@@ -215,7 +215,11 @@ def test_a_guidance_file_says_whose_it_is(tmp_path: Path) -> None:
 
     assert found == [
         FoundNote(
-            NoteKind.FILE, file.path, f"{tmp_path}/p/", file.signature, file.mtime_ns
+            NoteKind.GUIDANCE,
+            file.path,
+            f"{tmp_path}/p/",
+            file.signature,
+            file.mtime_ns,
         )
     ]
 

@@ -13,19 +13,16 @@ from rich.cells import cell_len
 
 from backstory.render import reports as render
 from backstory.settings import Chosen, Setting
-from backstory.text.basics import neutralise
-from backstory.values.model import (
+from backstory.text.escape import neutralise
+from backstory.values.history import Message, Problem, Role, Session
+from backstory.values.moments import Moment
+from backstory.values.reports import (
     IndexReport,
     IndexStatus,
     LogStatus,
-    Message,
-    Problem,
-    Role,
-    Session,
     SourceSummary,
     Status,
 )
-from backstory.values.moments import Moment
 
 HOME = Path("/home/dev")
 STARTED = Moment(datetime(2026, 2, 20, 14, 32, 10, tzinfo=UTC), 60)

@@ -20,7 +20,7 @@ from backstory.text.redaction import (
 )
 from backstory.text.tokens import most_tokens
 from backstory.tools import Tool, ToolResult
-from backstory.values.model import Role
+from backstory.values.history import Role
 from backstory.values.runs import RunItem, RunLimits, RunSource
 
 

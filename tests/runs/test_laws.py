@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from backstory.runs.history import RunHistory
 from backstory.text.tokens import most_tokens
 from backstory.tools import ToolResult
-from backstory.values.model import Role
+from backstory.values.history import Role
 from backstory.values.runs import MAX_RESULTS, Fitted, RunLimits
 from tests.processes import end_of, in_child
 

@@ -10,17 +10,11 @@ import pytest
 
 from backstory.errors import BadQuery, UnknownName
 from backstory.memory import Memory
-from backstory.search.arguments import (
-    EVER,
-    Period,
-    in_project,
-    to_day,
-    to_instant,
-    to_period,
-    to_sources,
-)
+from backstory.search.projects import in_project
+from backstory.search.scopes import to_sources
 from backstory.store.base.history import SessionFilter
-from backstory.values.model import HitSource
+from backstory.text.arguments import EVER, Period, to_day, to_instant, to_period
+from backstory.values.hits import HitSource
 from backstory.values.moments import start_of_day
 from tests.samples import a_memory
 
@@ -140,7 +134,11 @@ def test_a_scope_or_source_that_there_is_not_is_refused_with_the_nearest(
     ("scope", "sources", "message"),
     [
         ("memory", ["message"], "scope 'memory' has no source message"),
-        ("sessions", ["file", "memory"], "scope 'sessions' has no source file or mem"),
+        (
+            "sessions",
+            ["guidance", "memory"],
+            "scope 'sessions' has no source guidance or mem",
+        ),
         ("all", [], "scope 'all' has no source at all"),
     ],
 )

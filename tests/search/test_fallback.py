@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from backstory.search.fallback import PlainSearcher
+from backstory.search.fallback import FallbackSearch
 from backstory.search.searcher import Request
-from backstory.values.model import HitSource, RecallResult, SearchResult
+from backstory.values.hits import HitSource, RecallResult, SearchResult
 from tests.index_builders import NOW, an_indexed_memory, say, write_memory
 
 RUN = "; run 'backstory rebuild'"
@@ -143,7 +143,7 @@ def test_filters_hold_without_an_index(
 
 
 def test_guidance_is_read_when_it_is_asked_for(home: Path, project: Path) -> None:
-    asked = search(home, "written in full", sources=["file"])
+    asked = search(home, "written in full", sources=["guidance"])
     unasked = search(home, "written in full")
 
     assert [(hit.path, hit.heading, hit.project) for hit in asked.hits] == [
@@ -233,7 +233,7 @@ def test_episodes_have_their_neighbours_and_need_only_the_words(home: Path) -> N
         ),
         (
             "nowhere",
-            {"sources": ["message", "file"]},
+            {"sources": ["message", "guidance"]},
             "messages and guidance files were read for the query as typed, and for all "
             "its words",
         ),
@@ -252,7 +252,7 @@ def test_when_the_time_is_up_what_was_found_is_given(tmp_path: Path) -> None:
     with an_indexed_memory(tmp_path) as memory:
         say(memory, "needle")
         without_time, with_time = (
-            PlainSearcher(memory._store, list, list, clock=lambda: NOW, timeout_s=each)
+            FallbackSearch(memory._store, list, list, clock=lambda: NOW, timeout_s=each)
             for each in (0.0, 30.0)
         )
 

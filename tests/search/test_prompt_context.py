@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from backstory.search.prompt_context import Context, build_context, is_worth_searching
 from backstory.text.query import parse_query
 from backstory.text.tokens import most_tokens
-from backstory.values.model import Hit, HitSource, Role, Session, Strength
+from backstory.values.history import Role, Session
+from backstory.values.hits import Hit, HitSource, Strength
 from backstory.values.moments import Moment
 
 SAID = Moment(datetime(2026, 2, 25, 12, tzinfo=UTC))

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from backstory.ingest.hosts.base import Machine
 from backstory.memory import Memory
 from backstory.settings import read_settings
-from backstory.values.model import Hit
+from backstory.system.machine import Machine
+from backstory.values.hits import Hit
 
 DATA = Path(__file__).parents[1] / "data" / "quality"
 # A Friday; the conversations end the day before.

@@ -13,15 +13,15 @@ from backstory.search.rank import (
     Weights,
     blend_by_best,
     blend_by_range,
-    bm25,
     is_relevant,
     judge,
     normalise,
-    overlap,
     rank,
     rank_by_range,
 )
-from backstory.values.model import HitSource, Strength
+from backstory.text.bm25 import bm25
+from backstory.text.similarity import overlap
+from backstory.values.hits import HitSource, Strength
 
 SPEC = Weights(profile="spec")
 

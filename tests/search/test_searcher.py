@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from backstory.errors import BadQuery, UnknownName
 from backstory.memory import Memory
 from backstory.search.searcher import Request, Searcher
-from backstory.values.model import Hit, HitSource
+from backstory.values.hits import Hit, HitSource
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -125,7 +125,7 @@ def test_a_scope_says_what_is_searched(
         ({"host": "codex"}, set()),
         ({"sources": ["memory"]}, {("memory", "Likes")}),
         ({"sources": [HitSource.SESSION]}, {("session", "A")}),
-        ({"sources": ["file"]}, set()),
+        ({"sources": ["guidance"]}, set()),
     ],
 )
 def test_filters_narrow_what_is_found(
@@ -151,7 +151,9 @@ def test_the_guidance_of_a_project_belongs_to_it(tmp_path: Path) -> None:
             memory.record(name, "user", "hello", project=tmp_path / name)
         memory.index()
 
-        hits = memory.search("frobnicate", sources=["file"], project=tmp_path / "one")
+        hits = memory.search(
+            "frobnicate", sources=["guidance"], project=tmp_path / "one"
+        )
 
     assert [hit.text for hit in hits.hits] == ["frobnicate one"]
 
@@ -271,7 +273,7 @@ def test_no_filter_ever_leaks(
     used: Memory, first: date | None, last: date | None, scope: str, query: str
 ) -> None:
     allowed = {
-        "all": set(HitSource) - {HitSource.FILE},
+        "all": set(HitSource) - {HitSource.GUIDANCE},
         "memory": {HitSource.MEMORY, HitSource.DAILY_LOG},
         "daily_log": {HitSource.DAILY_LOG},
         "sessions": {HitSource.MESSAGE, HitSource.SESSION},
@@ -568,7 +570,7 @@ def a_searcher(folder: Path, *stuck: str) -> Iterator[Searcher]:
     with open_memory(folder) as memory:
         fill(memory)
         memory.search("restaurant")
-        index: Any = StuckIndex(memory._lookup.index, *stuck)
+        index: Any = StuckIndex(memory._index_files.index, *stuck)
         searcher = Searcher(
             memory._store, index, lambda: None, clock=lambda: NOW, timeout_s=0.4
         )

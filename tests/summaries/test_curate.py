@@ -14,7 +14,7 @@ from backstory.errors import NoModel, NotesConflict, ProviderRefused
 from backstory.memory import Memory
 from backstory.summaries.answer import BadAnswer
 from backstory.summaries.curate import apply_answer
-from backstory.values.model import Curation
+from backstory.values.reports import Curation
 from tests.faulty_server import Fault
 from tests.llm_server import LlmServer, Script, running_server
 from tests.samples import a_memory

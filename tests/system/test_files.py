@@ -24,7 +24,7 @@ from backstory.system.files import (
     swap,
     write_new,
 )
-from backstory.values.model import FoundFile, Problem
+from backstory.values.history import FoundFile, Problem
 from tests.ordinary_user import as_ordinary_user
 
 MEGABYTE = 1024 * 1024

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backstory.memory import Memory
-from backstory.system.fork_safety import forget_in_child, unforked
+from backstory.system.fork_safety import reset_in_child, unforked
 from tests.index_builders import WordEmbedder, an_indexed_memory, found, say, say_all
 from tests.processes import end_of, in_child
 
@@ -60,7 +60,7 @@ def test_children_forked_while_threads_search_and_write_can_search_and_write(
         assert failures == []
         assert len(list(memory.messages(memory.session("child")))) == 40
         assert memory._store.verify() == []
-        assert memory._lookup.index.verify() == []
+        assert memory._index_files.index.verify() == []
 
 
 def test_what_a_child_records_stays_when_its_parent_closes_and_others_come(
@@ -93,9 +93,9 @@ def test_what_a_child_records_stays_when_its_parent_closes_and_others_come(
 class Forgotten:
     def __init__(self) -> None:
         self.times = 0
-        forget_in_child(self)
+        reset_in_child(self)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         self.times += 1
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.basics import cut_bytes, neutralise, one_line, replace_surrogates
+from backstory.text.cut import cut_bytes, one_line
+from backstory.text.escape import neutralise, replace_surrogates
 
 # Unicode's Bidi_Control property, which the standard library does not know.
 BIDI_CONTROLS = frozenset(

@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from backstory.errors import StoreLocked, UnknownName
-from backstory.ingest.hosts.base import Machine
 from backstory.memory import Memory
-from backstory.text.basics import UNSAFE
+from backstory.system.machine import Machine
+from backstory.text.escape import UNSAFE
 from backstory.tools import (
     ALL_TOOLS,
     TOOLS,
@@ -24,7 +24,7 @@ from backstory.tools import (
     bind_tools,
     schemas,
 )
-from backstory.values.model import SearchResult
+from backstory.values.hits import SearchResult
 from tests.samples import a_memory
 
 BY_WORDS = ("embedder.name=none",)

@@ -1,7 +1,5 @@
 """The command line: one file per group of commands."""
 
-from importlib import import_module
-
 INTERRUPTED = 130
 
 
@@ -10,6 +8,9 @@ def main() -> None:
     # Nothing is loaded before this: whoever presses Ctrl-C wants no traceback, however
     # early it is.
     try:
-        import_module("backstory.cli.app").run()
+        # An interrupt while it loads must be caught.
+        from backstory.cli.app import run
+
+        run()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None

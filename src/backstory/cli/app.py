@@ -17,11 +17,11 @@ import click
 from backstory.cli import INTERRUPTED
 from backstory.cli.parameters import PATH
 from backstory.errors import BackstoryError
-from backstory.ingest.hosts.base import Machine
-from backstory.settings import Settings
-from backstory.system.places import find_home, load_settings, this_machine
+from backstory.settings import Settings, load_settings
+from backstory.system.machine import Machine, find_home, this_machine
 from backstory.system.worker import start_worker
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
@@ -73,7 +73,9 @@ class Context:
     def memory(self) -> "Memory":
         home = find_home(self.machine, self.home)
         # Most of what there is to load: help and the version do without.
-        memory: Memory = import_module("backstory.memory").Memory(
+        from backstory.memory import Memory
+
+        memory = Memory(
             home,
             self.settings,
             self.machine,

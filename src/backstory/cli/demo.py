@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from backstory.cli.app import Context, commands
-from backstory.ingest.hosts.base import Machine
-from backstory.settings import CONFIG_VARIABLE
+from backstory.system.machine import CONFIG_VARIABLE, Machine
 
 # The week after the sample conversations: what a hit scores depends on its age.
 _TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -16,7 +16,8 @@ from backstory.cli.app import (
 )
 from backstory.cli.parameters import PATH
 from backstory.render import reports as render
-from backstory.values.model import IndexReport, Problem
+from backstory.values.history import Problem
+from backstory.values.reports import IndexReport
 
 
 @commands.command()

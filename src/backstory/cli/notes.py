@@ -31,8 +31,9 @@ from backstory.notes.notebook import Notebook
 from backstory.render import notes as render_notes
 from backstory.render import reports as render
 from backstory.render.notes import ListedLog
-from backstory.system.places import find_home
-from backstory.text.basics import neutralise, one_line
+from backstory.system.machine import find_home
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 
 _EDITORS = ("sensible-editor", "nano", "vim", "vi", "notepad")
 _MAX_SHOWN_CHARS = 500

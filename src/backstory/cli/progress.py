@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from backstory.text.basics import neutralise, one_line
-from backstory.values.model import OnProgress
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
+from backstory.values.reports import OnProgress
 
 _MAX_PATH_SHOWN = 40
 
@@ -56,5 +56,10 @@ def counting(noun: str) -> Iterator[OnCount | None]:
 
 # Any: a module that is loaded late has no type.
 def _load_bars() -> Any:
-    """What draws the bars, where anybody sees them: it takes long to load."""
-    return import_module("rich.progress") if sys.stderr.isatty() else None
+    """What draws the bars; None where nobody sees them."""
+    if not sys.stderr.isatty():
+        return None
+    # It takes long to load.
+    import rich.progress
+
+    return rich.progress

@@ -19,10 +19,12 @@ from backstory.errors import UnknownName
 from backstory.memory import Memory
 from backstory.render import hits as render_hits
 from backstory.render import reports as render
-from backstory.search.arguments import SCOPES, SCOPES_WITH_EPISODES, VIEWS
-from backstory.text.basics import neutralise, one_line
+from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
+from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
-from backstory.values.model import EpisodeResult, HitSource, SearchResult, Session
+from backstory.text.escape import neutralise
+from backstory.values.history import Session
+from backstory.values.hits import EpisodeResult, HitSource, SearchResult
 
 # Beginnings of ids to try, from short to long, before the id is shown whole.
 _SHORT_ID_CHARS = (8, 13, 18)

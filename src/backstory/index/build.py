@@ -35,8 +35,8 @@ from backstory.store.base.history import Change, HistoryStore
 from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
 from backstory.system.files import is_inside
 from backstory.text.dates import day_words
+from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import content_id
-from backstory.values.model import Message, Problem, Session
 from backstory.values.moments import Moment
 from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
 
@@ -54,7 +54,7 @@ _HISTORY = "history"
 _KINDS = {
     NoteKind.MEMORY: UnitKind.MEMORY,
     NoteKind.DAILY_LOG: UnitKind.DAILY_LOG,
-    NoteKind.FILE: UnitKind.FILE,
+    NoteKind.GUIDANCE: UnitKind.GUIDANCE,
 }
 
 # Told how many messages have been taken in, and how many there are.
@@ -316,7 +316,7 @@ def note_meaning(heading: str, text: str) -> str:
 def _cut_group(
     kind: NoteKind, section: Section, group: tuple[str, ...]
 ) -> Iterator[str]:
-    if kind is not NoteKind.FILE:
+    if kind is not NoteKind.GUIDANCE:
         yield from group
         return
     part = Section(section.heading, group)

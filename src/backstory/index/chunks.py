@@ -11,7 +11,7 @@ from functools import lru_cache
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
 from backstory.text.redaction import is_recall
-from backstory.values.model import Message, Role, Session, SessionKind
+from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
 
 # Changes when other units or chunks would come of the same sources.

@@ -6,18 +6,15 @@ opened as what it should be is deleted, or left for a rebuild to replace.
 
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from backstory.errors import StoreDamaged, StoreProblem
-from backstory.ingest.hosts.base import Machine
-from backstory.providers.embedders import get_embedder_row, load_embedder
 from backstory.providers.embedders.base import Embedder
-from backstory.providers.keys import read_key
-from backstory.settings import Settings
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
-from backstory.system.fork_safety import forget_in_child, unforked
+from backstory.system.fork_safety import reset_in_child, unforked
 
 logger = logging.getLogger(__name__)
 
@@ -26,21 +23,22 @@ EMBEDDINGS_NAME = "embeddings.db"
 _NEW_NAME = "new-index.db"
 
 
-class Derived:
+class IndexFiles:
     """What is made from the history and the notes of one home."""
 
-    def __init__(self, home: Path, settings: Settings, machine: Machine) -> None:
+    def __init__(
+        self, home: Path, load_embedder: Callable[[], Embedder | None]
+    ) -> None:
         self.home = home
-        self._settings = settings
-        self._machine = machine
+        self._load_embedder = load_embedder
         self._embeddings: SqliteEmbeddings | None = None
         self._index: SqliteIndex | None = None
         self._embedder: Embedder | None = None
         self._has_embedder = False
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._lock = threading.RLock()
 
@@ -91,27 +89,6 @@ class Derived:
     def embedder(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
         self._has_embedder = True
-
-    def _load_embedder(self) -> Embedder | None:
-        text = self._settings.text
-        row = get_embedder_row(text("embedder.name"))
-        url = text("embedder.url")
-        key = ""
-        if row.default_url:
-            key = read_key(
-                text("embedder.key"),
-                row.key_variables,
-                self._machine.environ,
-                is_elsewhere=url.rstrip("/") not in ("", row.default_url),
-                setting="embedder.key",
-            )
-        return load_embedder(
-            row.name,
-            model=text("embedder.model"),
-            url=url,
-            key=key,
-            timeout_s=self._settings.number("embedder.timeout_seconds"),
-        )
 
     def close(self) -> None:
         self.close_files()

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from backstory.errors import (
@@ -19,15 +20,15 @@ from backstory.errors import (
     StoreProblem,
 )
 from backstory.index.build import Catalogue, OnTaken
-from backstory.index.files import Derived
+from backstory.index.files import IndexFiles
 from backstory.index.vectors import Embedding, OnEmbedded
 from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
 from backstory.providers.embedders.base import Embedder
-from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.files import locked, try_locked
-from backstory.values.model import Problem
+from backstory.values.history import Problem
+from backstory.values.reports import IndexStatus
 from backstory.values.units import UnitKind
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ _REBUILD_LOCK = "rebuild.lock"
 _WORKER_LOCK = "worker.lock"
 # Left behind by a search that met damage, for whoever may take the time to repair it.
 _DAMAGE_MARK = "index-damaged"
+_DAMAGED = "it is damaged and is made again soon; 'backstory rebuild' does it now"
 _STILL_BEING_MADE = "the index is still being made; older things may be missing"
 # How long a search may spend on taking in what is new before it goes ahead without.
 _CATCH_UP_S = 2.0
@@ -51,39 +53,36 @@ _FAILURE = "embedder_failure"
 # Looking through all projects takes long, and their guidance changes seldom.
 _GUIDANCE_S = 60.0
 _NOTES = frozenset({NoteKind.MEMORY, NoteKind.DAILY_LOG})
-_GUIDANCE = frozenset({NoteKind.FILE})
+_GUIDANCE = frozenset({NoteKind.GUIDANCE})
 
 
-class Upkeep:
+class Maintainer:
     """Takes care of what is derived in one home."""
 
     def __init__(
         self,
-        derived: Derived,
+        files: IndexFiles,
         history: HistoryStore,
-        settings: Settings,
         find_guidance: FindGuidance,
         *,
         clock: Callable[[], datetime],
         start_worker: Callable[[], None] | None,
+        embedder_name: str,
+        has_lasting_embedder: bool,
     ) -> None:
-        self._derived = derived
-        self._home = derived.home
+        self._files = files
+        self._home = files.home
         self._history = history
         self._find_guidance = find_guidance
         self._clock = clock
-        self._start_worker = None
-        if settings.flag("embedder.in_background"):
-            self._start_worker = start_worker
+        self._start_worker = start_worker
+        self._embedder_name = embedder_name
         # For an embedder that was chosen for this run alone, a worker does nothing.
-        self._has_lasting_embedder = not any(
-            chosen.setting.name.startswith("embedder.") and chosen.is_for_this_run
-            for chosen in settings
-        )
+        self._has_lasting_embedder = has_lasting_embedder
         self._guidance_due = 0.0
 
     def _catalogue(self) -> Catalogue:
-        return Catalogue(self._history, self._derived.index, self._clock)
+        return Catalogue(self._history, self._files.index, self._clock)
 
     # -- taking in what is new ---
 
@@ -93,15 +92,15 @@ class Upkeep:
             try:
                 return self._update(on_taken)
             except StoreDamaged as exc:
-                if not self._derived.owns(exc.path):
+                if not self._files.owns(exc.path):
                     raise
                 logger.info("the index is damaged and is made again: %s", exc)
-                self._derived.drop_embeddings_if(exc)
+                self._files.drop_embeddings_if(exc)
         self.rebuild()
         return self._update(on_taken)
 
     def _update(self, on_taken: OnTaken | None) -> list[Problem]:
-        index = self._derived.index
+        index = self._files.index
         index.check()
         is_due = time.monotonic() >= self._guidance_due
         problems = self._take_all(
@@ -129,11 +128,11 @@ class Upkeep:
 
     def _sweep(self, index: SqliteIndex) -> None:
         """Remove what a rebuild or a writer left behind when it was killed."""
-        if not self._derived.has_new_index() and not index.has_other_texts():
+        if not self._files.has_new_index() and not index.has_other_texts():
             return
         with try_locked(self._home / _REBUILD_LOCK) as is_free:
             if is_free:
-                self._derived.remove_new_index()
+                self._files.remove_new_index()
                 with suppress(StoreLocked):
                     index.sweep()
 
@@ -207,14 +206,14 @@ class Upkeep:
         if not self._has_lasting_embedder or self._has_just_failed():
             return False
         try:
-            embedder = self._derived.embedder
+            embedder = self._files.embedder
         except (ProviderError, ConfigError):
             return False
         return embedder is not None and self._needs_vectors(embedder)
 
     def _needs_vectors(self, embedder: Embedder) -> bool:
         """Whether units wait for a vector, or have one of another model."""
-        index = self._derived.index
+        index = self._files.index
         if index.list_to_embed(1):
             return True
         has_foreign = bool(index.get_state("vectors_of"))
@@ -230,20 +229,22 @@ class Upkeep:
             try:
                 self._work()
             except StoreDamaged as exc:
-                if not self._derived.owns(exc.path):
+                if not self._files.owns(exc.path):
                     raise
                 logger.warning("the index is damaged and is made again: %s", exc)
-                self._derived.drop_embeddings_if(exc)
+                self._files.drop_embeddings_if(exc)
                 self.rebuild()
                 self._work()
 
     def _work(self) -> None:
-        index = self._derived.index
+        index = self._files.index
         index.check()
         # All of it is there before what nothing needs any more is forgotten. Which
         # projects there are depends on the folder one stands in, so guidance that is
         # there is left to whoever reads the sources.
-        is_cleared = all(file.kind is not UnitKind.FILE for file in index.list_files())
+        is_cleared = all(
+            file.kind is not UnitKind.GUIDANCE for file in index.list_files()
+        )
         self._take_all(self._catalogue(), with_guidance=is_cleared)
         try:
             self.embed()
@@ -254,12 +255,12 @@ class Upkeep:
 
     def _note_failure(self, reason: str) -> None:
         """Remember that the embedder failed, so that it is not asked all the time."""
-        with self._derived.index.writing() as writer:
+        with self._files.index.writing() as writer:
             writer.set_state(_FAILED_AT, self._clock().isoformat())
             writer.set_state(_FAILURE, reason)
 
     def _has_just_failed(self) -> bool:
-        failed_at = self._derived.index.get_state(_FAILED_AT)
+        failed_at = self._files.index.get_state(_FAILED_AT)
         return bool(failed_at) and (
             self._clock() - datetime.fromisoformat(failed_at or "") < _EMBEDDER_REST
         )
@@ -269,10 +270,10 @@ class Upkeep:
     def embed(self, *, on_embedded: OnEmbedded | None = None) -> bool:
         """Make the vectors that are missing; returns whether all are there now."""
         self._catalogue().catch_up()
-        embedder = self._derived.embedder
+        embedder = self._files.embedder
         if embedder is None:
             return True
-        index = self._derived.index
+        index = self._files.index
         is_whole = Embedding(self._history, index, embedder).run(
             on_embedded=on_embedded
         )
@@ -292,26 +293,26 @@ class Upkeep:
         try:
             return self._rebuild(on_taken)
         except StoreDamaged as exc:
-            if not self._derived.drop_embeddings_if(exc):
+            if not self._files.drop_embeddings_if(exc):
                 raise
             return self._rebuild(on_taken)
 
     def _rebuild(self, on_taken: OnTaken | None) -> list[Problem]:
         with locked(self._home / _REBUILD_LOCK):
-            new = self._derived.make_new_index()
+            new = self._files.make_new_index()
             try:
                 catalogue = Catalogue(self._history, new, self._clock)
                 problems = self._take_all(catalogue, on_taken=on_taken)
                 with suppress(ProviderError, ConfigError):
-                    embedder = self._derived.embedder
+                    embedder = self._files.embedder
                     if embedder is not None:
                         Embedding(self._history, new, embedder).run(is_cached_only=True)
-                self._derived.put_in_place(new)
+                self._files.put_in_place(new)
             finally:
                 new.close()
-                self._derived.remove_new_index()
+                self._files.remove_new_index()
             (self._home / _DAMAGE_MARK).unlink(missing_ok=True)
-            self._derived.index.forget_unused()
+            self._files.index.forget_unused()
             return problems
 
     # -- how things stand ---
@@ -322,4 +323,41 @@ class Upkeep:
 
     def last_failure(self) -> str:
         """Why the embedder last failed; empty when it works."""
-        return self._derived.index.get_state(_FAILURE) or ""
+        return self._files.index.get_state(_FAILURE) or ""
+
+    def status(self) -> IndexStatus:
+        """How much is indexed and embedded; what is wrong, if anything is.
+
+        Makes no file: where there is no index, everything is still to be done.
+        """
+        name = self._embedder_name
+        if not self._files.has_index():
+            is_behind = self._history.last_change_id() > 0
+            return IndexStatus(embedder=name, is_behind=is_behind)
+        is_damaged = self.is_damaged()
+        try:
+            counts = self._files.index.counts()
+            if counts.embedded and not self._has_own_vectors():
+                # They are of another model, and no search uses them.
+                counts = replace(counts, embedded=0)
+            return IndexStatus(
+                units=counts.units,
+                with_meaning=counts.with_meaning,
+                embedded=counts.embedded,
+                size_bytes=self._files.index.size_bytes(),
+                embedder=name,
+                is_behind=self.is_behind(),
+                problem=_DAMAGED if is_damaged else self.last_failure(),
+            )
+        except StoreProblem as exc:
+            return IndexStatus(embedder=name, problem=str(exc))
+
+    def _has_own_vectors(self) -> bool:
+        if not self._files.has_embeddings():
+            return False
+        with suppress(ProviderError, ConfigError):
+            embedder = self._files.embedder
+            return embedder is None or self._files.index.has_vectors_of(
+                embedder.fingerprint
+            )
+        return True

@@ -16,7 +16,7 @@ from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
 from backstory.ingest.importers.lines import LineReader
 from backstory.ingest.spilled_results import find_spilled, read_spilled
 from backstory.system.files import describe
-from backstory.values.model import (
+from backstory.values.history import (
     FoundFile,
     Item,
     NewMessage,

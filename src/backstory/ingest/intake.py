@@ -21,15 +21,16 @@ from backstory.store.base.history import (
     Written,
 )
 from backstory.system.files import is_inside
-from backstory.text.basics import cut_bytes, replace_surrogates
+from backstory.text.cut import cut_bytes
+from backstory.text.escape import replace_surrogates
 from backstory.text.redaction import (
     drop_injected,
     drop_private,
     hide_private,
     is_recall,
 )
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
 
 MAX_BATCH_MESSAGES = 2_000
 MAX_BATCH_CHARS = 4 * 1024 * 1024

@@ -1,31 +1,24 @@
 """Reader: what the agents on this machine have written, read into the history."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from backstory.ingest.hosts import HOSTS, get_host
-from backstory.ingest.hosts.base import Host, Machine
+from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.finding import iter_in_projects, iter_sources
 from backstory.ingest.importers import FORMATS, get_format
 from backstory.ingest.importers.base import Format
 from backstory.ingest.importers.recognising import iter_recognised
 from backstory.ingest.intake import Rules
 from backstory.ingest.sync import Found, Indexer
-from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore
 from backstory.system.files import locked
-from backstory.system.places import absolute
-from backstory.values.model import (
-    FoundFile,
-    IndexReport,
-    OnProgress,
-    Problem,
-    Source,
-    SourceSummary,
-)
+from backstory.system.machine import Machine, absolute
+from backstory.values.history import FoundFile, Problem, Source
+from backstory.values.reports import IndexReport, OnProgress, SourceSummary
 
 LOCK_NAME = "index.lock"
 # An empty file; its time says when the sources were last looked through.
@@ -43,21 +36,21 @@ class Reader:
     def __init__(
         self,
         home: Path,
-        settings: Settings,
         machine: Machine,
         store: HistoryStore,
         rules: Rules,
         excluded_hosts: Collection[str],
         list_projects: Callable[[], list[str]],
         *,
+        more_folders: Sequence[str],
         clock: Callable[[], datetime],
     ) -> None:
         self.home = home
-        self.settings = settings
         self._machine = machine
         self._store = store
         self._rules = rules
         self._projects = list_projects
+        self._more_folders = more_folders
         self._clock = clock
         self._excluded_hosts = excluded_hosts
 
@@ -99,7 +92,7 @@ class Reader:
         for host in hosts:
             if host.name not in self._excluded_hosts:
                 yield from iter_sources(host, self._machine)
-        for folder in self.settings.texts("index.folders"):
+        for folder in self._more_folders:
             yield from self._found_at(absolute(folder, self._machine), None)
 
     def _found_in_projects(self, hosts: Iterable[Host]) -> Iterator[Found]:

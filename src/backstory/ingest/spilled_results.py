@@ -11,7 +11,7 @@ import orjson
 
 from backstory.ingest.importers.lines import MAX_LINE_BYTES
 from backstory.text.json_values import plain_text
-from backstory.values.model import NewMessage, Source
+from backstory.values.history import NewMessage, Source
 
 # Beyond this only the beginning is read, as of a line that is longer.
 _MAX_SPILLED_BYTES = MAX_LINE_BYTES

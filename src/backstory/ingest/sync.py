@@ -34,8 +34,9 @@ from backstory.ingest.importers.opening import is_seekable, open_source
 from backstory.ingest.intake import Intake, Rules
 from backstory.store.base.history import HistoryStore, SourceKey, SourceState, Written
 from backstory.system.files import describe, prefix_hash
-from backstory.values.model import FoundFile, IndexReport, OnProgress, Problem, Source
+from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.moments import Localise, from_microseconds, read_as_local
+from backstory.values.reports import IndexReport, OnProgress
 
 Found = Source | Problem | FoundFile
 

@@ -21,7 +21,8 @@ from backstory.errors import SourceUnreadable, StoreUnwritable
 from backstory.notes.find import MAX_NOTE_BYTES
 from backstory.notes.notebook import Notebook
 from backstory.system.files import storing, write_new
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 
 MAX_ENTRIES = 20_000
 MAX_ARCHIVE_BYTES = 200_000_000

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from backstory.search.rank import DUPLICATE_SHARE, overlap
+from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, is_spaceless, word_set
 
 # Words without which a fact says the same.

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from backstory.errors import BadQuery
 from backstory.notes.duplicates import find_known, read_said
 from backstory.notes.match import Span, get_place, iter_sayings, says_all_of, text_of
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 from backstory.text.markdown.escape import (
     escape_comment,
     escape_marker,

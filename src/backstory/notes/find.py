@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ from backstory.errors import SourceUnreadable
 from backstory.notes.daily_logs import is_marker
 from backstory.system.files import describe, has_text_name, is_inside, shown_name
 from backstory.text.markdown.lines import MAX_HEADING_CHARS, front_matter_end
-from backstory.values.model import Problem
+from backstory.values.history import Problem
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -37,7 +36,7 @@ class NoteKind(StrEnum):
 
     MEMORY = "memory"
     DAILY_LOG = "daily_log"
-    FILE = "file"
+    GUIDANCE = "guidance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +267,7 @@ def _describe_guidance(
     path: Path, root: Path, *, project: str
 ) -> Iterator[FoundNote | Problem]:
     if has_text_name(path):
-        yield from _describe_note(path, NoteKind.FILE, inside=root, project=project)
+        yield from _describe_note(path, NoteKind.GUIDANCE, inside=root, project=project)
     elif path.is_file():
         # No database of ours and no JSON could hold such a name.
         yield Problem("its name is not valid UTF-8", path=shown_name(path))
@@ -309,7 +308,9 @@ def _block_parser() -> "MarkdownIt":
     # they leave no trace. No tables: a million cells are three million tokens. Each of
     # them is a paragraph then, which ends where they would.
     # Loaded for the first note: most commands read none.
-    parser: MarkdownIt = import_module("markdown_it").MarkdownIt("zero", {"html": True})
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("zero", {"html": True})
     parser.enable(["code", "fence", "hr", "list", "html_block", "heading", "lheading"])
     parser.block.ruler.at("list", _outermost_list, {"alt": ["paragraph"]})
     return parser
@@ -322,9 +323,10 @@ def _outermost_list(state: "StateBlock", start: int, end: int, silent: bool) -> 
     """
     if state.level > 0 and not silent:
         return False
-    rules = import_module("markdown_it.rules_block")
-    is_list: bool = rules.list_block(state, start, end, silent)
-    return is_list
+    # Loaded with the parser.
+    from markdown_it.rules_block import list_block
+
+    return list_block(state, start, end, silent)
 
 
 def split_markdown(text: str) -> list[Section]:

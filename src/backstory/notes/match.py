@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 from backstory.text.markdown.escape import to_fact_lines, without_bullet
 from backstory.text.markdown.outline import BlockKind, Item, Outline
 from backstory.text.words import is_spaceless, word_set

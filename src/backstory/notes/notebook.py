@@ -34,7 +34,7 @@ from backstory.system.files import (
     sync_folder,
     write_new,
 )
-from backstory.text.basics import replace_surrogates
+from backstory.text.escape import replace_surrogates
 from backstory.text.markdown.lines import split_lines
 from backstory.text.redaction import mask_secrets
 from backstory.values.identity import bytes_hash
@@ -129,7 +129,7 @@ class Notebook:
 
     def _notes(self) -> Iterator[FoundNote]:
         for found in find_memory_notes(self._home):
-            if isinstance(found, FoundNote) and found.kind is not NoteKind.FILE:
+            if isinstance(found, FoundNote) and found.kind is not NoteKind.GUIDANCE:
                 yield found
 
     def _read(self, path: Path) -> str | None:

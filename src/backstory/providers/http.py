@@ -19,8 +19,9 @@ import httpx
 import orjson
 
 from backstory.errors import ConfigError, ProviderRefused, ProviderUnavailable
-from backstory.system.fork_safety import forget_in_child
-from backstory.text.basics import neutralise, one_line
+from backstory.system.fork_safety import reset_in_child
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 from backstory.text.redaction import mask_secrets
 
 # Any: a server's JSON can hold anything anywhere; it is checked on reading.
@@ -127,8 +128,8 @@ class Server:
         self._clock = clock or Clock()
         self._max_answer_bytes = max_answer_bytes
         self._check_settings()
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
 
     def _check_settings(self) -> None:
         who, section = (
@@ -173,7 +174,7 @@ class Server:
                 self._http.close()
             self._http = None
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Start without a connection; a forked child must not use its parent's."""
         self._lock = threading.Lock()
         self._http = None

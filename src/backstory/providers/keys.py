@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backstory.errors import ConfigError
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 
 _FROM_VARIABLE = "env:"
 _FROM_FILE = "file:"

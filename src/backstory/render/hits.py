@@ -18,24 +18,23 @@ from backstory.render.reports import (
     render_time,
     wrap_to_width,
 )
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label, quote_content
+from backstory.text.escape import neutralise
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt, find_words
 from backstory.text.query import Query, parse_query
 from backstory.text.redaction import mask_secrets
-from backstory.values.model import (
+from backstory.text.shell import show_command
+from backstory.values.history import Message, Role, Session
+from backstory.values.hits import (
     Episode,
     EpisodeResult,
     Hit,
     HitSource,
-    Message,
     Recalled,
     RecallResult,
-    Role,
     SearchResult,
-    Session,
     Strength,
-    show_command,
 )
 from backstory.values.moments import Moment
 

@@ -20,10 +20,11 @@ from backstory.render.reports import (
     render_size,
 )
 from backstory.search.prompt_context import Context
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 from backstory.text.markdown.lines import split_bom
 from backstory.text.query import Query
-from backstory.values.model import Curation, LogReport
+from backstory.values.reports import Curation, LogReport
 
 _NO_TOPIC = "(no topic)"
 

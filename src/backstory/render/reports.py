@@ -13,19 +13,17 @@ import orjson
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from backstory.settings import Chosen
-from backstory.text.basics import UNSAFE, neutralise, one_line
-from backstory.values.model import (
+from backstory.text.cut import one_line
+from backstory.text.escape import UNSAFE, neutralise
+from backstory.values.history import Message, Problem, Role, Session
+from backstory.values.moments import Moment
+from backstory.values.reports import (
     IndexReport,
     IndexStatus,
     LogStatus,
-    Message,
-    Problem,
-    Role,
-    Session,
     SourceSummary,
     Status,
 )
-from backstory.values.moments import Moment
 
 MAX_PROBLEMS_SHOWN = 20
 _MIN_ID_CHARS = 8

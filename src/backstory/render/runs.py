@@ -11,7 +11,7 @@ from backstory.text.envelope import label, name_label, quote_lines
 from backstory.text.excerpts import before_cluster
 from backstory.text.redaction import RUN_FOUND, RUN_FOUND_END, RUN_ITEM_END, RUN_NOTE
 from backstory.text.tokens import MOST_CHARS_A_TOKEN, most_tokens
-from backstory.values.model import Role
+from backstory.values.history import Role
 from backstory.values.runs import RunHit, RunItem, RunResult
 
 _MAX_QUERY_CHARS = 80

@@ -14,9 +14,9 @@ from backstory.errors import BadQuery
 from backstory.runs.dialects import parts_of, replace_results
 from backstory.runs.dialects.base import Part
 from backstory.runs.trim import CountTokens, Size, find_level, make_marker, trim_text
-from backstory.text.basics import replace_surrogates
+from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
-from backstory.values.model import Role
+from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, Fitted
 
 # What APIs add to each message and to each part of it, and what an image costs.

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -25,13 +23,13 @@ from backstory.runs.record import Call, Calls, Recorder, Steps, key_of
 from backstory.runs.search import search_items
 from backstory.runs.trim import CountTokens
 from backstory.runs.wrap import Listener
-from backstory.search.arguments import to_limit, to_query, to_role, to_said
 from backstory.system.expiry import watch_over
-from backstory.system.fork_safety import forget_in_child
-from backstory.text.basics import replace_surrogates
-from backstory.text.query import parse_query
+from backstory.system.fork_safety import reset_in_child
+from backstory.text.arguments import to_limit, to_query, to_role, to_said
+from backstory.text.escape import replace_surrogates
+from backstory.text.query import parse_words
 from backstory.text.tokens import most_tokens
-from backstory.values.model import Role
+from backstory.values.history import Role
 from backstory.values.runs import (
     MAX_RESULTS,
     MIN_ANSWER_TOKENS,
@@ -70,7 +68,7 @@ class RunHistory:
         self._has_expired = False
         self._is_closed = False
         self._start_afresh(Shelf(self.limits.max_bytes), Steps())
-        forget_in_child(self)
+        reset_in_child(self)
         watch_over(self)
 
     def _start_afresh(self, shelf: Shelf, steps: Steps) -> None:
@@ -86,7 +84,7 @@ class RunHistory:
         self._trimmed: dict[str, str] = {}
         self._budget = 0
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a child process nobody holds the lock; what is recorded is a copy."""
         self._lock = threading.RLock()
 
@@ -273,7 +271,7 @@ class RunHistory:
         asks, and the prompt of that turn, have the words of the query, but most likely
         not the answer, and count for less.
         """
-        asked = parse_query(to_query(query), today=datetime.now(UTC).date())
+        asked = parse_words(to_query(query))
 
         def is_echo(item: RunItem, is_exact: bool) -> bool:
             is_telling = is_exact or len(item.text) > self.limits.snippet_chars
@@ -332,8 +330,9 @@ class RunHistory:
     def tools(self) -> tuple["Tool", ...]:
         """The tools by which a model searches this run and fetches from it."""
         # Tools call a run, and so stand above it; nothing here depends on them.
-        bound: tuple[Tool, ...] = import_module("backstory.tools").bind_run_tools(self)
-        return bound
+        from backstory.tools import bind_run_tools
+
+        return bind_run_tools(self)
 
     # -- the window ---
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 from backstory.errors import UnknownName, nearest_hint
 from backstory.runs.search import Kept, keep_item
 from backstory.store.sqlite.run_index import RunIndex
-from backstory.text.basics import cut_middle, utf8_size
+from backstory.text.cut import cut_middle, utf8_size
 from backstory.text.envelope import name_label
-from backstory.values.model import Role
+from backstory.values.history import Role
 from backstory.values.runs import RunItem
 
 # An id that may stand in a marker and be read back from it.

@@ -11,7 +11,7 @@ from pathlib import Path
 from backstory.errors import BadQuery, SourceUnreadable, UnknownName
 from backstory.ingest.follow import Follower, is_named_after
 from backstory.ingest.hosts import HOSTS, get_host
-from backstory.ingest.hosts.base import Host, Machine
+from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.finding import iter_sources
 from backstory.ingest.importers import FORMATS, get_format
 from backstory.ingest.importers.opening import is_seekable
@@ -20,9 +20,9 @@ from backstory.runs.dialects.base import Part
 from backstory.runs.history import RunHistory
 from backstory.runs.items import Shelf
 from backstory.runs.record import Steps
-from backstory.system.places import absolute
+from backstory.system.machine import Machine, absolute
 from backstory.text.envelope import label
-from backstory.values.model import NewMessage, Problem, Role, Source
+from backstory.values.history import NewMessage, Problem, Role, Source
 from backstory.values.runs import RunLimits
 
 # What a person's own command printed is theirs, although programs file it under the

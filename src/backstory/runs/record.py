@@ -15,7 +15,7 @@ from backstory.runs.fit import Whole
 from backstory.runs.items import Shelf
 from backstory.runs.trim import find_marked_ids, is_trimmed
 from backstory.text.redaction import drop_injected, is_recall, is_run_answer
-from backstory.values.model import Role
+from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, RUN_ROLES, RunItem
 
 # As much of a call as says what its result is about.

@@ -9,12 +9,11 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from importlib import import_module
 from typing import Any, Protocol
 
 from backstory.errors import BadQuery
 from backstory.runs.trim import CountTokens
-from backstory.values.model import Role
+from backstory.values.history import Role
 from backstory.values.runs import Fitted
 
 logger = logging.getLogger(__name__)
@@ -55,8 +54,9 @@ class Listener:
             @wraps(create)
             async def call_async(*args: Any, **given: Any) -> Any:
                 # Whoever awaits has loaded it; everybody else does without.
-                in_thread = import_module("asyncio").to_thread
-                args, given = await in_thread(self._listen, args, given)
+                from asyncio import to_thread
+
+                args, given = await to_thread(self._listen, args, given)
                 return await self._hear_later(create(*args, **given))
 
             return call_async
@@ -117,7 +117,10 @@ class Listener:
 
     async def _hear_later(self, answer: Any) -> Any:
         heard = await answer
-        await import_module("asyncio").to_thread(self._hear, heard)
+        # As above.
+        from asyncio import to_thread
+
+        await to_thread(self._hear, heard)
         return heard
 
     def _hear(self, answer: Any) -> None:

@@ -27,17 +27,15 @@ from backstory.store.base.index import Chunk, IndexedFile, Note, Unit, UnitFilte
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.text.query import Query, parse_query
 from backstory.text.words import fold, index_words
-from backstory.values.model import (
+from backstory.values.history import Message, Problem, Session
+from backstory.values.hits import (
     Episode,
     EpisodeResult,
     Hit,
     HitSource,
-    Message,
-    Problem,
     Recalled,
     RecallResult,
     SearchResult,
-    Session,
     Strength,
 )
 from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
@@ -50,7 +48,7 @@ _READ = (
     ("messages", {HitSource.MESSAGE}),
     ("titles", {HitSource.SESSION}),
     ("notes", {HitSource.MEMORY, HitSource.DAILY_LOG}),
-    ("guidance files", {HitSource.FILE}),
+    ("guidance files", {HitSource.GUIDANCE}),
 )
 # What has all the words is worth less than what has them as they were typed.
 _WORDS_SCORE = 0.5
@@ -86,7 +84,7 @@ class _Found:
         return self.as_typed or self.with_words
 
 
-class PlainSearcher:
+class FallbackSearch:
     """Searches the history and the Markdown files themselves.
 
     ``find_notes`` gives the notes of the home, ``find_guidance`` the guidance files of
@@ -218,7 +216,7 @@ class PlainSearcher:
         self._read_messages(sessions, looked_for, where, found, request.limit, until)
         if UnitKind.SESSION in where.kinds:
             _read_titles(sessions.values(), looked_for, where, found)
-        if UnitKind.FILE in where.kinds and time.monotonic() < until:
+        if UnitKind.GUIDANCE in where.kinds and time.monotonic() < until:
             self._read_notes(self._find_guidance(), looked_for, where, found, until)
         found.is_whole = time.monotonic() < until
         for units in (found.as_typed, found.with_words):

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import IndexedFile, Note, Unit
-from backstory.values.model import Hit, HitSource, Message, Session, Strength
+from backstory.values.history import Message, Session
+from backstory.values.hits import Hit, HitSource, Strength
 from backstory.values.moments import Moment, from_microseconds
 from backstory.values.units import UnitKind, is_message
 
@@ -18,7 +19,7 @@ SOURCES = {
     UnitKind.SESSION: HitSource.SESSION,
     UnitKind.MEMORY: HitSource.MEMORY,
     UnitKind.DAILY_LOG: HitSource.DAILY_LOG,
-    UnitKind.FILE: HitSource.FILE,
+    UnitKind.GUIDANCE: HitSource.GUIDANCE,
 }
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from backstory.notes.facts import MAX_GIVEN_LINES
-from backstory.search.rank import DUPLICATE_SHARE, overlap
-from backstory.text.basics import one_line
+from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content
 from backstory.text.query import Query
 from backstory.text.redaction import (
@@ -22,9 +21,11 @@ from backstory.text.redaction import (
     RELEVANT_HEADING,
     mask_secrets,
 )
+from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.tokens import most_tokens
 from backstory.text.words import fold, word_set
-from backstory.values.model import Hit, HitSource, Role, Strength
+from backstory.values.history import Role
+from backstory.values.hits import Hit, HitSource, Strength
 
 # What a prompt may be reminded of: no titles, and no files of projects.
 REMEMBERED = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.MESSAGE})

@@ -7,15 +7,12 @@ counts nothing, and age counts in full.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from backstory.values.model import HitSource, ScorePart, Strength
+from backstory.values.hits import HitSource, ScorePart, Strength
 
-# Two texts that share so many of their words say the same.
-DUPLICATE_SHARE = 0.8
 # What the rest of a session adds to what was said in it.
 _SESSION_SHARE = 0.3
 # What the messages right beside one add to it: the next but one is often by the same.
@@ -30,10 +27,6 @@ _DAY_BONUS = 0.3
 _PHRASE_BONUS = 0.3
 # A unit without a vector is taken to mean about what its words say.
 _UNEMBEDDED_SHARE = 0.6
-
-# Of BM25, as the designs' first implementation had them.
-_K1 = 1.2
-_B = 0.75
 
 _TUNED_PARTS = (
     "words",
@@ -89,7 +82,7 @@ SOURCE_WEIGHTS = {
     HitSource.DAILY_LOG: 1.0,
     HitSource.MESSAGE: 0.6,
     HitSource.SESSION: 0.5,
-    HitSource.FILE: 1.0,
+    HitSource.GUIDANCE: 1.0,
 }
 
 
@@ -289,7 +282,7 @@ def rank_as_designed(
     """The literal formulas: normalise each source by its best, weigh, let it age."""
     ranked = []
     for sources in (
-        {HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.FILE},
+        {HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.GUIDANCE},
         {HitSource.MESSAGE},
         {HitSource.SESSION},
     ):
@@ -312,49 +305,6 @@ def rank_as_designed(
             )
             ranked.append(Ranked(each, math.prod(factors), _DESIGNED_PARTS, factors))
     return ranked
-
-
-def bm25(
-    query: Iterable[str], documents: Mapping[Key, Sequence[str]]
-) -> dict[Key, float]:
-    """How well documents, given as their words, fit the words of a query.
-
-    Documents without any of them are left out.
-    """
-    wanted = frozenset(query)
-    counts = {key: Counter(words) for key, words in documents.items()}
-    containing = Counter(
-        word for words in counts.values() for word in wanted & words.keys()
-    )
-    mean_length = sum(map(len, documents.values())) / max(1, len(documents))
-    scores: dict[Key, float] = {}
-    for key, words in counts.items():
-        length = len(documents[key]) / mean_length if mean_length else 0.0
-        score = sum(
-            rarity(found, len(documents)) * saturation(words[word], length)
-            for word, found in containing.items()
-            if word in words
-        )
-        if score:
-            scores[key] = score
-    return scores
-
-
-def rarity(found: int, total: int) -> float:
-    """How much a word says that is in ``found`` of ``total`` documents (its idf)."""
-    return math.log((total - found + 0.5) / (found + 0.5) + 1)
-
-
-# What no number of occurrences reaches.
-MAX_SATURATION = _K1 + 1
-
-
-def saturation(count: float, length: float, b: float = _B) -> float:
-    """How much it says that a document has a word so often.
-
-    ``length`` is the document's length, in mean lengths; ``b`` is how much it counts.
-    """
-    return count * MAX_SATURATION / (count + _K1 * (1 - b + b * length))
 
 
 def blend_by_best(
@@ -401,19 +351,6 @@ def _blend(
         + (1 - words_weight) * meaning.get(unit_id, 0.0)
         for unit_id in words.keys() | meaning.keys()
     }
-
-
-# -- what is too alike ----------------------------------------------------------------
-
-
-def overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """The share of words that two texts have in common (Jaccard)."""
-    if not one or not other:
-        return float(one == other)
-    # Sets of very different sizes cannot share enough; no need to look inside.
-    if min(len(one), len(other)) < DUPLICATE_SHARE * max(len(one), len(other)):
-        return 0.0
-    return len(one & other) / len(one | other)
 
 
 # -- how strong -----------------------------------------------------------------------

@@ -22,9 +22,9 @@ from backstory.errors import (
     StoreProblem,
 )
 from backstory.providers.embedders.base import Embedder
-from backstory.search.rank import bm25
 from backstory.store.base.index import SearchIndex, UnitFilter, Words
 from backstory.system.threads import SideThreads
+from backstory.text.bm25 import bm25
 from backstory.text.dates import DayRange
 from backstory.text.query import Query, Term
 from backstory.text.words import index_words

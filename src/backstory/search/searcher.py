@@ -15,13 +15,11 @@ from backstory.index.chunks import MAX_CHUNK_TOKENS, chunk_text
 from backstory.providers.embedders.base import Embedder
 from backstory.search.hydrate import SOURCES, Shown
 from backstory.search.rank import (
-    DUPLICATE_SHARE,
     Candidate,
     Ranked,
     Weights,
     is_relevant,
     judge,
-    overlap,
     rank,
     rank_by_range,
 )
@@ -31,9 +29,9 @@ from backstory.store.base.index import Chunk, SearchIndex, Unit, UnitFilter
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.text.query import Query, Term, parse_query
 from backstory.text.redaction import mask_secrets
+from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, index_words, is_spaceless, word_set
-from backstory.values.identity import content_id
-from backstory.values.model import (
+from backstory.values.hits import (
     Episode,
     Hit,
     HitSource,
@@ -42,6 +40,7 @@ from backstory.values.model import (
     SearchResult,
     Strength,
 )
+from backstory.values.identity import content_id
 from backstory.values.moments import EPOCH
 from backstory.values.units import UnitKind
 

@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from backstory.notes.facts import DEFAULT_TOPIC
-from backstory.text.basics import neutralise, one_line, replace_surrogates
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise, replace_surrogates
 from backstory.text.redaction import mask_secrets
-from backstory.values.model import Session
+from backstory.values.history import Session
 
 MAX_ITEM_CHARS = 400
 MAX_ITEMS = 12

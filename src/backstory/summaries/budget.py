@@ -12,7 +12,8 @@ from datetime import datetime
 from backstory.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from backstory.providers.llms.base import THOUGHT_TOKENS, Llm
 from backstory.store.base.summaries import Journal
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 from backstory.text.tokens import most_tokens
 
 _MAX_OUTCOME_CHARS = 300

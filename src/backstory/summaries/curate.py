@@ -27,11 +27,11 @@ from backstory.notes.facts import (
 from backstory.notes.notebook import Notebook
 from backstory.summaries.answer import BadAnswer, read_object, tidy_line
 from backstory.summaries.budget import ModelCalls
-from backstory.text.basics import cut_middle
+from backstory.text.cut import cut_middle
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import most_tokens
 from backstory.text.words import STOP_WORDS, word_set
-from backstory.values.model import Curation
+from backstory.values.reports import Curation
 
 logger = logging.getLogger(__name__)
 

@@ -7,16 +7,14 @@ A trigger only writes down that a session is due, which takes no time; the worke
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 
 from backstory.errors import BackstoryError, ConfigError, NoModel, ProviderError
-from backstory.ingest.hosts.base import Machine
 from backstory.notes.notebook import Notebook
-from backstory.providers.llms import load_llm
 from backstory.providers.llms.base import Llm
-from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore
 from backstory.store.sqlite.history import HISTORY_NAME
 from backstory.store.sqlite.summaries import SqliteJournal
@@ -24,7 +22,8 @@ from backstory.summaries.budget import ModelCalls
 from backstory.summaries.curate import Curator
 from backstory.summaries.summarize import OnSession, Summarizer
 from backstory.system.files import locked, try_locked
-from backstory.values.model import Curation, LogReport, LogStatus, Session, SessionKind
+from backstory.values.history import Session, SessionKind
+from backstory.values.reports import Curation, LogReport, LogStatus
 
 logger = logging.getLogger(__name__)
 
@@ -35,14 +34,24 @@ _CURATED_ON = "curated_on"
 _PROBLEM = "log_problem"
 
 
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What the settings say about daily logs; the budget is for a day."""
+
+    is_enabled: bool = True
+    in_background: bool = True
+    curate_daily: bool = True
+    daily_tokens: int = 200_000
+
+
 class Logbook:
     """Writes the daily logs and looks after the long-term memory."""
 
     def __init__(
         self,
         home: Path,
-        settings: Settings,
-        machine: Machine,
+        options: LogOptions,
+        load_llm: Callable[[], Llm | None],
         history: HistoryStore,
         notebook: Notebook,
         *,
@@ -52,8 +61,8 @@ class Logbook:
     ) -> None:
         self.home = home
         self.notebook = notebook
-        self._settings = settings
-        self._machine = machine
+        self._options = options
+        self._load_llm = load_llm
         self._history = history
         self._journal = SqliteJournal(home / HISTORY_NAME)
         self._clock = clock
@@ -63,19 +72,11 @@ class Logbook:
     @cached_property
     def llm(self) -> Llm | None:
         """The model; None when none is configured. Raises ``ConfigError``."""
-        return load_llm(
-            self._settings.text("llm.name"),
-            model=self._settings.text("llm.model"),
-            url=self._settings.text("llm.url"),
-            key=self._settings.text("llm.key"),
-            environ=self._machine.environ,
-            timeout_s=self._settings.number("llm.timeout_seconds"),
-            context_tokens=self._settings.whole("llm.context_tokens"),
-        )
+        return self._load_llm()
 
     @property
     def is_enabled(self) -> bool:
-        return self._settings.flag("logs.enabled")
+        return self._options.is_enabled
 
     def close(self) -> None:
         if "llm" in self.__dict__ and self.llm is not None:
@@ -89,7 +90,7 @@ class Logbook:
         if not self.is_enabled or session.kind is not SessionKind.CONVERSATION:
             return False
         is_due = self._journal.mark_due(session.session_id, cause, now=self._clock())
-        may_wake = wake and self._settings.flag("logs.in_background")
+        may_wake = wake and self._options.in_background
         if is_due and may_wake and self._start_worker is not None and self.has_work():
             # The one that is running may have looked already at what is due.
             self._start_worker(beside=True)
@@ -173,7 +174,7 @@ class Logbook:
 
     def _is_curation_due(self) -> bool:
         """Whether there may be logs that no curation has seen yet."""
-        if not self._settings.flag("logs.curate_daily") or self.llm is None:
+        if not self._options.curate_daily or self.llm is None:
             return False
         curated_on = self._journal.get_state(_CURATED_ON)
         if curated_on == self._today().isoformat():
@@ -201,7 +202,7 @@ class Logbook:
             self.llm,
             self._journal,
             self._clock,
-            self._settings.whole("llm.daily_tokens"),
+            self._options.daily_tokens,
         )
 
     # -- how things stand ---
@@ -227,6 +228,6 @@ class Logbook:
             due=due,
             calls_today=len(calls),
             tokens_today=sum(call.tokens for call in calls),
-            daily_tokens=self._settings.whole("llm.daily_tokens"),
+            daily_tokens=self._options.daily_tokens,
             problem=problem,
         )

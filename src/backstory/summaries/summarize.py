@@ -33,10 +33,12 @@ from backstory.summaries.answer import (
     to_markdown,
 )
 from backstory.summaries.budget import BudgetSpent, ModelCalls
-from backstory.text.basics import cut_middle, neutralise, one_line
+from backstory.text.cut import cut_middle, one_line
+from backstory.text.escape import neutralise
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import most_tokens
-from backstory.values.model import LogReport, Message, Role, Session
+from backstory.values.history import Message, Role, Session
+from backstory.values.reports import LogReport
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import threading
 import weakref
 from typing import Protocol
 
-from backstory.system.fork_safety import forget_in_child
+from backstory.system.fork_safety import reset_in_child
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +30,10 @@ class Expiring(Protocol):
 class _Watch:
     def __init__(self) -> None:
         self._all: weakref.WeakSet[Expiring] = weakref.WeakSet()
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a child process there is no thread yet, and nobody holds the lock."""
         self._lock = threading.Lock()
         self._news = threading.Event()

@@ -7,12 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 
 from backstory.errors import StoreFull, StoreUnwritable
+from backstory.values.history import FoundFile, Problem
 from backstory.values.identity import bytes_hash
-from backstory.values.model import FoundFile, Problem
 
 _WINDOW = 1024 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -185,7 +184,10 @@ def swap(one: Path, other: Path) -> bool:
     else:
         return False
     # Loaded for the first file that is replaced: most commands replace none.
-    library = import_module("ctypes").CDLL(None)
+    # Few commands need it.
+    import ctypes
+
+    library = ctypes.CDLL(None)
     return hasattr(library, function) and getattr(library, function)(*given) == 0
 
 

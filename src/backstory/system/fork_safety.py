@@ -16,10 +16,10 @@ from typing import Protocol
 _PATIENCE_S = 10.0
 
 
-class Forgetful(Protocol):
+class Resettable(Protocol):
     """Something that can start afresh, with locks that nobody holds."""
 
-    def forget(self) -> None: ...
+    def reset_after_fork(self) -> None: ...
 
 
 class Closable(Protocol):
@@ -28,13 +28,13 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-_FORGETFUL: "weakref.WeakSet[Forgetful]" = weakref.WeakSet()
+_RESETTABLE: "weakref.WeakSet[Resettable]" = weakref.WeakSet()
 _CLOSABLE: "weakref.WeakSet[Closable]" = weakref.WeakSet()
 
 
-def forget_in_child(each: Forgetful) -> None:
-    """Call ``forget`` in every child of this process, as long as the object lives."""
-    _FORGETFUL.add(each)
+def reset_in_child(each: Resettable) -> None:
+    """Call ``reset_after_fork`` in every child, as long as the object lives."""
+    _RESETTABLE.add(each)
 
 
 def close_before_fork(each: Closable) -> None:
@@ -113,8 +113,8 @@ def _before() -> None:
 
 def _in_child() -> None:
     _DOOR.renew()
-    for each in list(_FORGETFUL):
-        each.forget()
+    for each in list(_RESETTABLE):
+        each.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork

@@ -7,7 +7,6 @@ only one run for a home; the command that it runs makes way for others by itself
 import logging
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,8 @@ def start_worker(
     python = [sys.executable, "-P", "-m", "backstory"]
     command = [*python, "--home", str(home), *flags, "work"]
     # Few commands start one, and all would have to wait for it to load.
-    subprocess = import_module("subprocess")
+    import subprocess
+
     try:
         running.append(
             subprocess.Popen(

@@ -9,7 +9,8 @@ Nothing is left out, and nothing but such lines is changed.
 import re
 import unicodedata
 
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 
 QUOTED = "> "
 MAX_QUERY_CHARS = 200

@@ -60,6 +60,7 @@ _TALK = """
 """
 _TALK_WORDS = frozenset(_TALK.split())
 _TALK_SIGNS = frozenset("我们你咱做了过什么说聊谈讨论干些都在有的事情吗呢")
+_ANY_DAY = date(2000, 1, 1)
 _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
 
 
@@ -120,6 +121,11 @@ def parse_query(text: str, *, today: date) -> Query:
         days=tuple(dict.fromkeys(one.days for one in dates)),
         wants_recent=bool(recent),
     )
+
+
+def parse_words(text: str) -> Query:
+    """The same where it does not matter which day a date is."""
+    return parse_query(text, today=_ANY_DAY)
 
 
 def _parse_subject(text: str, leave_out: Iterable[tuple[int, int]]) -> tuple[Term, ...]:

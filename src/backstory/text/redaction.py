@@ -7,6 +7,8 @@ saying it again, to store too much is not.
 
 import re
 
+from backstory.values.tool_names import RUN_TOOL_NAMES, TOOL_NAMES
+
 PRIVATE = "[private]"
 
 # Also as JSON texts write it: \u003cprivate\u003e, <\/private>.
@@ -14,23 +16,13 @@ _MARK = re.compile(r"(?:<|\\u003c)\\?(/?)private\s*(?:>|\\u003e)", re.IGNORECASE
 
 # What an agent recalls is a copy of a memory. Stored again, it would be found again,
 # and memory would feed on itself.
-RECALL_TOOLS = frozenset(
-    {
-        "search_history",
-        "memory_search",
-        "search_conversation_history",
-        "get_conversation_item",
-        "save_memory",
-        "update_memory",
-    }
-)
 # Hosts put the server's name before the tool's: mcp__backstory__search_history,
 # backstory-search_history, backstory.search_history, backstory/search_history. Other
 # servers have tools of these names too; what they find is not ours to leave out.
 # Two names are of recall wherever they are found.
 _RECALL_NAME = re.compile(
-    r"(?:^|backstory[^a-z0-9]+)(?:" + "|".join(sorted(RECALL_TOOLS)) + r")$"
-    r"|(?:^|[^a-z0-9])(?:search_conversation_history|get_conversation_item)$",
+    r"(?:^|backstory[^a-z0-9]+)(?:" + "|".join(sorted(TOOL_NAMES)) + r")$"
+    r"|(?:^|[^a-z0-9])(?:" + "|".join(RUN_TOOL_NAMES) + r")$",
     re.IGNORECASE,
 )
 # The same recall through a shell: backstory search "…", python -m backstory show …

@@ -1,9 +1,7 @@
 """ALL_TOOLS: one row and one file per tool that an agent may be given."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from backstory.memory import Memory
-from backstory.runs.history import RunHistory
 from backstory.tools.base import (
     SCHEMA_FORMATS,
     Asker,
@@ -18,6 +16,10 @@ from backstory.tools.save_memory import SAVE_MEMORY
 from backstory.tools.search_conversation_history import SEARCH_CONVERSATION_HISTORY
 from backstory.tools.search_history import SEARCH_HISTORY
 from backstory.tools.update_memory import UPDATE_MEMORY
+
+if TYPE_CHECKING:
+    from backstory.memory import Memory
+    from backstory.runs.history import RunHistory
 
 __all__ = [
     "ALL_TOOLS",
@@ -39,7 +41,7 @@ TOOLS: tuple[ToolRow[Asker], ...] = (
     UPDATE_MEMORY,
 )
 # What works on the run in progress, and on no other.
-RUN_TOOLS: tuple[ToolRow[RunHistory], ...] = (
+RUN_TOOLS: tuple[ToolRow["RunHistory"], ...] = (
     SEARCH_CONVERSATION_HISTORY,
     GET_CONVERSATION_ITEM,
 )
@@ -48,7 +50,7 @@ ALL_TOOLS: tuple[ToolRow[Any], ...] = (*TOOLS, *RUN_TOOLS)
 
 
 def bind_tools(
-    memory: Memory, *, session: str | None = None, run: RunHistory | None = None
+    memory: "Memory", *, session: str | None = None, run: "RunHistory | None" = None
 ) -> tuple[Tool, ...]:
     """The tools of a memory that its settings allow, and with a run those of the run.
 
@@ -63,6 +65,6 @@ def bind_tools(
     return tuple(bound)
 
 
-def bind_run_tools(run: RunHistory) -> tuple[Tool, ...]:
+def bind_run_tools(run: "RunHistory") -> tuple[Tool, ...]:
     """The tools of a run, for a loop that has no memory beyond it."""
     return tuple(Tool(row, run) for row in RUN_TOOLS)

@@ -12,15 +12,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import orjson
 
 from backstory.errors import BackstoryError, UnknownName, nearest_hint
-from backstory.memory import Memory
-from backstory.text.basics import one_line
+from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
+from backstory.values.tool_names import enabling_setting
+
+if TYPE_CHECKING:
+    from backstory.memory import Memory
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +71,7 @@ Subject = TypeVar("Subject")
 class Asker:
     """A memory, and the session in which it is asked, if that is known."""
 
-    memory: Memory
+    memory: "Memory"
     session: str | None = None
 
 
@@ -90,7 +92,7 @@ class ToolRow(Generic[Subject]):
     @property
     def setting(self) -> str:
         """The setting that turns the tool on or off."""
-        return f"tools.{self.name}.enabled"
+        return enabling_setting(self.name)
 
 
 class Tool:
@@ -141,9 +143,9 @@ class Tool:
     async def acall(self, arguments: Arguments | str | None = None) -> ToolResult:
         """The same, in a thread, for programs that must not wait."""
         # Whoever awaits has loaded it; everybody else does without.
-        asyncio = import_module("asyncio")
-        answer: ToolResult = await asyncio.to_thread(self.call, arguments)
-        return answer
+        import asyncio
+
+        return await asyncio.to_thread(self.call, arguments)
 
 
 # -- schemas --------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """get_conversation_item: one item of the run in progress, whole, by its id."""
 
+from typing import TYPE_CHECKING
+
 from backstory.errors import UnknownName
 from backstory.render.runs import page_object, render_page
-from backstory.runs.history import RunHistory
 from backstory.runs.trim import find_marked_ids, make_marker
 from backstory.tools.base import (
     NOT_FOUND,
@@ -15,10 +16,13 @@ from backstory.tools.base import (
     say_value,
 )
 
+if TYPE_CHECKING:
+    from backstory.runs.history import RunHistory
+
 _MAX_OFFSET = 1 << 40
 
 
-def _run(run: RunHistory, arguments: Arguments) -> ToolResult:
+def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
     item_id = _read_id(arguments)
     offset = read_number(arguments, "offset", default=0, maximum=_MAX_OFFSET)
     try:

@@ -1,7 +1,7 @@
 """memory_search: stretches of past conversations and workspace files."""
 
 from backstory.render.hits import recalled_objects, render_recalled
-from backstory.search.arguments import SOURCE_TYPES
+from backstory.search.scopes import SOURCE_TYPES
 from backstory.tools.base import (
     Arguments,
     Asker,

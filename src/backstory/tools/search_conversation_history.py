@@ -1,7 +1,8 @@
 """search_conversation_history: what the run in progress has seen, trimmed or not."""
 
+from typing import TYPE_CHECKING
+
 from backstory.render.runs import render_found, to_objects
-from backstory.runs.history import RunHistory
 from backstory.tools.base import (
     Arguments,
     ToolResult,
@@ -11,10 +12,13 @@ from backstory.tools.base import (
 )
 from backstory.values.runs import MAX_RESULTS
 
+if TYPE_CHECKING:
+    from backstory.runs.history import RunHistory
+
 DEFAULT_RESULTS = 5
 
 
-def _run(run: RunHistory, arguments: Arguments) -> ToolResult:
+def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
     query = read_query(arguments)
     limit = read_number(
         arguments, "max_results", default=DEFAULT_RESULTS, maximum=MAX_RESULTS

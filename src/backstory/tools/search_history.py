@@ -10,7 +10,7 @@ from backstory.render.hits import (
     render_ranked,
     search_object,
 )
-from backstory.search.arguments import SCOPES, SCOPES_WITH_EPISODES, VIEWS
+from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.tools.base import (
     Arguments,
     Asker,

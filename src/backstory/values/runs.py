@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backstory.errors import BadQuery
-from backstory.values.model import Role
+from backstory.values.history import Role
 
 
 class RunSource(StrEnum):

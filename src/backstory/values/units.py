@@ -23,7 +23,7 @@ class UnitKind(IntEnum):
     SESSION = 5
     MEMORY = 6
     DAILY_LOG = 7
-    FILE = 8
+    GUIDANCE = 8
 
 
 SPOKEN = frozenset({UnitKind.USER, UnitKind.ASSISTANT, UnitKind.SUMMARY})

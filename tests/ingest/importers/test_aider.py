@@ -6,7 +6,7 @@ from pathlib import Path
 from backstory.ingest.importers.aider import MAX_LINE_BYTES, MAX_MESSAGE_CHARS, Aider
 from backstory.ingest.importers.base import Origin
 from backstory.memory import Memory
-from backstory.values.model import Item, NewMessage, Problem, Session
+from backstory.values.history import Item, NewMessage, Problem, Session
 
 # Aider ends its lines and the person's with two spaces.
 HISTORY = """

@@ -8,7 +8,7 @@ import pytest
 from backstory.ingest.importers.backstory_jsonl import BackstoryJsonl
 from backstory.ingest.importers.base import Memo, Origin, Record
 from backstory.memory import Memory
-from backstory.values.model import NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import NewMessage, Problem, Role, SessionFacts
 from tests.samples import contents
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "jsonl-format.md"

@@ -10,7 +10,7 @@ import zstandard
 from backstory.ingest.importers.base import Origin, Record
 from backstory.ingest.importers.codex import Codex, CodexThreads
 from backstory.memory import Memory
-from backstory.values.model import Item, NewMessage, SessionFacts
+from backstory.values.history import Item, NewMessage, SessionFacts
 
 THREAD = "01a1e056-77f1-7c31-93ec-08efe33d3b02"
 ROLLOUT = f".codex/sessions/2026/11/15/rollout-2026-11-15T17-52-05-{THREAD}.jsonl"

@@ -9,7 +9,7 @@ from backstory.ingest.importers.copilot_cli import (
     CopilotCli,
     CopilotCliWorkspace,
 )
-from backstory.values.model import NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import NewMessage, Problem, Role, SessionFacts
 
 ORIGIN = Origin(Path("/home/dev/.copilot/session-state/5a02/events.jsonl"))
 

@@ -8,7 +8,7 @@ import pytest
 
 from backstory.ingest.importers.base import Origin, Record
 from backstory.ingest.importers.cursor import Cursor
-from backstory.values.model import NewMessage
+from backstory.values.history import NewMessage
 from backstory.values.moments import Moment
 
 

@@ -15,7 +15,7 @@ from backstory.ingest.importers.foreign_rows import (
     report_long,
 )
 from backstory.memory import Memory
-from backstory.values.model import Problem
+from backstory.values.history import Problem
 from tests.samples import Case, a_memory, all_cases, contents, read_sample
 
 CASES = {(case.format, case.name): case for case in all_cases()}

@@ -7,10 +7,10 @@ from time import perf_counter
 import pytest
 
 from backstory.ingest.hosts import get_host
-from backstory.ingest.hosts.base import Machine
 from backstory.ingest.importers.base import Origin, Record
 from backstory.ingest.importers.gemini_cli import GeminiCli, GeminiCliDocument
-from backstory.values.model import NewMessage, Problem, Role, SessionFacts
+from backstory.system.machine import Machine
+from backstory.values.history import NewMessage, Problem, Role, SessionFacts
 
 ORIGIN = Origin(Path("/home/dev/.gemini/tmp/demo/chats/session-1.jsonl"))
 

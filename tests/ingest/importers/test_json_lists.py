@@ -20,7 +20,7 @@ from backstory.ingest.importers.json_lists import ListItem, iter_items
 from backstory.text.json_values import (
     compact_json,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import from_microseconds
 from tests.samples import TRANSCRIPTS
 

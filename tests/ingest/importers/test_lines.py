@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from backstory.ingest.importers.base import Record
 from backstory.ingest.importers.lines import LineReader
-from backstory.values.model import Problem
+from backstory.values.history import Problem
 
 CUT_OFF = (
     "the last line is cut off after {} bytes; it is read when the rest of it is there"

@@ -6,10 +6,10 @@ import apsw
 import pytest
 
 from backstory.ingest.hosts import get_host
-from backstory.ingest.hosts.base import Machine
 from backstory.ingest.importers.base import Origin, Unit
 from backstory.ingest.importers.llm import Llm
-from backstory.values.model import NewMessage, Role, SessionFacts
+from backstory.system.machine import Machine
+from backstory.values.history import NewMessage, Role, SessionFacts
 from tests.samples import TRANSCRIPTS
 
 ORIGIN = Origin(Path("/home/dev/.config/io.datasette.llm/logs.db"))

@@ -12,7 +12,7 @@ from backstory.ingest.importers.base import Origin
 from backstory.ingest.importers.foreign_json import MAX_DOCUMENT_BYTES
 from backstory.ingest.importers.markdown_notes import OneClawNotes, SquidbotNotes
 from backstory.memory import Memory
-from backstory.values.model import NewMessage, Problem
+from backstory.values.history import NewMessage, Problem
 from backstory.values.moments import Moment
 
 MODIFIED = datetime(2026, 3, 1, 12, tzinfo=UTC)

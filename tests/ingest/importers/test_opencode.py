@@ -7,7 +7,7 @@ import pytest
 
 from backstory.ingest.importers.base import Origin, Unit
 from backstory.ingest.importers.opencode import Opencode
-from backstory.values.model import NewMessage, Role, SessionFacts
+from backstory.values.history import NewMessage, Role, SessionFacts
 from backstory.values.moments import from_microseconds
 
 ORIGIN = Origin(Path("/home/dev/.local/share/opencode/opencode.db"))

@@ -15,7 +15,7 @@ from backstory.ingest.importers.opening import (
     read_head,
 )
 from backstory.system.files import describe
-from backstory.values.model import Source
+from backstory.values.history import Source
 from tests.ordinary_user import as_ordinary_user
 
 TEXT = b"first line\nsecond line\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from backstory.ingest.importers.base import Origin, Record
 from backstory.ingest.importers.pi import Pi
-from backstory.values.model import NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import NewMessage, Problem, Role, SessionFacts
 
 MESSAGE = {"type": "message", "id": "1", "message": {"role": "user", "content": "Hi"}}
 

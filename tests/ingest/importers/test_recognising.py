@@ -17,7 +17,7 @@ from backstory.ingest.importers.base import FormatRow, Origin, Unit
 from backstory.ingest.importers.recognising import find_format, iter_recognised
 from backstory.memory import Memory
 from backstory.system.files import describe
-from backstory.values.model import FoundFile, Item, Problem, Source
+from backstory.values.history import FoundFile, Item, Problem, Source
 from tests.ordinary_user import as_ordinary_user
 
 

@@ -5,24 +5,12 @@ another platform can be worked out, and tested, on this one.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from backstory.system.machine import Machine
+
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What decides where files lie: platform, home folder, environment.
-
-    ``folder`` is where the person stands: a project of theirs, perhaps.
-    """
-
-    platform: str
-    home: Path
-    environ: Mapping[str, str]
-    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

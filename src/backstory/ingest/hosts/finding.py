@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from backstory.ingest.hosts.base import Host, Machine, Pattern
+from backstory.ingest.hosts.base import Host, Pattern
 from backstory.system.files import find_files
-from backstory.values.model import Problem, Source
+from backstory.system.machine import Machine
+from backstory.values.history import Problem, Source
 
 
 def iter_sources(host: Host, machine: Machine) -> Iterator[Source | Problem]:

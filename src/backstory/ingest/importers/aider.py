@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Literal
 
 from backstory.ingest.importers.base import Origin
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
 
 FILE_NAME = ".aider.chat.history.md"
 _HEADER = "# aider chat started at "

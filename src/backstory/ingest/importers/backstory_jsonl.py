@@ -21,7 +21,7 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import Moment
 
 VERSION = 1

@@ -22,8 +22,8 @@ import apsw
 import orjson
 
 from backstory.text.json_values import JsonObject
+from backstory.values.history import Item, Problem, Role
 from backstory.values.identity import content_id
-from backstory.values.model import Item, Problem, Role
 from backstory.values.moments import Localise, Moment, parse_moment, read_as_local
 
 # Any: a memo holds plain JSON values of the parser's choice.

@@ -27,7 +27,7 @@ from backstory.text.json_values import (
     compact_json,
     plain_text,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 _MARKS = (b'"chat_messages"', b'"uuid"')
 _ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}

@@ -21,7 +21,7 @@ from backstory.text.json_values import (
     plain_text,
 )
 from backstory.text.redaction import drop_private, is_recall
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 # Records about the program, not the conversation. The api-request family and
 # last-prompt repeat messages; attachments are what hooks and the program injected.

@@ -30,8 +30,8 @@ from backstory.text.json_values import (
     compact_json,
 )
 from backstory.text.redaction import is_recall
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import Moment
 
 # Records about the program: settings of a turn, its view of the machine, its costs.

@@ -21,7 +21,7 @@ from backstory.text.json_values import (
     compact_json,
     plain_text,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 # Records about the program, not the conversation. system.message is the vendor's
 # prompt; hooks, notifications and skills are what is put beside the person's words.

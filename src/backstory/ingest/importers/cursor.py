@@ -27,7 +27,7 @@ from backstory.text.json_values import (
     compact_json,
     plain_text,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 _TIMESTAMP = ("<timestamp>", "</timestamp>")
 _QUERY = ("<user_query>", "</user_query>")

@@ -9,11 +9,11 @@ from typing import IO, Any
 
 import orjson
 
-from backstory.text.basics import replace_surrogates
+from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import (
     JsonObject,
 )
-from backstory.values.model import Problem
+from backstory.values.history import Problem
 
 # Parsed, a document takes about six times its length in memory.
 MAX_DOCUMENT_BYTES = 24 * 1024 * 1024

@@ -19,7 +19,7 @@ import orjson
 from backstory.ingest.importers.base import Record
 from backstory.ingest.importers.databases import list_columns
 from backstory.ingest.importers.lines import MAX_STRING_BYTES, LineReader
-from backstory.values.model import Problem
+from backstory.values.history import Problem
 
 # A longer value is never in memory as a whole.
 MAX_VALUE_BYTES = 8 * 1024 * 1024

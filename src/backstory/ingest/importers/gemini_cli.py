@@ -19,7 +19,7 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {
     "user": Role.USER,

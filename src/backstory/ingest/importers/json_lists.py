@@ -15,11 +15,11 @@ from typing import IO, Any, NamedTuple
 
 import orjson
 
-from backstory.text.basics import replace_surrogates
+from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import (
     JsonObject,
 )
-from backstory.values.model import Item, Problem
+from backstory.values.history import Item, Problem
 
 # Parsed, an item takes about six times its length in memory.
 MAX_ITEM_BYTES = 24 * 1024 * 1024

@@ -16,7 +16,7 @@ import orjson
 
 from backstory.ingest.importers.base import Record
 from backstory.ingest.importers.foreign_json import without_surrogates
-from backstory.values.model import Problem
+from backstory.values.history import Problem
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_STRING_BYTES = 256 * 1024

@@ -17,7 +17,7 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role
+from backstory.values.history import Item, NewMessage, Problem, Role
 from backstory.values.moments import Moment, parse_moment
 
 # Tables whose rows belong to a response, and the table each row names another row of.

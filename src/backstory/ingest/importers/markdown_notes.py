@@ -13,8 +13,7 @@ from typing import IO, Literal
 
 from backstory.ingest.importers.base import Origin
 from backstory.ingest.importers.foreign_json import MAX_DOCUMENT_BYTES
-from backstory.values.identity import content_id
-from backstory.values.model import (
+from backstory.values.history import (
     Item,
     NewMessage,
     Problem,
@@ -22,6 +21,7 @@ from backstory.values.model import (
     SessionFacts,
     SessionKind,
 )
+from backstory.values.identity import content_id
 
 _DAILY_TITLE = re.compile(r"# Daily Log - (\d{4}-\d{2}-\d{2})\s*(?:\n|\Z)")
 # The writer puts an empty line before its rule; a heading's underline has none.

@@ -23,8 +23,8 @@ from backstory.text.json_values import (
     JsonObject,
     as_text,
 )
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {
     "USER": Role.USER,

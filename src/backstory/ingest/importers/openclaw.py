@@ -40,8 +40,8 @@ from backstory.text.json_values import (
     JsonObject,
     as_text,
 )
+from backstory.values.history import Item, Problem, SessionFacts
 from backstory.values.identity import content_id
-from backstory.values.model import Item, Problem, SessionFacts
 
 # What is said about a session stands in two tables, which came and grew over time.
 _WINDOW_COLUMNS = ("session_key", "created_at", "display_name")

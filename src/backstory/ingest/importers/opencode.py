@@ -27,8 +27,8 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 # Steps and snapshots are bookkeeping; an agent that is named is named in the text too.

@@ -13,7 +13,7 @@ from typing import IO
 import zstandard
 
 from backstory.errors import SourceUnreadable
-from backstory.values.model import Source
+from backstory.values.history import Source
 
 HEAD_BYTES = 64 * 1024
 MAX_FIRST_LINE_BYTES = 2 * 1024 * 1024

@@ -24,7 +24,7 @@ from backstory.text.json_values import (
     compact_json,
     plain_text,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import Moment
 
 # Settings, bookmarks and the state of extensions. A custom message is what an extension

@@ -15,7 +15,7 @@ from backstory.ingest.importers.databases import (
 )
 from backstory.ingest.importers.opening import ZIP_ERRORS, head_of, read_head
 from backstory.system.files import describe, find_files, has_text_name, shown_name
-from backstory.values.model import FoundFile, Problem, Source
+from backstory.values.history import FoundFile, Problem, Source
 
 _SUFFIXES = frozenset(
     {".jsonl", ".json", ".md", ".db", ".sqlite", ".sqlite3", ".zip", ".zst", ".yaml"}

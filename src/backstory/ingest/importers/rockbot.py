@@ -23,7 +23,7 @@ from backstory.text.json_values import (
     as_object,
     as_text,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {
     "user": Role.USER,

@@ -27,8 +27,8 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import Moment, parse_moment
 
 _ROLES = {

@@ -29,7 +29,7 @@ from backstory.text.json_values import (
     compact_json,
     plain_text,
 )
-from backstory.values.model import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 _ROLES = {
     "system": Role.SYSTEM,

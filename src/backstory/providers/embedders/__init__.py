@@ -3,10 +3,14 @@
 Nothing leaves the machine unless a setting names an embedder that has a server.
 """
 
+from collections.abc import Mapping
+
 from backstory.errors import UnknownName, nearest_hint
 from backstory.providers.embedders.base import Embedder, EmbedderOptions, EmbedderRow
+from backstory.providers.keys import read_key
 
 _HERE = "backstory.providers.embedders"
+_NO_VARIABLES: Mapping[str, str] = {}
 
 EMBEDDERS = (
     EmbedderRow(
@@ -67,14 +71,25 @@ def load_embedder(
     model: str = "",
     url: str = "",
     key: str = "",
+    environ: Mapping[str, str] = _NO_VARIABLES,
     timeout_s: float = 30.0,
 ) -> Embedder | None:
     """The embedder of that name, nothing loaded or asked yet; None for ``none``.
 
-    Raises ``UnknownName``, ``ConfigError`` for a setting that it cannot work with, and
-    ``ProviderUnavailable`` when a package that it needs is missing.
+    ``key`` says where the key is: ``env:NAME``, ``file:/path``, or nothing for the
+    provider's own variables. Raises ``UnknownName``, ``ConfigError`` for a setting that
+    it cannot work with, and ``ProviderUnavailable`` when a package is missing.
     """
     row = get_embedder_row(name)
     if not row.target:
         return None
-    return row.load(EmbedderOptions(model, url, key, timeout_s))
+    found = ""
+    if row.default_url:
+        found = read_key(
+            key,
+            row.key_variables,
+            environ,
+            is_elsewhere=url.rstrip("/") not in ("", row.default_url),
+            setting="embedder.key",
+        )
+    return row.load(EmbedderOptions(model, url, found, timeout_s))

@@ -18,7 +18,7 @@ from backstory.providers.embedders.base import (
     Vectors,
 )
 from backstory.providers.http import Client, Clock, Json, Patience, Server, TooLarge
-from backstory.text.basics import replace_surrogates
+from backstory.text.escape import replace_surrogates
 from backstory.text.redaction import mask_secrets
 
 __all__ = ["Clock", "HttpEmbedder", "Json"]

@@ -28,7 +28,8 @@ from backstory.providers.llms.programs import (
     WroteTooMuch,
     run_program,
 )
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 from backstory.text.redaction import mask_secrets
 
 _MAX_OUTPUT_BYTES = 16_000_000

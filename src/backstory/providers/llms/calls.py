@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from backstory.providers.llms.base import Answer, PromptTooLong, UnusableAnswer
-from backstory.text.basics import replace_surrogates
+from backstory.text.escape import replace_surrogates
 from backstory.text.tokens import estimate_tokens, most_tokens
 
 REFUSED_HINT = "check the settings that begin with llm: 'backstory settings' shows them"

@@ -13,7 +13,8 @@ from backstory.runs.dialects.openai_chat import OpenAiChat
 from backstory.runs.dialects.openai_responses import OpenAiResponses
 from backstory.runs.dialects.plain import Plain
 from backstory.runs.dialects.sdk_objects import to_plain
-from backstory.text.basics import neutralise, one_line, replace_surrogates
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise, replace_surrogates
 from backstory.text.json_values import JsonObject
 
 __all__ = [

@@ -14,7 +14,7 @@ from backstory.runs.dialects.pieces import (
     make_result,
 )
 from backstory.text.json_values import JsonObject, as_list, as_object
-from backstory.values.model import Role
+from backstory.values.history import Role
 
 _ROLES = {
     "user": Role.USER,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from backstory.runs.dialects.content import write_text
 from backstory.text.json_values import JsonObject
-from backstory.values.model import Role
+from backstory.values.history import Role
 
 _TOOL_ROLES = (Role.TOOL_CALL, Role.TOOL_RESULT)
 

@@ -10,7 +10,7 @@ from backstory.runs.dialects.base import Part, Piece
 from backstory.runs.dialects.content import iter_value
 from backstory.runs.dialects.pieces import first_of, iter_said, make_call, make_result
 from backstory.text.json_values import JsonObject, as_object
-from backstory.values.model import Role
+from backstory.values.history import Role
 
 _CONTENTS = ("content", "text")
 _NAMES = ("tool_name", "name")

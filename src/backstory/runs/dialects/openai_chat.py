@@ -8,7 +8,7 @@ from backstory.runs.dialects.chat_messages import iter_chat_pieces
 from backstory.runs.dialects.content import block_types
 from backstory.runs.dialects.pieces import find_role
 from backstory.text.json_values import JsonObject, as_list, as_object
-from backstory.values.model import Role
+from backstory.values.history import Role
 
 _ROLES = {
     "system": Role.SYSTEM,

@@ -11,7 +11,7 @@ from backstory.runs.dialects.content import (
     join_marks_last,
 )
 from backstory.text.json_values import JsonObject, as_list, as_text, compact_json
-from backstory.values.model import Role
+from backstory.values.history import Role
 
 # What the model reads again of its own, and nobody has said.
 _ROLES_OF_BLOCKS = {

@@ -6,7 +6,7 @@ from backstory.runs.dialects.base import Dialect, Piece
 from backstory.runs.dialects.chat_messages import iter_chat_pieces
 from backstory.runs.dialects.pieces import find_role, has_tool_blocks
 from backstory.text.json_values import JsonObject
-from backstory.values.model import Role
+from backstory.values.history import Role
 
 _ROLES = {
     **{role.value: role for role in Role},

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from backstory.errors import BadQuery
-from backstory.text.basics import neutralise, one_line
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 from backstory.text.json_values import JsonObject
 
 # What is not said is left out, as it would be when it is sent; a value that is not what

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from backstory.values.model import Message, NewMessage, Problem, Session, SessionFacts
+from backstory.values.history import Message, NewMessage, Problem, Session, SessionFacts
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 

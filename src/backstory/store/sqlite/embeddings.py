@@ -21,7 +21,7 @@ from backstory.store.sqlite.connection import (
 )
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.units import to_dict
-from backstory.system.fork_safety import forget_in_child
+from backstory.system.fork_safety import reset_in_child
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
@@ -35,10 +35,10 @@ class SqliteEmbeddings:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connections = Connections(path, lambda: _open(path))
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._lock = threading.Lock()
 

@@ -17,7 +17,7 @@ import stringzilla
 
 from backstory.errors import StoreDamaged
 from backstory.store.sqlite.connection import from_os_error
-from backstory.system.fork_safety import forget_in_child
+from backstory.system.fork_safety import reset_in_child
 
 _NUL = b"\0"
 
@@ -45,10 +45,10 @@ class FoldedText:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._lock = threading.Lock()
         self._map: mmap.mmap | None = None

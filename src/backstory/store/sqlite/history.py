@@ -27,8 +27,8 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.opening import Connections
-from backstory.system.fork_safety import forget_in_child
-from backstory.values.model import Message, Problem, Session
+from backstory.system.fork_safety import reset_in_child
+from backstory.values.history import Message, Problem, Session
 
 HISTORY_NAME = "history.db"
 MIGRATIONS = "backstory.store.sqlite.migrations"
@@ -43,11 +43,11 @@ class SqliteHistory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connections = Connections(path, lambda: open_database(path, MIGRATIONS))
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
         self._connections.current()
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._lock = threading.RLock()
 

@@ -8,7 +8,6 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,7 +45,7 @@ from backstory.store.sqlite.index_state import get_state, set_state, snapshot
 from backstory.store.sqlite.index_writer import SOME, SqliteIndexWriter, list_files
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.text_blocks import list_blocks
-from backstory.system.fork_safety import forget_in_child, unforked
+from backstory.system.fork_safety import reset_in_child, unforked
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
@@ -63,7 +62,6 @@ _FREQUENT = 2_000
 # To tidy is to write all words anew: for some messages that were changed, a large
 # index waits until it happens by itself.
 _LARGE = 50_000
-_VECTORS = "backstory.store.sqlite.vectors"
 # A reader whose texts were wiped or replaced under it begins again, so often at most.
 _TRIES = 100
 # What was deleted may still stand in SQLite's log.
@@ -84,11 +82,11 @@ class SqliteIndex:
         self._text: FoldedText | None = None
         self._pages: VectorPages | None = None
         self._counted: tuple[int, dict[str, int]] = (0, {})
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
         self._connections.current()
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
         self._lock = threading.Lock()
         self._tokenizers = threading.local()
@@ -355,12 +353,13 @@ class SqliteIndex:
     @property
     def _vectors(self) -> "VectorPages":
         if self._pages is None:
-            # numpy takes longer to load than a search by words takes as a whole. What
-            # is half loaded in a forked child stays so.
+            # What is half loaded in a forked child stays so.
             with unforked(), self._lock:
                 if self._pages is None:
-                    module = import_module(_VECTORS)
-                    self._pages = module.VectorPages(self.embeddings)
+                    # numpy takes longer to load than a search by words takes.
+                    from backstory.store.sqlite.vectors import VectorPages
+
+                    self._pages = VectorPages(self.embeddings)
         return self._pages
 
     def has_vectors_of(self, fingerprint: str) -> bool:

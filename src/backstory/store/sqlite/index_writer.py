@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -47,10 +46,9 @@ _MUCH_OF = 100
 _FILE_KINDS = {
     "memory": UnitKind.MEMORY,
     "daily_log": UnitKind.DAILY_LOG,
-    "file": UnitKind.FILE,
+    "file": UnitKind.GUIDANCE,
 }
 _FILE_TYPES = {kind: name for name, kind in _FILE_KINDS.items()}
-_VECTORS = "backstory.store.sqlite.vectors"
 
 
 class SqliteIndexWriter:
@@ -320,7 +318,10 @@ class SqliteIndexWriter:
         fitting = [
             each for each in made if wanted.get(each.unit_id) == each.meaning_hash
         ]
-        import_module(_VECTORS).write_vectors(self._db, fitting)
+        # numpy takes longer to load than most commands take as a whole.
+        from backstory.store.sqlite.vectors import write_vectors
+
+        write_vectors(self._db, fitting)
         return len(fitting)
 
     def drop_vectors(self) -> None:

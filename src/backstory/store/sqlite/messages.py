@@ -11,8 +11,8 @@ import orjson
 from backstory.store.base.history import KeptMessage
 from backstory.store.sqlite.sessions import read_moment
 from backstory.text.words import fold
+from backstory.values.history import Message, Role
 from backstory.values.identity import content_id
-from backstory.values.model import Message, Role
 
 _COLUMNS = """
     message_id, session_id, native_id, position, role, text, tool_name, call_id,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 
-from backstory.system.fork_safety import close_before_fork, forget_in_child, unforked
+from backstory.system.fork_safety import close_before_fork, reset_in_child, unforked
 
 # What may only be read is tried again after so long: it may be writable by then, and
 # shows nothing of what others have written meanwhile.
@@ -28,7 +28,7 @@ class Connections:
         self._opening = opening
         self._abandoned: list[threading.local] = []
         self._reset()
-        forget_in_child(self)
+        reset_in_child(self)
         close_before_fork(self)
 
     def _reset(self) -> None:
@@ -40,7 +40,7 @@ class Connections:
         self._lock = threading.Lock()
         self._generation = 0
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child, without closing what is the parent's."""
         # Kept, because closing one here would take locks of the parent's.
         self._abandoned.append(self._local)

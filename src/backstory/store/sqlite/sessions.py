@@ -8,8 +8,8 @@ import apsw
 import orjson
 
 from backstory.store.base.history import Counts, SessionFilter
-from backstory.text.basics import one_line
-from backstory.values.model import Session, SessionFacts, SessionKind
+from backstory.text.cut import one_line
+from backstory.values.history import Session, SessionFacts, SessionKind
 from backstory.values.moments import Moment, from_microseconds
 
 OPENING_CHARS = 200

@@ -8,7 +8,7 @@ import apsw
 import orjson
 
 from backstory.store.base.history import SourceKey, SourceState
-from backstory.values.model import Problem
+from backstory.values.history import Problem
 from backstory.values.moments import Moment
 
 # The unit of problems that belong to no source that could be opened.

@@ -23,7 +23,7 @@ from backstory.store.sqlite.index_state import (
     snapshot,
 )
 from backstory.store.sqlite.units import to_json
-from backstory.system.fork_safety import forget_in_child
+from backstory.system.fork_safety import reset_in_child
 
 try:
     import simsimd
@@ -45,10 +45,10 @@ class VectorPages:
 
     def __init__(self, embeddings: SqliteEmbeddings) -> None:
         self._embeddings = embeddings
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child: another thread may have been changing it."""
         self._lock = threading.Lock()
         self._clear("")

@@ -8,7 +8,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 
-from backstory.text.basics import neutralise, replace_surrogates
+from backstory.text.escape import neutralise, replace_surrogates
 from backstory.text.markdown.lines import (
     closes_fence,
     fence_of,

@@ -8,7 +8,6 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,9 @@ from backstory.providers.embedders.base import (
     Vector,
     Vectors,
 )
-from backstory.system.fork_safety import forget_in_child, unforked
-from backstory.text.basics import neutralise, one_line
+from backstory.system.fork_safety import reset_in_child, unforked
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
 
 if TYPE_CHECKING:
     from backstory.providers.embedders.minilm.inference import Model
@@ -58,8 +58,8 @@ class MiniLmEmbedder:
         self, row: EmbedderRow, options: EmbedderOptions, folder: Path = _HERE
     ) -> None:
         self._folder = folder
-        self.forget()
-        forget_in_child(self)
+        self.reset_after_fork()
+        reset_in_child(self)
 
     @property
     def fingerprint(self) -> str:
@@ -85,9 +85,9 @@ class MiniLmEmbedder:
         return latin >= other + (_DENSE_WEIGHT - 1) * dense
 
     def close(self) -> None:
-        self.forget()
+        self.reset_after_fork()
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Start with nothing loaded."""
         self._lock = threading.Lock()
         self._model = None
@@ -105,9 +105,10 @@ class MiniLmEmbedder:
 
 def _load_model(folder: Path) -> "Model":
     with _translated("cannot be loaded"):
-        inference = import_module("backstory.providers.embedders.minilm.inference")
-        model: Model = inference.Model(folder)
-        return model
+        # numpy and onnxruntime take longer to load than a search by words takes.
+        from backstory.providers.embedders.minilm import inference
+
+        return inference.Model(folder)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from backstory.providers.embedders.base import Vectors
-from backstory.text.basics import replace_surrogates
+from backstory.text.escape import replace_surrogates
 
 DIMENSIONS = 384
 

@@ -1,14 +1,8 @@
-"""Cut, tidy and neutralise text, without ever changing what is stored verbatim."""
+"""Cut text to a size, at a whole character, with a mark where something is missing."""
 
 import re
 
 _CUT_MARK = re.compile(r"\n\[cut: [0-9,]+ of ([0-9,]*[0-9]) bytes kept\]\Z")
-_SURROGATES = re.compile("[\ud800-\udfff]")
-# Characters that move the cursor, colour the terminal, or reorder what a reader sees.
-UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
-    "\ud800-\udfff]"
-)
 
 
 def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
@@ -52,25 +46,3 @@ def cut_middle(text: str, max_chars: int) -> str:
     kept = max(0, max_chars - len(mark))
     head = kept * 3 // 5
     return text[:head] + mark[: max_chars - kept] + text[len(text) - kept + head :]
-
-
-def replace_surrogates(text: str) -> str:
-    """Put U+FFFD for half characters, which no UTF-8 database can hold."""
-    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def neutralise(text: str) -> str:
-    """Make text safe to print: control and direction characters become visible symbols.
-
-    Line ends and tabs stay; carriage returns go, since terminals overwrite with them.
-    """
-    return UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
-
-
-def _visible(found: re.Match[str]) -> str:
-    character = found.group()
-    if character <= "\x1f":
-        return chr(0x2400 + ord(character))
-    if character == "\x7f":
-        return "\N{SYMBOL FOR DELETE}"
-    return "\N{REPLACEMENT CHARACTER}"

@@ -1,16 +1,32 @@
-"""Where things are on this machine: the home, the configuration, the settings."""
+"""This machine: its platform, folders and environment, and where our own files are.
+
+Only ``this_machine`` reads the environment. Everything else is given a ``Machine``, so
+that the places on another platform can be worked out, and tested, on this one.
+"""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
-from backstory.errors import ConfigError, UnknownName
-from backstory.ingest.hosts import get_host
-from backstory.ingest.hosts.base import Machine
-from backstory.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings, read_settings
+HOME_VARIABLE = "BACKSTORY_HOME"
+CONFIG_VARIABLE = "BACKSTORY_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What decides where files lie: platform, home folder, environment.
+
+    ``folder`` is where the person stands: a project of theirs, perhaps.
+    """
+
+    platform: str
+    home: Path
+    environ: Mapping[str, str]
+    folder: Path | None = None
 
 
 def this_machine() -> Machine:
@@ -36,27 +52,6 @@ def find_user_file(machine: Machine) -> Path:
     if chosen:
         return absolute(chosen, machine)
     return platformdirs.user_config_path("backstory", appauthor=False) / "config.toml"
-
-
-def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
-    """The settings of this person in this folder."""
-    user_file = find_user_file(machine)
-    if machine.environ.get(CONFIG_VARIABLE) and not user_file.exists():
-        raise ConfigError(f"{CONFIG_VARIABLE}: there is no file {user_file}")
-    return read_settings(
-        user_file=user_file,
-        project_folder=machine.folder,
-        environ=machine.environ,
-        flags=flags,
-    )
-
-
-def read_hosts(settings: Settings, name: str) -> frozenset[str]:
-    """The agent programs that a setting names: a typo must not go unnoticed."""
-    try:
-        return frozenset(get_host(host).name for host in settings.texts(name))
-    except UnknownName as exc:
-        raise ConfigError(f"{name}: {exc}", hint=exc.hint) from exc
 
 
 def both_names(folder: Path) -> set[Path]:

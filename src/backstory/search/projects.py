@@ -1,0 +1,65 @@
+"""Which sessions ran in a project: a folder, given by its path or its name."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath, PureWindowsPath
+
+from backstory.errors import UnknownName, nearest_hint
+from backstory.store.base.history import SessionFilter
+from backstory.system.machine import both_names
+
+_SEPARATOR = re.compile(r"[/\\]")
+
+
+def in_project(
+    where: SessionFilter, project: str | Path, known: Sequence[str]
+) -> list[SessionFilter]:
+    """The filter, narrowed to each folder that a path or a name stands for.
+
+    ``known`` are the folders of all sessions. A name is a folder's own, or the end of
+    its path, and if need be in another case.
+    """
+    is_path = isinstance(project, PurePath) or PurePath(project).is_absolute()
+    if is_path:
+        folders = sorted(map(str, both_names(Path(project).absolute())))
+        found = [
+            replace(where, folder=folder)
+            for folder in folders
+            if any(_is_in(each, folder) for each in known)
+        ]
+        meant = f"in {project} or below it"
+    else:
+        found = [
+            replace(where, folder_name=name) for name in _ends_like(str(project), known)
+        ]
+        meant = f"in a folder called '{project}'"
+    if not found:
+        hint = _folder_hint(str(project), known, is_path=is_path)
+        raise UnknownName(f"no session ran {meant}", hint=hint)
+    return found
+
+
+def _is_in(folder: str, other: str) -> bool:
+    bare = other.rstrip("/\\")
+    return folder == other or folder.startswith((f"{bare}/", f"{bare}\\"))
+
+
+def _ends_like(name: str, known: Iterable[str]) -> Iterator[str]:
+    """The ends of paths that a name stands for, as they are written in them."""
+    wanted = _SEPARATOR.split(name.strip("/\\").casefold())
+    ends = set()
+    for folder in known:
+        pieces = _SEPARATOR.split(folder)[1:][-len(wanted) :]
+        if [piece.casefold() for piece in pieces] == wanted:
+            ends.add(folder[-len("/".join(pieces)) :])
+    # As it was typed, if there is such a folder.
+    yield from [end for end in ends if end == name] or sorted(ends)
+
+
+def _folder_hint(typed: str, known: Sequence[str], *, is_path: bool) -> str:
+    if not known:
+        return "no conversation has been read yet; run 'backstory index'"
+    # Windows' rules read the paths of every system.
+    names = known if is_path else [PureWindowsPath(each).name for each in known]
+    return nearest_hint(typed, dict.fromkeys(filter(None, names)))

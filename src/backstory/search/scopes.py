@@ -1,0 +1,65 @@
+"""Which kinds of hits a search may find: scopes, sources and source types."""
+
+from collections.abc import Collection
+
+from backstory.errors import BadQuery, UnknownName, nearest_hint
+from backstory.values.hits import HitSource
+
+VIEWS = ("ranked", "episodes")
+# An episode is of a conversation.
+SCOPES_WITH_EPISODES = ("all", "sessions")
+SCOPES = {
+    "all": frozenset(
+        {
+            HitSource.MEMORY,
+            HitSource.DAILY_LOG,
+            HitSource.MESSAGE,
+            HitSource.SESSION,
+        }
+    ),
+    "memory": frozenset({HitSource.MEMORY, HitSource.DAILY_LOG}),
+    "daily_log": frozenset({HitSource.DAILY_LOG}),
+    "sessions": frozenset({HitSource.MESSAGE, HitSource.SESSION}),
+}
+_FILES = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.GUIDANCE})
+SOURCE_TYPES = {
+    "conversation": frozenset({HitSource.MESSAGE}),
+    "file": _FILES,
+    "all": _FILES | {HitSource.MESSAGE},
+}
+
+
+def to_sources(
+    scope: str, sources: Collection[HitSource | str] | str | None
+) -> frozenset[HitSource]:
+    """The kinds of hits that a scope stands for, narrowed to those that are named."""
+    if scope not in SCOPES:
+        raise UnknownName(
+            f"no scope is called '{scope}'", hint=nearest_hint(str(scope), SCOPES)
+        )
+    if sources is None:
+        return SCOPES[scope]
+    named = {sources} if isinstance(sources, str) else set(sources)
+    for name in named - set(HitSource):
+        raise UnknownName(
+            f"no source is called '{name}'", hint=nearest_hint(str(name), HitSource)
+        )
+    # Guidance files are in no scope of the design; they are there for the asking.
+    allowed = SCOPES[scope] | ({HitSource.GUIDANCE} if scope == "all" else frozenset())
+    wanted = frozenset(map(HitSource, named)) & allowed
+    if not wanted:
+        raise BadQuery(
+            f"scope '{scope}' has no source {' or '.join(sorted(named)) or 'at all'}",
+            hint="it has " + ", ".join(sorted(allowed)),
+        )
+    return wanted
+
+
+def to_source_type(source_type: str) -> frozenset[HitSource]:
+    """The kinds of hits that a type of source stands for."""
+    if source_type not in SOURCE_TYPES:
+        raise UnknownName(
+            f"no source type is called '{source_type}'",
+            hint=nearest_hint(str(source_type), SOURCE_TYPES),
+        )
+    return SOURCE_TYPES[source_type]

@@ -1,0 +1,55 @@
+"""BM25: how well the words of a document fit the words of a query."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+# As the designs' first implementation had them.
+_K1 = 1.2
+_B = 0.75
+
+Key = TypeVar("Key")
+
+
+def bm25(
+    query: Iterable[str], documents: Mapping[Key, Sequence[str]]
+) -> dict[Key, float]:
+    """How well documents, given as their words, fit the words of a query.
+
+    Documents without any of them are left out.
+    """
+    wanted = frozenset(query)
+    counts = {key: Counter(words) for key, words in documents.items()}
+    containing = Counter(
+        word for words in counts.values() for word in wanted & words.keys()
+    )
+    mean_length = sum(map(len, documents.values())) / max(1, len(documents))
+    scores: dict[Key, float] = {}
+    for key, words in counts.items():
+        length = len(documents[key]) / mean_length if mean_length else 0.0
+        score = sum(
+            rarity(found, len(documents)) * saturation(words[word], length)
+            for word, found in containing.items()
+            if word in words
+        )
+        if score:
+            scores[key] = score
+    return scores
+
+
+def rarity(found: int, total: int) -> float:
+    """How much a word says that is in ``found`` of ``total`` documents (its idf)."""
+    return math.log((total - found + 0.5) / (found + 0.5) + 1)
+
+
+# What no number of occurrences reaches.
+MAX_SATURATION = _K1 + 1
+
+
+def saturation(count: float, length: float, b: float = _B) -> float:
+    """How much it says that a document has a word so often.
+
+    ``length`` is the document's length, in mean lengths; ``b`` is how much it counts.
+    """
+    return count * MAX_SATURATION / (count + _K1 * (1 - b + b * length))

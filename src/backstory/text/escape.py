@@ -1,0 +1,32 @@
+"""Make any text safe to store and to print, without changing what it says."""
+
+import re
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# Characters that move the cursor, colour the terminal, or reorder what a reader sees.
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
+    "\ud800-\udfff]"
+)
+
+
+def replace_surrogates(text: str) -> str:
+    """Put U+FFFD for half characters, which no UTF-8 database can hold."""
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def neutralise(text: str) -> str:
+    """Make text safe to print: control and direction characters become visible symbols.
+
+    Line ends and tabs stay; carriage returns go, since terminals overwrite with them.
+    """
+    return UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
+
+
+def _visible(found: re.Match[str]) -> str:
+    character = found.group()
+    if character <= "\x1f":
+        return chr(0x2400 + ord(character))
+    if character == "\x7f":
+        return "\N{SYMBOL FOR DELETE}"
+    return "\N{REPLACEMENT CHARACTER}"

@@ -1,0 +1,165 @@
+"""Sessions and messages: as a source states them, and as the store holds them.
+
+``SessionFacts`` and ``NewMessage`` are what a source says; ``Session`` and ``Message``
+are what the store holds.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from backstory.values.moments import Moment
+
+
+class Role(StrEnum):
+    """Who or what a message comes from."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    SYSTEM = "system"
+    SUMMARY = "summary"
+    ERROR = "error"
+
+    @property
+    def speaker(self) -> str:
+        """What it is called before what it said."""
+        return _SPEAKERS[self]
+
+
+_SPEAKERS = {
+    Role.USER: "User",
+    Role.ASSISTANT: "Agent",
+    Role.TOOL_CALL: "Tool",
+    Role.TOOL_RESULT: "Tool",
+    Role.SYSTEM: "System",
+    Role.SUMMARY: "Summary",
+    Role.ERROR: "Error",
+}
+
+
+class SessionKind(StrEnum):
+    """What a session is: a conversation, or notes that a program keeps."""
+
+    CONVERSATION = "conversation"
+    MEMORY = "memory"
+    DAILY_LOG = "daily_log"
+
+
+# -- what a source says ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What a source says about a session. ``None`` means: it does not say.
+
+    Facts may come in several pieces; a later piece overrides an earlier one, except for
+    ``project``, ``git_branch`` and ``started``, where the first word stands: they name
+    where and when the session began.
+    """
+
+    native_id: str
+    title: str | None = None
+    project: str | None = None
+    git_branch: str | None = None
+    parent_id: str | None = None
+    started: Moment | None = None
+    last_active: Moment | None = None
+    kind: SessionKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """One message as a source has it, before it is stored."""
+
+    session_id: str
+    native_id: str
+    role: Role
+    text: str
+    tool_name: str | None = None
+    call_id: str | None = None
+    sent: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a source that could not be read as it stands; the rest was read."""
+
+    reason: str
+    line: int | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.reason}" if place else self.reason
+
+
+Item = SessionFacts | NewMessage | Problem
+
+
+# -- where it comes from --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file and what it looked like when it was found."""
+
+    path: Path
+    size_bytes: int
+    mtime_ns: int
+    file_id: str
+
+    @property
+    def signature(self) -> str:
+        """Text that changes when the file is written, replaced or moved over."""
+        return f"{self.size_bytes}:{self.mtime_ns}:{self.file_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of a known format, or one entry of a zip file that is in that format."""
+
+    host: str
+    format: str
+    file: FoundFile
+    entry: str = ""
+
+
+# -- what the store holds -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation as it is kept."""
+
+    session_id: int
+    host: str
+    native_id: str
+    title: str
+    project: str | None
+    git_branch: str | None
+    parent_id: str | None
+    started: Moment | None
+    last_active: Moment | None
+    message_count: int
+    preview: str
+    read_from: str | None
+    last_logged_message_id: int | None = None
+    kind: SessionKind = SessionKind.CONVERSATION
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it is kept. ``full_bytes`` is set when ``text`` was cut."""
+
+    message_id: int
+    session_id: int
+    native_id: str
+    position: int
+    role: Role
+    text: str
+    tool_name: str | None = None
+    call_id: str | None = None
+    sent: Moment | None = None
+    full_bytes: int | None = None

@@ -1,0 +1,125 @@
+"""What long operations report, and how a home stands."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from backstory.values.history import Problem
+
+# Told of a run's progress: bytes done, bytes in all, and the name of the file.
+OnProgress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What one reading of the sources did."""
+
+    read: int = 0
+    unchanged: int = 0
+    excluded: int = 0
+    unknown: int = 0
+    new_sessions: int = 0
+    new_messages: int = 0
+    changed_messages: int = 0
+    read_bytes: int = 0
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def skipped(self) -> int:
+        """How many places could not be read as they stand."""
+        return len(self.problems)
+
+    def __add__(self, other: "IndexReport") -> "IndexReport":
+        """Both reports as one; a problem that stands in both counts once."""
+        return IndexReport(
+            read=self.read + other.read,
+            unchanged=self.unchanged + other.unchanged,
+            excluded=self.excluded + other.excluded,
+            unknown=self.unknown + other.unknown,
+            new_sessions=self.new_sessions + other.new_sessions,
+            new_messages=self.new_messages + other.new_messages,
+            changed_messages=self.changed_messages + other.changed_messages,
+            read_bytes=self.read_bytes + other.read_bytes,
+            problems=tuple(dict.fromkeys(self.problems + other.problems)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSummary:
+    """What one host has on this machine, and how much of it has been read."""
+
+    host: str
+    title: str
+    places: tuple[str, ...]
+    found: int
+    found_bytes: int
+    indexed: int
+    sessions: int
+    messages: int
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """The state of the index: what is filed, and what has its vector."""
+
+    units: int = 0
+    with_meaning: int = 0
+    embedded: int = 0
+    size_bytes: int = 0
+    embedder: str = "none"
+    is_behind: bool = False
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class LogReport:
+    """What a run of the summarizer did. ``problems`` say why something waits."""
+
+    sessions: int = 0
+    messages: int = 0
+    blocks: int = 0
+    facts: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Curation:
+    """What became of the long-term memory. ``refused`` says why nothing did."""
+
+    removed: tuple[str, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
+    added: tuple[str, ...] = ()
+    refused: str = ""
+
+    @property
+    def is_change(self) -> bool:
+        return bool(self.removed or self.replaced or self.added)
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """How the daily logs stand, and what the language model was used for today."""
+
+    model: str = ""
+    is_enabled: bool = True
+    due: int = 0
+    calls_today: int = 0
+    tokens_today: int = 0
+    daily_tokens: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of one Backstory home."""
+
+    home: str
+    sessions: int
+    messages: int
+    size_bytes: int
+    sessions_by_host: Mapping[str, int] = field(default_factory=dict)
+    last_read_at: datetime | None = None
+    problems: tuple[Problem, ...] = ()
+    index: IndexStatus = field(default_factory=IndexStatus)
+    logs: LogStatus = field(default_factory=LogStatus)
