@@ -58,7 +58,7 @@ from backstory.text.arguments import (
     to_role,
     to_said,
 )
-from backstory.text.query import Term, near_spellings, parse_query
+from backstory.text.query import near_spellings, parse_query
 from backstory.text.redaction import is_recall
 from backstory.text.shell import show_command
 from backstory.text.words import word_set
@@ -78,6 +78,7 @@ from backstory.values.hits import (
     SearchResult,
 )
 from backstory.values.moments import Moment, from_microseconds, start_of_day, to_moment
+from backstory.values.query import Term
 from backstory.values.reports import (
     Curation,
     IndexReport,

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.text.dates import DayRange, FoundDays, day_words, find_days, find_recent
+from backstory.text.dates import FoundDays, day_words, find_days, find_recent
+from backstory.values.query import DayRange
 
 # A Wednesday.
 TODAY = date(2026, 3, 4)

@@ -8,8 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from backstory.text.excerpts import excerpt, find_match, find_words
-from backstory.text.query import Query, parse_query
+from backstory.text.query import parse_query
 from backstory.text.words import fold
+from backstory.values.query import Query
 
 
 def parse(text: str) -> Query:

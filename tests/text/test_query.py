@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.text.dates import DayRange
-from backstory.text.query import Query, Term, near_spellings, parse_query
+from backstory.text.query import near_spellings, parse_query
 from backstory.text.words import index_words
+from backstory.values.query import DayRange, Query, Term
 
 TODAY = date(2026, 3, 4)
 # Letters to Python that are none to SQLite's older tables.

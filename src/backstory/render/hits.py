@@ -22,7 +22,7 @@ from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label, quote_content
 from backstory.text.escape import neutralise
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt, find_words
-from backstory.text.query import Query, parse_query
+from backstory.text.query import parse_query
 from backstory.text.redaction import mask_secrets
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Role, Session
@@ -37,6 +37,7 @@ from backstory.values.hits import (
     Strength,
 )
 from backstory.values.moments import Moment
+from backstory.values.query import Query
 
 EPISODE_CHARS = 300
 _CUT = "..."

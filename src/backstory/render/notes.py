@@ -23,7 +23,7 @@ from backstory.search.prompt_context import Context
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
 from backstory.text.markdown.lines import split_bom
-from backstory.text.query import Query
+from backstory.values.query import Query
 from backstory.values.reports import Curation, LogReport
 
 _NO_TOPIC = "(no topic)"

@@ -17,9 +17,9 @@ from backstory.runs.passages import PASSAGE_CHARS, cut_passages
 from backstory.store.sqlite.run_index import Match, RunIndex
 from backstory.text.bm25 import MAX_SATURATION, rarity, saturation
 from backstory.text.excerpts import find_window
-from backstory.text.query import Query
 from backstory.text.words import fold, is_spaceless
 from backstory.values.history import Role
+from backstory.values.query import Query
 from backstory.values.runs import MAX_RESULTS, RunHit, RunItem
 
 # So many passages are looked at closely. They may all be of one long log; then so many

@@ -25,7 +25,7 @@ from backstory.search.searcher import Request, to_recalled
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import Chunk, IndexedFile, Note, Unit, UnitFilter
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
-from backstory.text.query import Query, parse_query
+from backstory.text.query import parse_query
 from backstory.text.words import fold, index_words
 from backstory.values.history import Message, Problem, Session
 from backstory.values.hits import (
@@ -38,6 +38,7 @@ from backstory.values.hits import (
     SearchResult,
     Strength,
 )
+from backstory.values.query import Query
 from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
 
 FindNotes = Callable[[], Iterable[FoundNote | Problem]]

@@ -13,7 +13,6 @@ from itertools import islice, pairwise
 from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content
-from backstory.text.query import Query
 from backstory.text.redaction import (
     MEMORIES_END,
     MEMORIES_NOTE,
@@ -26,6 +25,7 @@ from backstory.text.tokens import most_tokens
 from backstory.text.words import fold, word_set
 from backstory.values.history import Role
 from backstory.values.hits import Hit, HitSource, Strength
+from backstory.values.query import Query
 
 # What a prompt may be reminded of: no titles, and no files of projects.
 REMEMBERED = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.MESSAGE})

@@ -25,10 +25,9 @@ from backstory.providers.embedders.base import Embedder
 from backstory.store.base.index import SearchIndex, UnitFilter, Words
 from backstory.system.threads import SideThreads
 from backstory.text.bm25 import bm25
-from backstory.text.dates import DayRange
-from backstory.text.query import Query, Term
 from backstory.text.words import index_words
 from backstory.values.moments import start_of_day
+from backstory.values.query import DayRange, Query, Term
 from backstory.values.units import MESSAGES, UnitKind
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from backstory.search.retrieve import POOL, Gathered, Gatherer, to_span
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import Chunk, SearchIndex, Unit, UnitFilter
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
-from backstory.text.query import Query, Term, parse_query
+from backstory.text.query import parse_query
 from backstory.text.redaction import mask_secrets
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, index_words, is_spaceless, word_set
@@ -42,6 +42,7 @@ from backstory.values.hits import (
 )
 from backstory.values.identity import content_id
 from backstory.values.moments import EPOCH
+from backstory.values.query import Query, Term
 from backstory.values.units import UnitKind
 
 _COVERAGE_CHARS = 20_000

@@ -11,19 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from backstory.values.query import DayRange
+
 # A date that matters stands near the beginning; what follows is pasted text.
 _READ_CHARS = 2_000
 
 _DAY = timedelta(days=1)
 _WEEK = timedelta(days=7)
-
-
-@dataclass(frozen=True, slots=True)
-class DayRange:
-    """Some days in a row; both ends belong to it."""
-
-    first: date
-    last: date
 
 
 @dataclass(frozen=True, slots=True)

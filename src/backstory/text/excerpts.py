@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from backstory.text.query import Query, Term
 from backstory.text.words import SPACELESS, fold, is_spaceless
+from backstory.values.query import Query, Term
 
 _CUT = "..."
 # The most of a hit that is shown.

@@ -7,11 +7,10 @@ spelled as the phrase it has become there.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from backstory.text.dates import DayRange, find_days, find_recent
+from backstory.text.dates import find_days, find_recent
 from backstory.text.words import (
     NAMED,
     SPACELESS,
@@ -24,6 +23,7 @@ from backstory.text.words import (
     plain,
     word_parts,
 )
+from backstory.values.query import Query, Term
 
 _MAX_TERMS = 32
 _MAX_PHRASES = 8
@@ -62,39 +62,6 @@ _TALK_WORDS = frozenset(_TALK.split())
 _TALK_SIGNS = frozenset("我们你咱做了过什么说聊谈讨论干些都在有的事情吗呢")
 _ANY_DAY = date(2000, 1, 1)
 _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One thing to look for.
-
-    ``spellings`` are full-text phrases, any of which stands for the term: words of
-    letters and digits with single spaces between.
-    """
-
-    text: str
-    spellings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What was typed, taken apart.
-
-    ``folded`` is for exact search. ``terms`` are distinct, in order, without function
-    words unless there is nothing else; ``phrases`` are what stood in quotes, folded.
-    ``subject`` are the terms that an answer may be expected to have: none of a date, no
-    word that asks for the newest or for talk, and no pair of characters that is half a
-    function word. There are none when all that was asked for is what was said on some
-    days.
-    """
-
-    text: str
-    folded: str
-    terms: tuple[Term, ...]
-    subject: tuple[Term, ...]
-    phrases: tuple[str, ...]
-    days: tuple[DayRange, ...]
-    wants_recent: bool
 
 
 @lru_cache(maxsize=64)
