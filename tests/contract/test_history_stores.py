@@ -1,6 +1,6 @@
 """What every history store must do, whatever database is behind it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -229,6 +229,157 @@ def test_sessions_are_found_by_id_by_host_and_id_and_by_beginning(
         "x": [],
         "%": [],
     }
+
+
+# -- many at once ---------------------------------------------------------------------
+
+
+def a_talk(roles: Sequence[Role], session: str = "s1") -> list[KeptMessage]:
+    return [
+        a_message(f"text {number}", native_id=f"m{number}", session=session, role=role)
+        for number, role in enumerate(roles)
+    ]
+
+
+def test_neighbours_are_what_user_and_assistant_said_next_to_a_place(
+    store: HistoryStore,
+) -> None:
+    roles = [Role.USER, Role.TOOL_CALL, Role.TOOL_RESULT, Role.ASSISTANT, Role.USER]
+    store.write(a_batch(*a_talk(roles)), now=NOW)
+    (session,) = store.find_sessions("s1")
+    said = list(store.iter_messages(session.session_id))
+
+    found = store.find_neighbours([(1, 0), (1, 2), (1, 4), (1, 9), (2, 0)])
+
+    assert found == {
+        (1, 0): (None, said[3]),
+        (1, 2): (said[0], said[3]),
+        (1, 4): (said[3], None),
+        (1, 9): (said[4], None),
+        (2, 0): (None, None),
+    }
+    assert store.find_neighbours([]) == {}
+
+
+USER, AGENT, CALL = Role.USER, Role.ASSISTANT, Role.TOOL_CALL
+
+
+@pytest.mark.parametrize(
+    ("behind", "reply"),
+    [
+        pytest.param([], None, id="nothing was said"),
+        pytest.param([AGENT], 1, id="one reply"),
+        pytest.param([AGENT, CALL, AGENT, CALL], 3, id="the last reply"),
+        pytest.param([AGENT, USER, AGENT], 1, id="the next question ends it"),
+        pytest.param([CALL, USER, AGENT], None, id="the user went on"),
+        pytest.param([CALL] * 50 + [AGENT], 51, id="other roles do not count"),
+        pytest.param([AGENT] * 25, 20, id="no further than 20 messages"),
+        pytest.param([AGENT] * 19 + [USER, AGENT], 19, id="a question within the 20"),
+    ],
+)
+def test_the_reply_is_the_last_message_before_the_next_question(
+    store: HistoryStore, behind: list[Role], reply: int | None
+) -> None:
+    store.write(a_batch(*a_talk([USER, *behind])), now=NOW)
+    store.write(a_batch(*a_talk([USER, AGENT], session="s2")), now=NOW)
+
+    found = store.find_replies([(1, 0), (2, 0), (3, 0)])
+
+    positions = {place: message.position for place, message in found.items()}
+    assert positions == ({} if reply is None else {(1, 0): reply}) | {(2, 0): 1}
+
+
+def test_no_places_have_no_replies(store: HistoryStore) -> None:
+    assert store.find_replies([]) == {}
+
+
+def test_tools_are_named_by_the_calls_of_their_own_session(store: HistoryStore) -> None:
+    def a_call(call_id: str, tool: str | None, session: str, number: int) -> Batch:
+        message = NewMessage(
+            session, f"m{number}", CALL, "", tool_name=tool, call_id=call_id
+        )
+        return a_batch(KeptMessage(message))
+
+    store.write(a_call("c1", "grep", "s1", 1), now=NOW)
+    store.write(a_call("c1", "another", "s1", 2), now=NOW)
+    store.write(a_call("c2", None, "s1", 3), now=NOW)
+    store.write(a_call("c1", "find", "s2", 4), now=NOW)
+    store.write(a_call("c3", "ls", "s2", 5), now=NOW)
+
+    found = store.find_tool_names([(1, "c1"), (1, "c2"), (2, "c1"), (1, "c3")])
+
+    assert found == {(1, "c1"): "grep", (2, "c1"): "find"}
+    assert store.find_tool_names([]) == {}
+
+
+def test_a_session_has_the_shortest_name_that_is_its_own(store: HistoryStore) -> None:
+    ids = ["abcdefgh-1234-1", "abcdefgh-1234-2", "abcdefgh-9999-1", "short", "twice"]
+    ids += ["a-parent-of-agents", "a-parent-of-agents/one"]
+    store.write(a_batch(*(a_message(session=each) for each in ids)), now=NOW)
+    store.write(Batch("other", messages=[a_message(session="twice")]), now=NOW)
+
+    assert store.short_ids(range(1, 10)) == {
+        1: "abcdefgh-1234-1",
+        2: "abcdefgh-1234-2",
+        3: "abcdefgh-9999",
+        4: "short",
+        5: "host/twice",
+        6: "a-parent",
+        7: "a-parent-of-agents/one",
+        8: "other/twice",
+    }
+    assert store.short_ids([]) == {}
+
+
+_native_id = st.builds(
+    "".join,
+    st.lists(st.sampled_from(["a", "host", "other", "/", "12345678", "é"]), min_size=1),
+)
+
+
+@pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
+@settings(max_examples=60, deadline=None)
+@given(
+    sessions=st.lists(
+        st.tuples(st.sampled_from(["host", "a"]), _native_id, st.booleans()),
+        max_size=8,
+        unique_by=lambda each: each[:2],
+    )
+)
+def test_no_shorter_name_finds_a_session_alone(
+    make: type[SqliteHistory],
+    tmp_path_factory: pytest.TempPathFactory,
+    sessions: list[tuple[str, str, bool]],
+) -> None:
+    store: HistoryStore = make(tmp_path_factory.mktemp("store") / "history.db")
+    for host, native_id, has_messages in sessions:
+        facts = [SessionFacts(native_id)]
+        messages = [a_message(session=native_id)] if has_messages else []
+        store.write(Batch(host, facts=facts, messages=messages), now=NOW)
+
+    def find_alone(name: str) -> int | None:
+        found = store.find_sessions(name)
+        top = [
+            each
+            for each in found
+            if not any(each.native_id.startswith(f"{o.native_id}/") for o in found)
+        ]
+        return top[0].session_id if len(top) == 1 else None
+
+    def shortest(number: int, host: str, native_id: str) -> str:
+        lengths = (8, 13, 18) if len(native_id) > 12 else ()
+        names = [native_id[:length] for length in lengths] + [native_id]
+        alone = (name for name in names if find_alone(name) == number)
+        return next(alone, f"{host}/{native_id}")
+
+    assert store.short_ids(range(1, 20)) == {
+        number: shortest(number, host, native_id)
+        for number, (host, native_id, _) in enumerate(sessions, start=1)
+    }
+    store.close()
+
+
+# -- laws -----------------------------------------------------------------------------
 
 
 _kept = st.builds(

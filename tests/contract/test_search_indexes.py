@@ -720,6 +720,19 @@ def test_a_position_belongs_to_the_chunk_that_begins_before_it(
     assert index.find_chunk(2, 0) is None
 
 
+def test_many_places_are_looked_up_at_once(index: SqliteIndex) -> None:
+    with index.writing() as writer:
+        writer.replace_chunks("conversation", 1, [NewChunk(0, 3, 9), NewChunk(5, 8, 7)])
+        writer.replace_chunks("file", -1, [NewChunk(2, 4, 9, "text")])
+    places = [(1, 0), (1, 4), (1, 100), (-1, 1), (-1, 3), (2, 0)]
+
+    found = index.find_chunks(places)
+
+    singly = {place: index.find_chunk(*place) for place in places}
+    assert found == {place: chunk for place, chunk in singly.items() if chunk}
+    assert index.find_chunks([]) == {}
+
+
 def test_chunks_are_replaced_between_two_positions(index: SqliteIndex) -> None:
     with index.writing() as writer:
         writer.replace_chunks(

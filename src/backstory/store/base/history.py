@@ -181,6 +181,16 @@ class HistoryStore(Protocol):
         """Sessions of that id or, failing that, whose id starts so."""
         ...
 
+    def short_ids(self, session_ids: Collection[int]) -> dict[int, str]:
+        """The shortest name by which each session is found alone.
+
+        That is the first 8, 13 or 18 characters of an id longer than 12, else the whole
+        id, else ``host/id``. What ``find_sessions`` finds below another id that it
+        found (``<id>/...``, a subagent) does not count. A session that is not there is
+        left out.
+        """
+        ...
+
     def iter_messages(
         self, session_id: int, *, first: int = 0, last: int | None = None
     ) -> Iterator[Message]:
@@ -209,6 +219,36 @@ class HistoryStore(Protocol):
 
     def find_tool_name(self, session_id: int, call_id: str) -> str | None:
         """The tool that was called by that id in a session."""
+        ...
+
+    def find_neighbours(
+        self, places: Collection[tuple[int, int]]
+    ) -> dict[tuple[int, int], tuple[Message | None, Message | None]]:
+        """What user or assistant said right before and right after each place.
+
+        A place is a session and a position in it. Every place that was asked for is
+        in the answer.
+        """
+        ...
+
+    def find_replies(
+        self, places: Collection[tuple[int, int]]
+    ) -> dict[tuple[int, int], Message]:
+        """The last reply to what the user said at each place.
+
+        That is the assistant's last message before the user's next one, among the
+        first 20 messages of either; other roles do not count. A place without a reply
+        is left out.
+        """
+        ...
+
+    def find_tool_names(
+        self, calls: Collection[tuple[int, str]]
+    ) -> dict[tuple[int, str], str]:
+        """The tools that were called by these ids, each in a session.
+
+        A call whose tool is not known is left out.
+        """
         ...
 
     def list_latest_turn(self, session_id: int) -> list[int]:

@@ -18,7 +18,7 @@ from backstory.store.base.history import (
     SourceState,
     Written,
 )
-from backstory.store.sqlite import changes, messages, sessions, sources
+from backstory.store.sqlite import changes, messages, session_names, sessions, sources
 from backstory.store.sqlite.connection import (
     forget_deleted,
     open_database,
@@ -90,7 +90,11 @@ class SqliteHistory:
 
     def find_sessions(self, name: str) -> list[Session]:
         with translated(self.path), self._lock:
-            return sessions.find_sessions(self._db, name)
+            return session_names.find_sessions(self._db, name)
+
+    def short_ids(self, session_ids: Collection[int]) -> dict[int, str]:
+        with translated(self.path), self._lock:
+            return session_names.short_ids(self._db, session_ids)
 
     def iter_messages(
         self, session_id: int, *, first: int = 0, last: int | None = None
@@ -131,6 +135,24 @@ class SqliteHistory:
     def find_tool_name(self, session_id: int, call_id: str) -> str | None:
         with translated(self.path), self._lock:
             return messages.find_tool_name(self._db, session_id, call_id)
+
+    def find_neighbours(
+        self, places: Collection[tuple[int, int]]
+    ) -> dict[tuple[int, int], tuple[Message | None, Message | None]]:
+        with translated(self.path), self._lock:
+            return messages.find_neighbours(self._db, places)
+
+    def find_replies(
+        self, places: Collection[tuple[int, int]]
+    ) -> dict[tuple[int, int], Message]:
+        with translated(self.path), self._lock:
+            return messages.find_replies(self._db, places)
+
+    def find_tool_names(
+        self, calls: Collection[tuple[int, str]]
+    ) -> dict[tuple[int, str], str]:
+        with translated(self.path), self._lock:
+            return messages.find_tool_names(self._db, calls)
 
     def list_latest_turn(self, session_id: int) -> list[int]:
         with translated(self.path), self._lock:

@@ -44,6 +44,7 @@ from backstory.store.sqlite.folded_text import (
 from backstory.store.sqlite.index_state import get_state, set_state, snapshot
 from backstory.store.sqlite.index_writer import SOME, SqliteIndexWriter, list_files
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.parameters import to_json
 from backstory.store.sqlite.text_blocks import list_blocks
 from backstory.system.fork_safety import reset_in_child, unforked
 
@@ -348,6 +349,12 @@ class SqliteIndex:
         with self._reading() as db:
             return units.find_chunk(db, source_id, position)
 
+    def find_chunks(
+        self, places: Collection[tuple[int, int]]
+    ) -> dict[tuple[int, int], Chunk]:
+        with self._reading() as db:
+            return units.find_chunks(db, places)
+
     # -- vectors ---
 
     @property
@@ -388,7 +395,7 @@ class SqliteIndex:
                  WHERE unit_id IN (SELECT value FROM json_each(?))
                    AND embedding_id IS NOT NULL
                 """,
-                (units.to_json(unit_ids),),
+                (to_json(unit_ids),),
             )
             return self._vectors.cosines(vector, units.to_dict(rows))
 

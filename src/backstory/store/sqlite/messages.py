@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import apsw
-import orjson
 
 from backstory.store.base.history import KeptMessage
+from backstory.store.sqlite.parameters import to_json
 from backstory.store.sqlite.sessions import read_moment
 from backstory.text.words import fold
 from backstory.values.history import Message, Role
@@ -18,6 +18,12 @@ _COLUMNS = """
     message_id, session_id, native_id, position, role, text, tool_name, call_id,
     sent_at, utc_offset_min, full_bytes
 """
+
+# So many messages behind a user's are looked at for the last reply to it.
+_REPLY_STEPS = 20
+
+# A session and a position in it.
+Place = tuple[int, int]
 
 # To look one up here takes a tenth of the time of ``Role(...)``.
 _ROLES = {role.value: role for role in Role}
@@ -133,7 +139,7 @@ def _find_known(
     db: apsw.Connection, session_id: int, kept: Sequence[KeptMessage]
 ) -> dict[str, tuple[int, Content]]:
     """The stored messages of the same ids: number and content of each."""
-    native_ids = orjson.dumps([item.message.native_id for item in kept]).decode()
+    native_ids = to_json(item.message.native_id for item in kept)
     rows = db.execute(
         """
         SELECT native_id, message_id, role, text, tool_name, call_id, sent_at,
@@ -205,7 +211,7 @@ def get_messages(
         SELECT {_COLUMNS} FROM messages
          WHERE message_id IN (SELECT value FROM json_each(?))
         """,
-        (orjson.dumps(list(message_ids)).decode(),),
+        (to_json(message_ids),),
     )
     return {row[0]: _to_message(row) for row in rows}
 
@@ -235,6 +241,90 @@ def find_tool_name(db: apsw.Connection, session_id: int, call_id: str) -> str | 
         (session_id, call_id),
     ).get
     return found
+
+
+def find_neighbours(
+    db: apsw.Connection, places: Collection[Place]
+) -> dict[Place, tuple[Message | None, Message | None]]:
+    rows = db.execute(
+        f"""
+        WITH places AS (
+            SELECT value ->> 0 AS of_session, value ->> 1 AS at_position
+              FROM json_each(?)),
+        neighbours AS (
+            SELECT of_session, at_position,
+                   (SELECT message_id FROM messages
+                     WHERE session_id = of_session AND position < at_position
+                       AND role IN ('user', 'assistant')
+                     ORDER BY position DESC LIMIT 1) AS before_id,
+                   (SELECT message_id FROM messages
+                     WHERE session_id = of_session AND position > at_position
+                       AND role IN ('user', 'assistant')
+                     ORDER BY position LIMIT 1) AS after_id
+              FROM places)
+        SELECT of_session, at_position, {_COLUMNS}
+          FROM neighbours JOIN messages ON message_id IN (before_id, after_id)
+        """,
+        (to_json(places),),
+    )
+    before: dict[Place, Message] = {}
+    after: dict[Place, Message] = {}
+    for session_id, position, *row in rows:
+        message = _to_message(tuple(row))
+        side = before if message.position < position else after
+        side[session_id, position] = message
+    return {place: (before.get(place), after.get(place)) for place in places}
+
+
+def find_replies(
+    db: apsw.Connection, places: Collection[Place]
+) -> dict[Place, Message]:
+    rows = db.execute(
+        f"""
+        WITH places AS (
+            SELECT value ->> 0 AS of_session, value ->> 1 AS at_position
+              FROM json_each(?)),
+        replies AS (
+            SELECT of_session, at_position,
+                   (SELECT message_id
+                      FROM (SELECT message_id, position,
+                                   COUNT(*) FILTER (WHERE role = 'user')
+                                   OVER (ORDER BY position) AS user_messages
+                              FROM (SELECT message_id, position, role FROM messages
+                                     WHERE session_id = of_session
+                                       AND position > at_position
+                                       AND role IN ('user', 'assistant')
+                                     ORDER BY position LIMIT {_REPLY_STEPS}))
+                     WHERE user_messages = 0
+                     ORDER BY position DESC LIMIT 1) AS reply_id
+              FROM places)
+        SELECT of_session, at_position, {_COLUMNS}
+          FROM replies JOIN messages ON message_id = reply_id
+        """,
+        (to_json(places),),
+    )
+    return {(row[0], row[1]): _to_message(row[2:]) for row in rows}
+
+
+def find_tool_names(
+    db: apsw.Connection, calls: Collection[tuple[int, str]]
+) -> dict[tuple[int, str], str]:
+    # The plus signs: each session is read once, not once for each of its calls.
+    rows = db.execute(
+        """
+        SELECT session_id, call_id, tool_name FROM messages
+         WHERE session_id IN (SELECT value FROM json_each(?))
+           AND tool_name IS NOT NULL
+           AND (+session_id, +call_id) IN
+               (SELECT value ->> 0, value ->> 1 FROM json_each(?))
+         ORDER BY session_id, position
+        """,
+        (to_json({session_id for session_id, _ in calls}), to_json(calls)),
+    )
+    names: dict[tuple[int, str], str] = {}
+    for session_id, call_id, tool_name in rows:
+        names.setdefault((session_id, call_id), tool_name)
+    return names
 
 
 def list_latest_turn(db: apsw.Connection, session_id: int) -> list[int]:

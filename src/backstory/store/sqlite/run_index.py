@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import apsw
 import orjson
 
-from backstory.store.sqlite.units import any_of, to_json
+from backstory.store.sqlite.parameters import to_json
+from backstory.store.sqlite.units import any_of
 from backstory.system.fork_safety import unforked
 from backstory.text.words import index_words, phrase_words
 

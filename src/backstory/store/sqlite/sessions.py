@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import apsw
-import orjson
 
 from backstory.store.base.history import Counts, SessionFilter
+from backstory.store.sqlite.parameters import to_json
 from backstory.text.cut import one_line
 from backstory.values.history import Session, SessionFacts, SessionKind
 from backstory.values.moments import Moment, from_microseconds
@@ -16,7 +16,7 @@ OPENING_CHARS = 200
 PREVIEW_CHARS = 200
 TITLE_CHARS = 80
 
-_COLUMNS = """
+COLUMNS = """
     session_id, host, native_id, title, opening, project, git_branch, parent_id,
     started_at, started_offset_min, last_active_at, last_active_offset_min,
     message_count, preview, read_from, last_logged_message_id, kind
@@ -185,7 +185,7 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
     folder = where.folder and where.folder.rstrip("/\\")
     rows = db.execute(
         f"""
-        SELECT {_COLUMNS}
+        SELECT {COLUMNS}
           FROM sessions
          WHERE message_count > 0
            AND (?1 IS NULL OR host = ?1)
@@ -205,7 +205,7 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
             -1 if where.limit is None else where.limit,
         ),
     )
-    return [_to_session(row) for row in rows]
+    return [to_session(row) for row in rows]
 
 
 def get_sessions(
@@ -213,37 +213,12 @@ def get_sessions(
 ) -> dict[int, Session]:
     rows = db.execute(
         f"""
-        SELECT {_COLUMNS} FROM sessions
+        SELECT {COLUMNS} FROM sessions
          WHERE session_id IN (SELECT value FROM json_each(?))
         """,
-        (orjson.dumps(list(session_ids)).decode(),),
+        (to_json(session_ids),),
     )
-    return {row[0]: _to_session(row) for row in rows}
-
-
-def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
-    host, _, native_id = name.partition("/")
-    exact = db.execute(
-        f"""
-        SELECT {_COLUMNS} FROM sessions
-         WHERE native_id = ?1 OR (host = ?2 AND native_id = ?3)
-         ORDER BY session_id
-        """,
-        (name, host, native_id),
-    ).fetchall()
-    if exact:
-        return [_to_session(row) for row in exact]
-    rows = db.execute(
-        f"""
-        SELECT {_COLUMNS} FROM sessions
-         WHERE message_count > 0 AND (
-               substr(native_id, 1, length(?1)) = ?1
-               OR (host = ?2 AND ?3 != '' AND substr(native_id, 1, length(?3)) = ?3))
-         ORDER BY last_active_at DESC NULLS LAST, session_id DESC
-        """,
-        (name, host, native_id),
-    )
-    return [_to_session(row) for row in rows]
+    return {row[0]: to_session(row) for row in rows}
 
 
 def count_by_host(db: apsw.Connection) -> list[Counts]:
@@ -283,7 +258,7 @@ def list_projects(db: apsw.Connection) -> list[str]:
 
 
 # Any: SQLite rows carry no types; the schema does.
-def _to_session(row: tuple[Any, ...]) -> Session:
+def to_session(row: tuple[Any, ...]) -> Session:
     (
         session_id,
         host,

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import apsw
-import orjson
 
 from backstory.store.base.index import (
     Chunk,
@@ -16,6 +15,7 @@ from backstory.store.base.index import (
     UnitFilter,
     Words,
 )
+from backstory.store.sqlite.parameters import to_json
 from backstory.values.moments import Moment
 from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
 
@@ -39,10 +39,6 @@ UnitRow = tuple[int, int, int, int, int | None, int, int, bytes | None]
 def to_dict(rows: Iterable[Any]) -> dict[Any, Any]:
     """Rows of two columns as a dictionary."""
     return dict(rows)
-
-
-def to_json(numbers: Iterable[int]) -> str:
-    return orjson.dumps(list(numbers)).decode()
 
 
 # -- writing --------------------------------------------------------------------------
@@ -469,6 +465,29 @@ def find_chunk(db: apsw.Connection, source_id: int, position: int) -> Chunk | No
     return None if row is None else Chunk(*row)
 
 
+def find_chunks(
+    db: apsw.Connection, places: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], Chunk]:
+    rows = db.execute(
+        """
+        WITH places AS (
+            SELECT value ->> 0 AS of_source, value ->> 1 AS at_position
+              FROM json_each(?)),
+        found AS (
+            SELECT of_source, at_position,
+                   (SELECT chunk_id FROM chunks
+                     WHERE source_id = of_source AND first_position <= at_position
+                     ORDER BY first_position DESC LIMIT 1) AS found_id
+              FROM places)
+        SELECT of_source, at_position, chunk_id, source_id, first_position,
+               last_position, token_count, text
+          FROM found JOIN chunks ON chunk_id = found_id
+        """,
+        (to_json(places),),
+    )
+    return {(source_id, at): Chunk(*chunk) for source_id, at, *chunk in rows}
+
+
 def list_to_embed(db: apsw.Connection, limit: int, skip: int) -> list[ToEmbed]:
     rows = db.execute(
         """
@@ -518,6 +537,6 @@ def list_orphans(db: apsw.Connection, hashes: Iterable[bytes]) -> list[bytes]:
         SELECT DISTINCT meaning_hash FROM units
          WHERE meaning_hash IN (SELECT unhex(value) FROM json_each(?))
         """,
-        (orjson.dumps([each.hex() for each in wanted]).decode(),),
+        (to_json(each.hex() for each in wanted),),
     )
     return sorted(wanted - {key for (key,) in rows})
