@@ -27,7 +27,6 @@ def open_memory(
 ) -> Memory:
     chosen = read_settings(
         user_file=home / "no-config.toml",
-        project_folder=None,
         environ={},
         flags=settings,
     )

@@ -225,9 +225,7 @@ def _call(name: str, arguments: str, session: str | None = None) -> ToolResult:
 def _sample_memory() -> Memory:
     folder = tempfile.TemporaryDirectory(prefix="backstory-docs-")
     home = Path(folder.name)
-    settings = read_settings(
-        user_file=home / "none.toml", project_folder=None, environ={}
-    )
+    settings = read_settings(user_file=home / "none.toml", environ={})
     machine = Machine("linux", Path(backstory.__file__).parent / "samples", {})
     memory = Memory(home, settings, machine, clock=lambda: _TODAY)
     # The last that is registered is done first.

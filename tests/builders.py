@@ -5,6 +5,12 @@ from typing import Any
 
 import orjson
 
+from backstory.assembly import search_options
+from backstory.settings import read_settings
+
+# What a search is told by the settings as they are by default.
+USUAL = search_options(read_settings(environ={}))
+
 SESSION = "5d0c1c53-8a57-4f43-9f0e-3c3f6d8f2b11"
 PROJECT = "/home/dev/demo"
 

@@ -151,9 +151,9 @@ def an_indexed_memory(
         pass
     # Ages count in scores; with a clock that stands still, two searches are alike.
     memory = Memory(
-        opened.home, opened.settings, opened._machine, clock=lambda: NOW + _LATER
+        opened.home, opened.settings, opened._parts.machine, clock=lambda: NOW + _LATER
     )
-    memory._index_files.embedder = embedder
+    memory._parts.index_files.embedder = embedder
     return memory
 
 
@@ -175,7 +175,7 @@ def say(
 def say_all(memory: Memory, texts: Iterable[str], *, session: str = "s1") -> None:
     """Record many messages at once, a minute apart, in turns."""
     roles = (Role.USER, Role.ASSISTANT)
-    memory._store.write(
+    memory._parts.history.write(
         Batch(
             "python",
             messages=[
@@ -197,7 +197,7 @@ def say_all(memory: Memory, texts: Iterable[str], *, session: str = "s1") -> Non
 
 def empty_session(memory: Memory, session: str = "s1") -> None:
     """Let nothing of a session stay, as when its folder is excluded."""
-    memory._store.write(Batch("python", emptied=[session]), now=NOW)
+    memory._parts.history.write(Batch("python", emptied=[session]), now=NOW)
 
 
 def write_memory(memory: Memory, text: str, *, name: str = "MEMORY.md") -> Path:
@@ -217,7 +217,7 @@ def contents(memory: Memory) -> dict[str, list[Any]]:
 
     Words are compared by what the full-text index has of each unit.
     """
-    path = memory._index_files.index.path
+    path = memory._parts.index_files.index.path
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     db.execute(
         "CREATE VIRTUAL TABLE temp.instances USING fts5vocab (main, words, instance)"

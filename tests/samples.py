@@ -99,7 +99,6 @@ def a_memory(
     machine = Machine("linux", home or folder / "nobody", environ or {})
     chosen = read_settings(
         user_file=folder / "config.toml",
-        project_folder=None,
         environ=machine.environ,
         flags=settings,
     )

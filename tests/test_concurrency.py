@@ -104,7 +104,7 @@ def test_killing_a_reading_at_any_moment_leaves_the_store_of_one_clean_reading(
     assert everything(a_memory(killed, home=home)) == everything(
         a_memory(clean, home=home)
     )
-    assert a_memory(killed, home=home)._store.verify() == []
+    assert a_memory(killed, home=home)._parts.history.verify() == []
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -214,7 +214,7 @@ def test_many_threads_and_processes_record_into_one_session(tmp_path: Path) -> N
             for thread in range(4)
             for number in range(25)
         )
-        assert memory._store.verify() == []
+        assert memory._parts.history.verify() == []
 
 
 def test_a_recorded_message_is_there_after_the_recorder_is_killed(
@@ -245,7 +245,7 @@ def test_a_memory_opened_before_a_fork_works_on_both_sides(tmp_path: Path) -> No
         messages = memory.messages(memory.session("shared"))
         assert end == "well"
         assert [message.text for message in messages] == ["before", "child", "parent"]
-        assert memory._store.verify() == []
+        assert memory._parts.history.verify() == []
 
 
 # -- the disk ---

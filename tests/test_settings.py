@@ -13,7 +13,7 @@ TABLE = (
     Setting("index.max_bytes", 100, "How much is kept.", minimum=0),
     Setting("index.seconds", 1.0, "How often.", minimum=0.05),
     Setting("index.live", False, "Whether to watch."),
-    Setting("page.title", "Backstory", "What it says.", project_may_set=True),
+    Setting("page.title", "Backstory", "What it says."),
 )
 DEFAULTS: dict[str, tuple[Value, str]] = {
     "index.folders": ((), "default"),
@@ -29,22 +29,13 @@ def user_file(tmp_path: Path) -> Path:
     return tmp_path / "config.toml"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
-
-
 def read(
     user_file: Path,
-    project: Path | None = None,
     environ: dict[str, str] | None = None,
     flags: tuple[str, ...] = (),
 ) -> Settings:
     return read_settings(
         user_file=user_file,
-        project_folder=project,
         environ=environ or {},
         flags=flags,
         table=TABLE,
@@ -66,13 +57,11 @@ def test_without_any_file_every_setting_has_its_default(user_file: Path) -> None
     assert shown(read(user_file)) == DEFAULTS
 
 
-def test_each_value_says_where_it_came_from(user_file: Path, project: Path) -> None:
+def test_each_value_says_where_it_came_from(user_file: Path) -> None:
     user_file.write_text("[index]\nmax_bytes = 1\nfolders = ['~/a', 'b']\n")
-    (project / ".backstory.toml").write_text("page.title = 'Ours'\n")
 
     settings = read(
         user_file,
-        project,
         {"BACKSTORY_INDEX_SECONDS": "2.5", "PATH": "/bin"},
         ("index.live=yes",),
     )
@@ -82,7 +71,7 @@ def test_each_value_says_where_it_came_from(user_file: Path, project: Path) -> N
         "index.max_bytes": (1, str(user_file)),
         "index.seconds": (2.5, "BACKSTORY_INDEX_SECONDS"),
         "index.live": (True, "--set"),
-        "page.title": ("Ours", str(project / ".backstory.toml")),
+        "page.title": ("Backstory", "default"),
     }
 
 
@@ -91,23 +80,20 @@ def test_each_value_says_where_it_came_from(user_file: Path, project: Path) -> N
     [
         pytest.param(0, ("Backstory", "default"), id="nothing"),
         pytest.param(1, ("file", "USER"), id="the user's file over the default"),
-        pytest.param(2, ("project", "PROJECT"), id="the project's over the user's"),
-        pytest.param(3, ("variable", "BACKSTORY_PAGE_TITLE"), id="the environment"),
-        pytest.param(4, ("flag", "--set"), id="a flag over all"),
+        pytest.param(2, ("variable", "BACKSTORY_PAGE_TITLE"), id="the environment"),
+        pytest.param(3, ("flag", "--set"), id="a flag over all"),
     ],
 )
 def test_the_nearest_place_wins(
-    user_file: Path, project: Path, places: int, expected: tuple[str, str]
+    user_file: Path, places: int, expected: tuple[str, str]
 ) -> None:
-    project_file = project / ".backstory.toml"
     user_file.write_text("page.title = 'file'\n" * (places >= 1))
-    project_file.write_text("page.title = 'project'\n" * (places >= 2))
-    environ = {"BACKSTORY_PAGE_TITLE": "variable"} if places >= 3 else {}
-    flags = ("page.title=flag",) * (places >= 4)
+    environ = {"BACKSTORY_PAGE_TITLE": "variable"} if places >= 2 else {}
+    flags = ("page.title=flag",) * (places >= 3)
 
-    settings = read(user_file, project, environ, flags)
+    settings = read(user_file, environ, flags)
 
-    names = {str(user_file): "USER", str(project_file): "PROJECT"}
+    names = {str(user_file): "USER"}
     value, origin = shown(settings)["page.title"]
     assert (value, names.get(origin, origin)) == expected
 
@@ -303,21 +289,6 @@ def test_a_value_that_cannot_be_read_from_a_flag_is_refused(
 
 
 # -- files ---
-
-
-def test_a_project_may_not_set_what_is_the_user_s_own(
-    user_file: Path, project: Path
-) -> None:
-    project_file = project / ".backstory.toml"
-    project_file.write_text("index.folders = ['/etc']")
-
-    with pytest.raises(ConfigError) as raised:
-        read(user_file, project)
-
-    assert refused(raised) == (
-        f"{project_file}: 'index.folders' may only be set in your own configuration",
-        f"move it to {user_file}",
-    )
 
 
 def test_a_file_that_is_no_toml_is_refused(user_file: Path) -> None:

@@ -25,7 +25,6 @@ from backstory.values.tool_names import TOOL_NAMES, enabling_setting
 
 Value = str | int | float | bool | tuple[str, ...]
 
-PROJECT_FILE = ".backstory.toml"
 ENVIRONMENT_PREFIX = "BACKSTORY_"
 _BY_HAND = "--set"
 
@@ -37,7 +36,6 @@ class Setting:
     name: str
     default: Value
     summary: str
-    project_may_set: bool = False
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
@@ -118,7 +116,6 @@ SETTINGS = (
         "exclude.folders",
         (),
         "Folders never to read: files in them, and sessions that ran in them.",
-        project_may_set=False,
     ),
     Setting("exclude.hosts", (), "Agent programs never to read, such as codex."),
     Setting(
@@ -332,8 +329,7 @@ class Settings:
 
 def read_settings(
     *,
-    user_file: Path,
-    project_folder: Path | None,
+    user_file: Path | None = None,
     environ: Mapping[str, str],
     flags: Sequence[str] = (),
     table: Sequence[Setting] = SETTINGS,
@@ -341,18 +337,9 @@ def read_settings(
     """Work out every setting. Raises ``ConfigError`` with the place and the reason."""
     rows = {setting.name: setting for setting in table}
     chosen = {name: Chosen(row, row.default, "default") for name, row in rows.items()}
-    for name, value in _read_file(user_file):
+    for name, value in [] if user_file is None else _read_file(user_file):
         row = _find(rows, name, str(user_file))
         chosen[name] = Chosen(row, _check(row, value, str(user_file)), str(user_file))
-    for file in _project_files(project_folder):
-        for name, value in _read_file(file):
-            row = _find(rows, name, str(file))
-            if not row.project_may_set:
-                raise ConfigError(
-                    f"{file}: '{name}' may only be set in your own configuration",
-                    hint=f"move it to {user_file}",
-                )
-            chosen[name] = Chosen(row, _check(row, value, str(file)), str(file))
     by_variable = {row.variable: row for row in table}
     for variable, text in sorted(environ.items()):
         if not variable.startswith(ENVIRONMENT_PREFIX):
@@ -370,11 +357,6 @@ def read_settings(
         row = _find(rows, name.strip(), _BY_HAND)
         chosen[row.name] = Chosen(row, _parse(row, text, f"--set {name}"), _BY_HAND)
     return Settings(chosen)
-
-
-def _project_files(folder: Path | None) -> list[Path]:
-    file = folder / PROJECT_FILE if folder is not None else None
-    return [file] if file is not None and file.is_file() else []
 
 
 def _read_file(file: Path) -> Iterator[tuple[str, object]]:
@@ -478,13 +460,8 @@ def _in_range(row: Setting, number: float, place: str) -> float | int:
 
 
 def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
-    """The settings of this person in this folder."""
+    """The settings of this person."""
     user_file = find_user_file(machine)
     if machine.environ.get(CONFIG_VARIABLE) and not user_file.exists():
         raise ConfigError(f"{CONFIG_VARIABLE}: there is no file {user_file}")
-    return read_settings(
-        user_file=user_file,
-        project_folder=machine.folder,
-        environ=machine.environ,
-        flags=flags,
-    )
+    return read_settings(user_file=user_file, environ=machine.environ, flags=flags)

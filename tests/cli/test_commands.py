@@ -546,17 +546,10 @@ def test_an_unknown_setting_offers_the_nearest(shell: Shell) -> None:
     )
 
 
-def test_a_project_may_not_change_what_is_read(shell: Shell) -> None:
+def test_a_file_in_the_folder_changes_no_setting(shell: Shell) -> None:
     (shell.home / ".backstory.toml").write_text('exclude.hosts = ["codex"]\n')
 
-    done = shell.run("status")
-
-    assert done.returncode == 11
-    assert done.stderr == (
-        f"backstory: {shell.home / '.backstory.toml'}: 'exclude.hosts' may only be set "
-        "in your own configuration\n"
-        f"  hint: move it to {shell.home / '.config' / 'backstory' / 'config.toml'}\n"
-    )
+    assert '"codex"' not in shell.out("settings", "--json")
 
 
 def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:

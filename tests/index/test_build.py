@@ -70,13 +70,13 @@ def results(memory: Memory) -> list[Any]:
 
 def check_against_a_rebuild(memory: Memory) -> None:
     """That the index is sound, and the same as one that is made from scratch."""
-    assert memory._index_files.index.verify() == []
+    assert memory._parts.index_files.index.verify() == []
     followed = contents(memory)
 
     memory.rebuild()
 
     assert contents(memory) == followed
-    assert memory._index_files.index.verify() == []
+    assert memory._parts.index_files.index.verify() == []
 
 
 # -- following ------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_a_session_that_turns_out_to_be_notes_is_filed_as_such(tmp_path: Path) -
         say(memory, "The ferry leaves at noon.")
         found(memory, "ferry")
         facts = SessionFacts("s1", kind=SessionKind.MEMORY)
-        memory._store.write(Batch("python", facts=[facts]), now=NOW)
+        memory._parts.history.write(Batch("python", facts=[facts]), now=NOW)
 
         assert [hit.source for hit in memory.search("ferry").hits] == ["memory"]
         check_against_a_rebuild(memory)
@@ -194,7 +194,7 @@ def test_messages_without_a_time_follow_the_time_their_session_began(
             KeptMessage(NewMessage("s1", f"m{n}", Role.USER, f"alpha {n}"))
             for n in range(3)
         ]
-        memory._store.write(Batch("python", messages=timeless), now=NOW)
+        memory._parts.history.write(Batch("python", messages=timeless), now=NOW)
         found(memory, "alpha")
         say(memory, "beta", name="m3")
         found(memory, "alpha")
@@ -366,7 +366,7 @@ def test_a_file_that_grew_leaves_nothing_to_tidy(tmp_path: Path, name: str) -> N
         )
 
         assert found(memory, "API") == ["The API is on 8080."]
-        assert not memory._index_files.index.get_state("deleted")
+        assert not memory._parts.index_files.index.get_state("deleted")
         check_against_a_rebuild(memory)
 
 
@@ -382,7 +382,7 @@ def test_what_stays_as_it_is_in_a_daily_log_is_not_filed_again(tmp_path: Path) -
         found(memory, "three")
 
         assert before < unit_numbers(memory)
-        assert memory._index_files.index.counts().embedded == 2
+        assert memory._parts.index_files.index.counts().embedded == 2
         check_against_a_rebuild(memory)
 
 
@@ -411,17 +411,17 @@ def test_of_messages_that_were_changed_nothing_stays_once_they_are_many(
         for number in range(2):
             say(memory, "alpha", name=f"m{number}")
             memory.index()
-        waiting = memory._index_files.index.get_state("deleted")
+        waiting = memory._parts.index_files.index.get_state("deleted")
         for number in range(2, 5):
             say(memory, "alpha", name=f"m{number}")
         found(memory, "alpha")
 
-        assert (waiting, memory._index_files.index.get_state("deleted")) == (
+        assert (waiting, memory._parts.index_files.index.get_state("deleted")) == (
             "some",
             "much",
         )
         memory.index()
-        assert not memory._index_files.index.get_state("deleted")
+        assert not memory._parts.index_files.index.get_state("deleted")
 
 
 # -- the law --------------------------------------------------------------------------
@@ -455,12 +455,13 @@ def _noting(name: str, text: str) -> Step:
 
 def _titling(session: str, title: str) -> Step:
     facts = SessionFacts(session, title=title)
-    return lambda memory: memory._store.write(Batch("python", facts=[facts]), now=NOW)
+    batch = Batch("python", facts=[facts])
+    return lambda memory: memory._parts.history.write(batch, now=NOW)
 
 
 def _emptying(session: str) -> Step:
     def empty(memory: Memory) -> None:
-        if memory._store.has_session("python", session):
+        if memory._parts.history.has_session("python", session):
             empty_session(memory, session)
             # Otherwise known to go wrong, see above.
             memory.search("x")
@@ -491,7 +492,7 @@ _steps = st.one_of(
             lambda memory: memory.index(),
             lambda memory: memory.embed(),
             lambda memory: memory.rebuild(),
-            lambda memory: memory._index_files.index.close(),
+            lambda memory: memory._parts.index_files.index.close(),
         ]
     ),
 )
@@ -512,10 +513,10 @@ def follow(folder: Path, steps: list[Step], *, batch: int = 10_000) -> list[list
             memory.search("what is new")
         memory.embed()
         held.append([contents(memory), results(memory)])
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
         memory.rebuild()
         held.append([contents(memory), results(memory)])
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
     return held
 
 
@@ -556,7 +557,9 @@ def test_following_any_changes_makes_the_index_of_a_rebuild(
 
 
 def a_catalogue(memory: Memory) -> cataloguing.Catalogue:
-    return cataloguing.Catalogue(memory._store, memory._index_files.index, lambda: NOW)
+    return cataloguing.Catalogue(
+        memory._parts.history, memory._parts.index_files.index, lambda: NOW
+    )
 
 
 def _saying_much(session: str, count: int) -> Step:
@@ -566,7 +569,7 @@ def _saying_much(session: str, count: int) -> Step:
 
 def _take_one_batch(memory: Memory) -> None:
     """As if whoever takes in more were killed then."""
-    with memory._index_files.index.writing() as writer:
+    with memory._parts.index_files.index.writing() as writer:
         a_catalogue(memory)._take_batch(writer)
 
 
@@ -641,7 +644,7 @@ def test_killing_it_within_a_large_change_loses_nothing(tmp_path: Path) -> None:
 
     with an_indexed_memory(tmp_path) as memory:
         assert deaths > 0
-        assert memory._index_files.index.counts().units == 3_001
+        assert memory._parts.index_files.index.counts().units == 3_001
         check_against_a_rebuild(memory)
 
 
@@ -674,15 +677,15 @@ def test_a_long_history_is_taken_in_in_several_batches(tmp_path: Path) -> None:
 
         assert taken[-1] == (16_000, 16_000)
         assert len(taken) > 1
-        assert memory._index_files.index.counts().units == 16_004
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.counts().units == 16_004
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_every_date_survives_a_rebuild(tmp_path: Path) -> None:
     with an_indexed_memory(tmp_path) as memory:
         sent = Moment(NOW - timedelta(days=400), -300)
         kept = KeptMessage(NewMessage("s1", "m1", Role.USER, "alpha", sent=sent))
-        memory._store.write(Batch("python", messages=[kept]), now=NOW)
+        memory._parts.history.write(Batch("python", messages=[kept]), now=NOW)
         before = memory.search("alpha").hits
 
         memory.rebuild()

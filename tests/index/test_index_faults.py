@@ -271,7 +271,7 @@ def test_a_damaged_index_is_whole_again_after_indexing(
 
         assert results(memory) == expected
         assert memory.search("n1x17").notices == ()
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_damaged_index_is_whole_again_after_a_rebuild(
         memory.embed()
 
         assert results(memory) == expected
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_a_cache_full_of_noise_is_made_anew(filled: Path, tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_one_wrong_bit_in_the_texts_is_noticed_by_the_first_search(
             "the search by text met a damaged index; run 'backstory rebuild'"
         ]
         assert memory.search("n1x177").notices == ()
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_reading_the_sources_notices_texts_that_were_damaged_since(
@@ -347,7 +347,7 @@ def test_reading_the_sources_notices_texts_that_were_damaged_since(
         memory.index()
 
         assert memory.search("n1x177").notices == ()
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_cutting_off_the_texts_under_a_reader_does_not_end_it(
@@ -394,7 +394,7 @@ def test_an_index_that_is_deleted_while_it_is_open_is_made_anew(
 
         assert results(memory) == expected
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
-        assert memory._index_files.index.counts().units > 0
+        assert memory._parts.index_files.index.counts().units > 0
 
 
 def test_texts_of_an_index_that_is_gone_do_not_stay(
@@ -429,7 +429,7 @@ def test_a_rebuild_from_nothing_is_the_same_and_embeds_nothing(
         assert made == []
         assert contents(memory) == held
         assert results(memory) == expected
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_an_empty_memory_can_be_rebuilt(tmp_path: Path) -> None:
@@ -451,7 +451,7 @@ def test_others_go_on_finding_while_an_index_is_rebuilt(
 
         assert len(seen) > 3
         assert [each for each in seen if each != (expected, ())] == []
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def _rebuild_often(folder: Path, times: int) -> None:
@@ -474,7 +474,7 @@ def test_a_killed_rebuild_leaves_the_old_index_serving(
         kill_after(chance.uniform(0, took * 1.3), partial(_rebuild_often, tmp_path, 3))
         with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
             assert results(memory) == expected
-            assert memory._index_files.index.verify() == []
+            assert memory._parts.index_files.index.verify() == []
 
     _rebuild_often(tmp_path, 1)
     home = tmp_path / "backstory"
@@ -524,7 +524,7 @@ def test_killing_at_any_moment_leaves_a_sound_index_that_goes_on(
         deaths += 1
         with an_indexed_memory(tmp_path) as memory:
             say(memory, f"changed {deaths}", session="s1", name="m5", role="assistant")
-            assert memory._index_files.index.verify() == []
+            assert memory._parts.index_files.index.verify() == []
 
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         memory.index()
@@ -535,7 +535,7 @@ def test_killing_at_any_moment_leaves_a_sound_index_that_goes_on(
         assert deaths > 0
         assert contents(memory) == held
         assert results(memory) == found_then
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def _edit(folder: Path) -> None:
@@ -558,7 +558,7 @@ def test_killing_whoever_deletes_leaves_texts_with_the_right_checksums(
     for _ in range(8):
         deaths += kill_after(chance.uniform(0.02, 0.4), partial(_edit, tmp_path))
         with an_indexed_memory(tmp_path) as memory:
-            assert memory._index_files.index.verify() == []
+            assert memory._parts.index_files.index.verify() == []
             assert memory.search("alpha").notices == ()
 
     with an_indexed_memory(tmp_path) as memory:
@@ -568,7 +568,7 @@ def test_killing_whoever_deletes_leaves_texts_with_the_right_checksums(
 
         assert deaths > 0
         assert traces(memory.home, "edited") == []
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 # -- the disk -------------------------------------------------------------------------
@@ -602,7 +602,7 @@ def check_it_is_whole(memory: Memory) -> None:
     memory.index()
     assert memory.embed()
     held = contents(memory)
-    assert memory._index_files.index.verify() == []
+    assert memory._parts.index_files.index.verify() == []
     memory.rebuild()
     assert contents(memory) == held
 
@@ -814,7 +814,7 @@ def test_processes_that_write_search_and_embed_at_once_agree(tmp_path: Path) -> 
     assert ends == ["well"] * 3
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         check_it_is_whole(memory)
-        assert memory._index_files.index.counts().units == 75 + 3
+        assert memory._parts.index_files.index.counts().units == 75 + 3
 
 
 def test_threads_that_write_and_search_at_once_agree(tmp_path: Path) -> None:
@@ -884,7 +884,7 @@ def test_nothing_stays_of_a_session_that_was_emptied(tmp_path: Path) -> None:
         say(memory, "so qzwxv it is", session="hidden", role="assistant")
         memory.index()
         memory.embed()
-        kept = len(memory._index_files.embeddings.list_hashes())
+        kept = len(memory._parts.index_files.embeddings.list_hashes())
         assert traces(memory.home, "qzwxv") != []
 
         empty_session(memory, "hidden")
@@ -892,8 +892,8 @@ def test_nothing_stays_of_a_session_that_was_emptied(tmp_path: Path) -> None:
 
         assert traces(memory.home, "qzwxv") == []
         assert found(memory, "qzwxv") == []
-        assert len(memory._index_files.embeddings.list_hashes()) == kept - 2
-        assert memory._index_files.index.verify() == []
+        assert len(memory._parts.index_files.embeddings.list_hashes()) == kept - 2
+        assert memory._parts.index_files.index.verify() == []
     assert traces(memory.home, "qzwxv") == []
 
 
@@ -906,14 +906,14 @@ def test_nothing_stays_of_a_note_that_was_deleted_or_a_line_that_was_taken_out(
         write_memory(memory, "# Kept\n\n- plain\n- the secret is qzwxv\n")
         memory.index()
         memory.embed()
-        kept = len(memory._index_files.embeddings.list_hashes())
+        kept = len(memory._parts.index_files.embeddings.list_hashes())
 
         day.unlink()
         write_memory(memory, "# Kept\n\n- plain\n")
         memory.index()
 
         assert traces(memory.home, "qzwxv") + traces(memory.home, "yxqvz") == []
-        assert len(memory._index_files.embeddings.list_hashes()) == kept - 2
+        assert len(memory._parts.index_files.embeddings.list_hashes()) == kept - 2
 
 
 def test_nothing_stays_of_what_was_deleted_right_before_a_rebuild(
@@ -940,9 +940,9 @@ def test_no_vector_stays_of_what_was_deleted_while_it_was_made(tmp_path: Path) -
                 note.unlink()
                 other.index()
 
-        memory._index_files.embedder = WordEmbedder(before=delete_it)
+        memory._parts.index_files.embedder = WordEmbedder(before=delete_it)
         memory.embed()
         memory.index()
 
-        assert memory._index_files.embeddings.list_hashes() == set()
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.embeddings.list_hashes() == set()
+        assert memory._parts.index_files.index.verify() == []

@@ -42,14 +42,13 @@ def a_memory_that_starts(
     machine = Machine("linux", folder / "nobody", {})
     chosen = read_settings(
         user_file=folder / "config.toml",
-        project_folder=None,
         environ={},
         flags=settings,
     )
     memory = Memory(
         folder / "backstory", chosen, machine, clock=lambda: NOW, start_worker=start
     )
-    memory._index_files.embedder = embedder
+    memory._parts.index_files.embedder = embedder
     return memory
 
 
@@ -124,7 +123,7 @@ def test_a_worker_runs_nobodys_code_from_the_folder_one_stands_in(
     assert code == 0
     assert not (tmp_path / "ran").exists()
     with an_indexed_memory(tmp_path) as memory:
-        assert memory._index_files.index.counts().embedded == 1
+        assert memory._parts.index_files.index.counts().embedded == 1
 
 
 def test_a_worker_repairs_what_is_marked_and_leaves_out_what_is_excluded(
@@ -163,8 +162,8 @@ def test_a_worker_that_meets_damage_itself_repairs_it(tmp_path: Path) -> None:
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as worker:
         worker.work()
 
-        assert worker._index_files.index.verify() == []
-        assert worker._index_files.index.counts().embedded == 2
+        assert worker._parts.index_files.index.verify() == []
+        assert worker._parts.index_files.index.counts().embedded == 2
         assert worker.search("beta").notices == ()
 
 
@@ -180,7 +179,7 @@ def test_a_worker_forgets_no_vector_of_guidance_that_is_still_to_be_taken_in(
         memory.index()
         memory.embed()
         # As when a newer version cuts everything anew.
-        with memory._index_files.index.writing() as writer:
+        with memory._parts.index_files.index.writing() as writer:
             writer.clear()
         say(memory, "beta", session="s2")
         memory.search("alpha")
@@ -231,7 +230,7 @@ def test_a_worker_does_not_embed_with_what_was_chosen_for_one_run(
     code = wait_for_worker(memory.home)
 
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
-        index = memory._index_files.index
+        index = memory._parts.index_files.index
         assert code == 0
         assert index.has_vectors_of("words-64")
         assert (index.counts().units, index.counts().embedded) == (3, 1)
@@ -316,7 +315,7 @@ def test_a_search_from_the_command_line_starts_a_worker_that_embeds(
     done = subprocess.run(search, env=environ, capture_output=True, check=False)
     with an_indexed_memory(tmp_path) as memory:
         give_up_at = time.monotonic() + 60
-        index = memory._index_files.index
+        index = memory._parts.index_files.index
         while not index.counts().embedded and time.monotonic() < give_up_at:
             time.sleep(0.05)
 

@@ -35,7 +35,7 @@ def failing(until: Callable[[int], bool]) -> Callable[[Sequence[str]], None]:
 
 
 def progress(memory: Memory) -> tuple[int, int]:
-    counts = memory._index_files.index.counts()
+    counts = memory._parts.index_files.index.counts()
     return counts.embedded, counts.with_meaning
 
 
@@ -108,7 +108,7 @@ def test_an_embedder_that_fails_in_its_third_round_goes_on_from_there(
 
         assert (half, done, progress(memory)) == ((1_024, 1_200), True, (1_200, 1_200))
         assert sorted(embedder.embedded) == sorted(f"text {n}" for n in range(1_200))
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_a_search_rests_after_a_failure_and_tries_again_in_a_new_process(
@@ -159,15 +159,15 @@ def test_a_text_that_changes_while_it_is_embedded_gets_the_vector_of_the_new_one
                     found(other, "new")
 
         embedder = WordEmbedder(before=change)
-        memory._index_files.embedder = embedder
+        memory._parts.index_files.embedder = embedder
         memory.embed()
         memory.embed()
 
-        (near,) = memory._index_files.index.nearest(
+        (near,) = memory._parts.index_files.index.nearest(
             embedder.embed_query("new words"), ANYTHING, 5
         )
         assert near[1] == pytest.approx(1, abs=1e-5)
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_another_model_embeds_everything_anew_and_the_first_is_still_known(
@@ -180,7 +180,7 @@ def test_another_model_embeds_everything_anew_and_the_first_is_still_known(
     with an_indexed_memory(tmp_path, embedder=second) as memory:
         during = memory.search("alpha 7").notices
         memory.embed()
-        index = memory._index_files.index
+        index = memory._parts.index_files.index
         ((unit_id, cosine),) = index.nearest(second.embed_query("alpha 7"), ANYTHING, 1)
         sound = index.verify()
     with an_indexed_memory(tmp_path, embedder=third) as memory:
@@ -201,7 +201,7 @@ def test_meaning_finds_what_words_do_not(tmp_path: Path) -> None:
         say_all(memory, ["alpha beta gamma", "delta epsilon zeta"])
         memory.embed()
 
-        near = memory._index_files.index.nearest(
+        near = memory._parts.index_files.index.nearest(
             embedder.embed_query("alpha gamma"),
             UnitFilter(frozenset({UnitKind.USER, UnitKind.ASSISTANT})),
             1,

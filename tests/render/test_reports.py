@@ -124,6 +124,7 @@ def test_json_is_readable_and_can_be_read_again() -> None:
 def test_sessions_are_listed_one_a_line() -> None:
     other = replace(
         SESSION,
+        session_id=2,
         native_id="5d0c1c53-9999",
         title="",
         project=None,
@@ -134,7 +135,7 @@ def test_sessions_are_listed_one_a_line() -> None:
     lines = list(
         render.render_sessions(
             [SESSION, other],
-            ["5d0c1c53-8a57", "5d0c1c53-9999"],
+            names={SESSION.session_id: "5d0c1c53-8", other.session_id: "5d0c1c53-9"},
             home=HOME,
             width=None,
         )
@@ -153,7 +154,7 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
         SESSION, host=bad, native_id=bad, project=bad, title=bad, git_branch=bad
     )
 
-    listed = list(render.render_sessions([session], [], home=HOME, width=None))
+    listed = list(render.render_sessions([session], names={}, home=HOME, width=None))
     shown = list(
         render.render_transcript(
             replace(session, parent_id=bad),
@@ -260,17 +261,6 @@ def test_no_text_can_pass_for_the_head_of_another_message() -> None:
     lines = list(render.render_transcript(SESSION, [message], home=HOME))
 
     assert lines[-4:] == ["  Fine.", "  ", "  [8] USER  14:33", "  Delete it all."]
-
-
-def test_a_subagents_id_does_not_lengthen_its_parents() -> None:
-    ids = ["b2bf17a9-0f5b", "b2bf17a9-0f5b/c6384fe5", "b2bf17a9-0f5b/d1", "b3"]
-
-    assert render.shortest_prefixes(ids) == {
-        "b2bf17a9-0f5b": "b2bf17a9",
-        "b2bf17a9-0f5b/c6384fe5": "b2bf17a9-0f5b/c",
-        "b2bf17a9-0f5b/d1": "b2bf17a9-0f5b/d",
-        "b3": "b3",
-    }
 
 
 # -- reports ---
@@ -410,43 +400,6 @@ def test_no_line_is_wider_than_the_terminal(
     lines = list(render.render_columns(("A", "B", "C"), rows, width=width))
 
     assert [line for line in lines if cell_len(line) > width] == []
-
-
-@pytest.mark.parametrize(
-    ("ids", "expected"),
-    [
-        pytest.param([], {}, id="none"),
-        pytest.param(["abc"], {"abc": "abc"}, id="a short one"),
-        pytest.param(["0123456789abc"], {"0123456789abc": "01234567"}, id="one"),
-        pytest.param(["0123456789"], {"0123456789": "0123456789"}, id="short enough"),
-        pytest.param(
-            ["0123456789", "0123456780", "x"],
-            {"0123456789": "0123456789", "0123456780": "0123456780", "x": "x"},
-            id="alike to the last letter",
-        ),
-        pytest.param(
-            ["01234567", "0123456789abc"],
-            {"01234567": "01234567", "0123456789abc": "012345678"},
-            id="one that begins another",
-        ),
-        pytest.param(["a", "a"], {"a": "a"}, id="the same twice"),
-    ],
-)
-def test_ids_are_as_short_as_they_can_be(
-    ids: list[str], expected: dict[str, str]
-) -> None:
-    assert render.shortest_prefixes(ids) == expected
-
-
-@given(st.sets(st.text("ab", max_size=14)))
-def test_a_short_id_names_one_session(ids: set[str]) -> None:
-    short = render.shortest_prefixes(ids)
-
-    named = {
-        name: [prefix] if prefix in ids else [i for i in ids if i.startswith(prefix)]
-        for name, prefix in short.items()
-    }
-    assert named == {name: [name] for name in ids}
 
 
 @pytest.mark.parametrize(

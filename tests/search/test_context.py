@@ -119,7 +119,7 @@ def test_whatever_goes_wrong_the_prompt_goes_on(
     def fail(*_: Any) -> Any:
         raise StoreDamaged("no index today")
 
-    monkeypatch.setattr(memory._search, "search", fail)
+    monkeypatch.setattr(memory._parts.search, "find_hits", fail)
     with caplog.at_level(logging.WARNING):
         context = memory.context("Where is Sakura Sushi?")
 
@@ -133,7 +133,7 @@ def test_whatever_goes_wrong_the_prompt_goes_on(
 
 def test_a_damaged_index_still_gives_memories(memory: Memory) -> None:
     memory.context("Sakura")
-    memory._index_files.close()
+    memory._parts.index_files.close()
     (memory.home / "index.db").write_bytes(b"not a database" * 1000)
 
     assert len(memory.context("Where is Sakura Sushi?").memories) == 1

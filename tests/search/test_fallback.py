@@ -1,5 +1,7 @@
 """Without an index, everything is read for the query, or for all its words."""
 
+import math
+import time
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,8 +9,10 @@ from typing import Any
 import pytest
 
 from backstory.search.fallback import FallbackSearch
-from backstory.search.searcher import Request
+from backstory.search.request import Request
+from backstory.text.query import parse_words
 from backstory.values.hits import HitSource, RecallResult, SearchResult
+from tests.builders import USUAL
 from tests.index_builders import NOW, an_indexed_memory, say, write_memory
 
 RUN = "; run 'backstory rebuild'"
@@ -248,20 +252,19 @@ def test_the_notice_says_what_was_read_and_how(
 
 
 def test_when_the_time_is_up_what_was_found_is_given(tmp_path: Path) -> None:
-    request = Request("needle", frozenset({HitSource.MESSAGE}))
+    query = parse_words("needle")
+    request = Request(query, frozenset({HitSource.MESSAGE}), USUAL.weights)
+    away = ("the index is away", "")
     with an_indexed_memory(tmp_path) as memory:
         say(memory, "needle")
-        without_time, with_time = (
-            FallbackSearch(memory._store, list, list, clock=lambda: NOW, timeout_s=each)
-            for each in (0.0, 30.0)
-        )
+        fallback = FallbackSearch(memory._parts.history, list, list)
 
-        result = without_time.search(request, reason="the index is away")
-        whole = with_time.search(request, reason="the index is away")
+        result = fallback.search(request, away, until=time.monotonic())
+        whole = fallback.search(request, away, until=math.inf)
 
     told = "the index is away, so messages were read for the query as typed"
     assert result == SearchResult(
-        "needle",
+        query,
         (),
         (
             f"{told}, and for all its words",

@@ -85,7 +85,6 @@ def _filled(folder: Path, embedder: str) -> Iterator[Filled]:
     shutil.copytree(DATA / "memory", folder / "backstory" / "memory")
     settings = read_settings(
         user_file=folder / "config.toml",
-        project_folder=None,
         environ={},
         flags=(f"embedder.name={embedder}",),
     )

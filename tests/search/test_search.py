@@ -67,7 +67,7 @@ def test_a_note_of_bytes_that_are_no_text_harms_nothing(tmp_path: Path) -> None:
         memory.search("needle")
         memory.index()
 
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_a_note_that_may_not_be_read_is_reported_and_stays_as_it_was(
@@ -193,7 +193,7 @@ def test_another_history_makes_another_index(tmp_path: Path) -> None:
 
         assert found(memory, "alpha") == []
         assert found(memory, "delta")
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_another_history_with_as_many_changes_is_noticed(tmp_path: Path) -> None:
@@ -245,9 +245,9 @@ def test_the_first_searches_may_come_from_many_threads_at_once(
         start.wait()
         try:
             seen.append(found(memory, "alpha n7"))
-            parts.add(id(memory._index_files.index))
-            parts.add(id(memory._search._get_searcher()))
-            parts.add(id(memory._index_files.index._vectors))
+            parts.add(id(memory._parts.index_files.index))
+            parts.add(id(memory._parts.search._get_retriever()))
+            parts.add(id(memory._parts.index_files.index._vectors))
         except BaseException as exc:
             seen.append(exc)
 

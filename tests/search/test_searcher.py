@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 
 from backstory.errors import BadQuery, UnknownName
 from backstory.memory import Memory
-from backstory.search.searcher import Request, Searcher
-from backstory.values.hits import Hit, HitSource
+from backstory.search.hits import HitSearch
+from backstory.search.profile import TunedProfile
+from backstory.search.request import Request
+from backstory.search.retrieve import Retriever
+from backstory.text.query import parse_words
+from backstory.values.hits import Hit, HitSource, SearchResult
+from tests.builders import USUAL
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -565,37 +570,47 @@ class StuckIndex:
 
 
 @contextmanager
-def a_searcher(folder: Path, *stuck: str) -> Iterator[Searcher]:
-    """A searcher with 0.4 seconds of time, whose index is stuck in some places."""
+def a_stuck_search(folder: Path, *stuck: str) -> Iterator[Callable[[], SearchResult]]:
+    """A search with 0.4 seconds of time, whose index is stuck in some places."""
     with open_memory(folder) as memory:
         fill(memory)
         memory.search("restaurant")
-        index: Any = StuckIndex(memory._index_files.index, *stuck)
-        searcher = Searcher(
-            memory._store, index, lambda: None, clock=lambda: NOW, timeout_s=0.4
-        )
+        index: Any = StuckIndex(memory._parts.index_files.index, *stuck)
+        retriever = Retriever(index, lambda: None, on_damage=lambda: None)
+        found = HitSearch(memory._parts.history, index)
+
+        def search() -> SearchResult:
+            return found.search(
+                RESTAURANT,
+                TunedProfile(retriever),
+                now=NOW,
+                until=time.monotonic() + 0.4,
+            )
+
         try:
-            yield searcher
+            yield search
         finally:
             index.is_released = True
-            searcher.close()
+            retriever.close()
 
 
-RESTAURANT = Request("restaurant", frozenset({HitSource.MESSAGE}), limit=5)
+RESTAURANT = Request(
+    parse_words("restaurant"), frozenset({HitSource.MESSAGE}), USUAL.weights, limit=5
+)
 
 
 def test_what_was_found_in_time_is_given_with_a_notice(tmp_path: Path) -> None:
-    with a_searcher(tmp_path, "find_few") as searcher:
-        result = searcher.search(RESTAURANT)
+    with a_stuck_search(tmp_path, "find_few") as search:
+        result = search()
 
     assert len(result.hits) == 2
     assert result.notices == ("the search by text did not finish in time",)
 
 
 def test_all_stages_of_a_search_share_one_deadline(tmp_path: Path) -> None:
-    with a_searcher(tmp_path, "find_few", "score_words") as searcher:
+    with a_stuck_search(tmp_path, "find_few", "score_words") as search:
         began = time.monotonic()
-        result = searcher.search(RESTAURANT)
+        result = search()
         took = time.monotonic() - began
 
     assert len(result.hits) == 2
@@ -608,8 +623,8 @@ def test_all_stages_of_a_search_share_one_deadline(tmp_path: Path) -> None:
 
 
 def test_searches_that_are_stuck_leave_threads_for_the_next(tmp_path: Path) -> None:
-    with a_searcher(tmp_path, "find_few", "interrupt") as searcher:
-        results = [searcher.search(RESTAURANT) for _ in range(6)]
+    with a_stuck_search(tmp_path, "find_few", "interrupt") as search:
+        results = [search() for _ in range(6)]
 
     assert [len(result.hits) for result in results] == [2] * 6
 

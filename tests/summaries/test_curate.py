@@ -235,7 +235,7 @@ def test_logs_of_a_day_already_curated_are_curated_the_day_after(
     memory.notebook.append_log(NOW.date(), "- written later that day", "m")
 
     for days, calls in ((0, 1), (1, 2), (2, 2)):
-        memory._logbook._clock = partial(add, NOW, timedelta(days=days))
+        memory._parts.logbook._clock = partial(add, NOW, timedelta(days=days))
         memory.work()
         assert len(server.asked) == calls
 

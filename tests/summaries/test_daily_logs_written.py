@@ -309,7 +309,7 @@ def test_only_a_session_of_exactly_that_name_is_meant(open_memory: OpenMemory) -
 def test_a_trigger_of_a_damaged_history_does_not_fail(open_memory: OpenMemory) -> None:
     with open_memory() as memory:
         say(memory, "one")
-        memory._store.close()
+        memory._parts.history.close()
         for name in ("history.db", "history.db-wal"):
             (memory.home / name).write_bytes(b"no database" * 1000)
 

@@ -59,8 +59,8 @@ def test_children_forked_while_threads_search_and_write_can_search_and_write(
         assert ends == ["well"] * 40
         assert failures == []
         assert len(list(memory.messages(memory.session("child")))) == 40
-        assert memory._store.verify() == []
-        assert memory._index_files.index.verify() == []
+        assert memory._parts.history.verify() == []
+        assert memory._parts.index_files.index.verify() == []
 
 
 def test_what_a_child_records_stays_when_its_parent_closes_and_others_come(

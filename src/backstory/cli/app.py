@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from backstory.cli import INTERRUPTED
 from backstory.cli.parameters import PATH
 from backstory.errors import BackstoryError
 from backstory.settings import Settings, load_settings
-from backstory.system.machine import Machine, find_home, this_machine
+from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import start_worker
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
@@ -52,10 +52,6 @@ COMMANDS = {
 _MAX_ERROR_CHARS = 2_000
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass
 class Context:
     """What a command works with; nothing is opened before it is needed."""
@@ -63,7 +59,7 @@ class Context:
     home: Path | None = None
     flags: tuple[str, ...] = ()
     machine: Machine = field(default_factory=this_machine)
-    clock: Callable[[], datetime] = _now
+    clock: Callable[[], datetime] = utc_now
 
     @cached_property
     def settings(self) -> Settings:

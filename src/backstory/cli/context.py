@@ -11,7 +11,6 @@ from backstory.cli.app import (
 )
 from backstory.render import reports as render
 from backstory.render.notes import context_object, render_curation
-from backstory.text.query import parse_query
 
 
 @commands.command()
@@ -39,8 +38,7 @@ def context(
     asked = " ".join(prompt)
     found = obj.memory.context(asked, session=session, max_tokens=max_tokens)
     if as_json:
-        query = parse_query(asked, today=obj.clock().astimezone().date())
-        click.echo(render.to_json(context_object(found, query)))
+        click.echo(render.to_json(context_object(found)))
     elif found.text:
         click.echo(found.text)
     if not found.text:

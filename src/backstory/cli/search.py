@@ -15,7 +15,6 @@ from backstory.cli.app import (
     terminal_width,
 )
 from backstory.cli.parameters import DAY, to_folder
-from backstory.errors import UnknownName
 from backstory.memory import Memory
 from backstory.render import hits as render_hits
 from backstory.render import reports as render
@@ -23,12 +22,8 @@ from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
 from backstory.text.escape import neutralise
-from backstory.values.history import Session
 from backstory.values.hits import EpisodeResult, HitSource, SearchResult
 
-# Beginnings of ids to try, from short to long, before the id is shown whole.
-_SHORT_ID_CHARS = (8, 13, 18)
-_MAX_WHOLE_ID_CHARS = 12
 _NOTICE_CHARS = 500
 
 
@@ -172,7 +167,7 @@ def _echo_hits(
 ) -> None:
     lines = render_hits.render_hits(
         result,
-        names=_short_names(memory, (hit.session for hit in result.hits)),
+        names=memory.short_ids([hit.session for hit in result.hits if hit.session]),
         style=_style(),
         by_date=by_date,
         explain=explain,
@@ -194,7 +189,7 @@ def _search_episodes(
         )
         click.echo(render.to_json(found))
     else:
-        names = _short_names(memory, (episode.session for episode in result.episodes))
+        names = memory.short_ids([each.session for each in result.episodes])
         lines = render_hits.render_person_episodes(
             result,
             names=names,
@@ -243,21 +238,3 @@ def _style_for_terminal(text: str, kind: str) -> str:
             return click.style(text, dim=True)
         case _:
             return click.style(text, bold=True)
-
-
-def _short_names(memory: Memory, sessions: Iterable[Session | None]) -> dict[int, str]:
-    found = {each.session_id: each for each in sessions if each is not None}
-    return {number: _short_name(memory, each) for number, each in found.items()}
-
-
-def _short_name(memory: Memory, session: Session) -> str:
-    """The shortest name that ``show`` knows the session by."""
-    native_id = session.native_id
-    lengths = _SHORT_ID_CHARS if len(native_id) > _MAX_WHOLE_ID_CHARS else ()
-    for name in (*(native_id[:length] for length in lengths), native_id):
-        try:
-            if memory.session(name).session_id == session.session_id:
-                return name
-        except UnknownName:
-            continue
-    return f"{session.host}/{native_id}"

@@ -43,17 +43,18 @@ def sessions(
             render.to_json([render.session_object(session) for session in found])
         )
         return
-    ids = [session.native_id for session in context.memory.sessions()]
-    if not ids:
+    if found:
+        lines = render.render_sessions(
+            found,
+            names=context.memory.short_ids(found),
+            home=context.user_home,
+            width=terminal_width(),
+        )
+        echo_lines(lines)
+    elif there := len(context.memory.sessions()):
+        click.echo(f"None of {render.render_count(there, 'session')} fits.")
+    else:
         click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
-        return
-    if not found:
-        click.echo(f"None of {render.render_count(len(ids), 'session')} fits.")
-        return
-    lines = render.render_sessions(
-        found, ids, home=context.user_home, width=terminal_width()
-    )
-    echo_lines(lines)
 
 
 @commands.command()

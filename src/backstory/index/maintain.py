@@ -28,7 +28,7 @@ from backstory.store.base.history import HistoryStore
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.files import locked, try_locked
 from backstory.values.history import Problem
-from backstory.values.reports import IndexStatus
+from backstory.values.reports import IndexReport, IndexStatus
 from backstory.values.units import UnitKind
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Maintainer:
 
     # -- taking in what is new ---
 
-    def update(self, on_taken: OnTaken | None = None) -> list[Problem]:
+    def update(self, on_taken: OnTaken | None = None) -> IndexReport:
         """Take in all that is new, guidance files too; repair what is damaged."""
         if not self.is_damaged():
             try:
@@ -94,12 +94,12 @@ class Maintainer:
             except StoreDamaged as exc:
                 if not self._files.owns(exc.path):
                     raise
-                logger.info("the index is damaged and is made again: %s", exc)
+                logger.info("the index is damaged and is rebuilt: %s", exc)
                 self._files.drop_embeddings_if(exc)
         self.rebuild()
         return self._update(on_taken)
 
-    def _update(self, on_taken: OnTaken | None) -> list[Problem]:
+    def _update(self, on_taken: OnTaken | None) -> IndexReport:
         index = self._files.index
         index.check()
         is_due = time.monotonic() >= self._guidance_due
@@ -111,7 +111,7 @@ class Maintainer:
         index.tidy()
         self._sweep(index)
         self._wake_worker()
-        return problems
+        return IndexReport(problems=tuple(problems))
 
     def _take_all(
         self,
@@ -285,7 +285,7 @@ class Maintainer:
 
     # -- making it again ---
 
-    def rebuild(self, *, on_taken: OnTaken | None = None) -> list[Problem]:
+    def rebuild(self, *, on_taken: OnTaken | None = None) -> IndexReport:
         """Make the index again beside the old one, which serves until the new is whole.
 
         No vector is made that the cache has. Stopped at any point, nothing has changed.
@@ -297,7 +297,7 @@ class Maintainer:
                 raise
             return self._rebuild(on_taken)
 
-    def _rebuild(self, on_taken: OnTaken | None) -> list[Problem]:
+    def _rebuild(self, on_taken: OnTaken | None) -> IndexReport:
         with locked(self._home / _REBUILD_LOCK):
             new = self._files.make_new_index()
             try:
@@ -313,7 +313,7 @@ class Maintainer:
                 self._files.remove_new_index()
             (self._home / _DAMAGE_MARK).unlink(missing_ok=True)
             self._files.index.forget_unused()
-            return problems
+            return IndexReport(problems=tuple(problems))
 
     # -- how things stand ---
 

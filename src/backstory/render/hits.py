@@ -6,7 +6,6 @@ it are masked. People see what they kept as it is, made safe to print.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date
 from functools import lru_cache, partial
 from pathlib import PureWindowsPath
 
@@ -22,7 +21,6 @@ from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label, quote_content
 from backstory.text.escape import neutralise
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt, find_words
-from backstory.text.query import parse_query
 from backstory.text.redaction import mask_secrets
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Role, Session
@@ -46,8 +44,6 @@ _NOTICE_CHARS = 300
 # How wide a line is where there is no terminal.
 _PAGE_WIDTH = 100
 _MIN_TITLE_WIDTH = 12
-# A query's days do not matter to where its words stand.
-_ANY_DAY = date(2000, 1, 1)
 # The last word of a line that was cut, but for four letters if there is no other.
 _CUT_WORD = re.compile(r"(?<=.{4}) ?[!-~]+…$", re.MULTILINE)
 
@@ -81,7 +77,7 @@ def render_ranked(result: SearchResult, *, scope: str) -> str:
         f"(scope: {scope}, {render_count(count, 'result')})]"
     )
     blocks = [head]
-    query = _parse(result.query)
+    query = result.parsed
     for number, hit in enumerate(result.hits, start=1):
         text = _ranked_text(hit, query)
         blocks.append(f"{_ranked_header(number, hit)}\n{text}")
@@ -150,7 +146,7 @@ def render_episodes(result: EpisodeResult) -> str:
     Every block ends with a line of dashes, the last one too, so that a reader can see
     that it is whole.
     """
-    query = _parse(result.query)
+    query = result.parsed
     blocks = [
         _episode_block(number, episode, query)
         for number, episode in enumerate(result.episodes, start=1)
@@ -251,7 +247,7 @@ def _notice_block(notices: Iterable[str]) -> list[str]:
 def search_object(
     result: SearchResult, *, scope: str, mask: Mask = tame, by_date: bool = False
 ) -> dict[str, object]:
-    query = _parse(result.query)
+    query = result.parsed
     return {
         "query": mask(result.query),
         "scope": scope,
@@ -390,7 +386,7 @@ def render_hits(
     width: int | None = None,
 ) -> Iterator[str]:
     """Hits to read on a terminal; ``names`` are short ids of their sessions."""
-    query = _parse(result.query)
+    query = result.parsed
     listed = {hit.message_id for hit in result.hits}
     day = ""
     for number, hit in _ranked(result, by_date):
@@ -487,7 +483,7 @@ def render_person_episodes(
     width: int | None = None,
 ) -> Iterator[str]:
     """Matches between their neighbours; a sign stands before each line of a match."""
-    query = _parse(result.query)
+    query = result.parsed
     day = ""
     for number, episode in enumerate(result.episodes, start=1):
         session, matched = episode.session, episode.matched
@@ -569,10 +565,6 @@ def _show_hit(hit: Hit, names: Mapping[int, str] | None = None) -> str | None:
 
 
 # -- pieces ---------------------------------------------------------------------------
-
-
-def _parse(text: str) -> Query:
-    return parse_query(text, today=_ANY_DAY)
 
 
 def _excerpt(hit: Hit, query: Query, mask: Mask, max_chars: int = EXCERPT_CHARS) -> str:

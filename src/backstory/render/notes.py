@@ -23,7 +23,6 @@ from backstory.search.prompt_context import Context
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
 from backstory.text.markdown.lines import split_bom
-from backstory.values.query import Query
 from backstory.values.reports import Curation, LogReport
 
 _NO_TOPIC = "(no topic)"
@@ -175,11 +174,14 @@ def render_log_report(report: LogReport) -> Iterator[str]:
         yield f"  {one_line(neutralise(problem), 300)}"
 
 
-def context_object(context: Context, query: Query) -> dict[str, object]:
+def context_object(context: Context) -> dict[str, object]:
+    query = context.parsed
     return {
         "text": context.text,
         "tokens": context.tokens,
-        "memories": [hit_object(hit, query) for hit in context.memories],
+        "memories": [
+            hit_object(hit, query) for hit in context.memories if query is not None
+        ],
     }
 
 

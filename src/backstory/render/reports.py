@@ -3,10 +3,9 @@
 Text from history is made safe to print; JSON carries it verbatim.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 import orjson
@@ -165,20 +164,19 @@ def _iso(moment: Moment | None) -> str | None:
 
 def render_sessions(
     sessions: Sequence[Session],
-    all_ids: Iterable[str],
     *,
+    names: Mapping[int, str],
     home: Path,
     width: int | None,
 ) -> Iterator[str]:
-    """One line a session; ids as short as they can be and still name one session."""
-    short = shortest_prefixes(all_ids)
+    """One line a session; ``names`` are short ids of theirs."""
     # On a terminal the title must have room: of a folder, its end tells most.
     folder_width = None if width is None else max(_MIN_FOLDER_CHARS, width // 6)
     rows = [
         (
             render_time(session.last_active),
             session.host,
-            short.get(session.native_id, session.native_id),
+            names.get(session.session_id, session.native_id),
             str(session.message_count),
             _ending(_cell(render_path(session.project or "", home)), folder_width),
             one_line(session.title, 200),
@@ -414,32 +412,6 @@ def wrap_to_width(line: str, width: int) -> Iterator[str]:
 def _cell(text: str) -> str:
     """Text from history that must stay on its line."""
     return neutralise(text).replace("\n", " ").replace("\t", " ")
-
-
-def shortest_prefixes(ids: Iterable[str]) -> dict[str, str]:
-    """For each id its shortest beginning, of eight letters or more, that is unique.
-
-    A subagent's id that begins with its parent's does not count against the parent.
-    """
-    ordered = sorted(set(ids))
-    short: dict[str, str] = {}
-    for index, name in enumerate(ordered):
-        before = ordered[index - 1] if index else ""
-        rest = islice(ordered, index + 1, None)
-        after = next((other for other in rest if not other.startswith(f"{name}/")), "")
-        shared = max(_shared(before, name), _shared(name, after))
-        is_short = len(name) <= _MAX_WHOLE_ID_CHARS
-        short[name] = name if is_short else name[: max(_MIN_ID_CHARS, shared + 1)]
-    return short
-
-
-def _shared(one: str, other: str) -> int:
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
 
 
 def render_time(moment: Moment | None) -> str:

@@ -4,32 +4,29 @@ Slow, and always possible. What has the query as it was typed is found, the newe
 first; where nothing has, what has all its words. There is no ranking and no meaning.
 """
 
-import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from backstory.errors import SourceUnreadable
 from backstory.index.build import cut_note, noted_at
 from backstory.index.chunks import (
-    chunk_text,
     cut_chunks,
     cut_units,
     session_unit,
 )
 from backstory.notes.find import FoundNote, read_note
-from backstory.search.hydrate import Shown
-from backstory.search.searcher import Request, to_recalled
+from backstory.search.episodes import SPOKEN_KINDS, to_episodes
+from backstory.search.hydrate import Hydrator
+from backstory.search.recall import WITHOUT_CHUNK, read_chunk, to_recalled
+from backstory.search.request import Request
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import Chunk, IndexedFile, Note, Unit, UnitFilter
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
-from backstory.text.query import parse_query
 from backstory.text.words import fold, index_words
 from backstory.values.history import Message, Problem, Session
 from backstory.values.hits import (
-    Episode,
     EpisodeResult,
     Hit,
     HitSource,
@@ -42,6 +39,8 @@ from backstory.values.query import Query
 from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
 
 FindNotes = Callable[[], Iterable[FoundNote | Problem]]
+# Why there is no index to search in, and what to do about it.
+Why = tuple[str, str]
 
 _WORD = re.compile(r"[^\W_]+")
 # What is read, in words for a person.
@@ -78,7 +77,6 @@ class _Found:
     with_words: list[NewUnit] = field(default_factory=list)
     notes: _Notes = field(default_factory=_Notes)
     is_whole: bool = True
-    until: float = math.inf
 
     @property
     def best(self) -> list[NewUnit]:
@@ -97,96 +95,70 @@ class FallbackSearch:
         history: HistoryStore,
         find_notes: FindNotes,
         find_guidance: FindNotes,
-        *,
-        clock: Callable[[], datetime],
-        timeout_s: float,
     ) -> None:
         self._history = history
         self._find_notes = find_notes
         self._find_guidance = find_guidance
-        self._clock = clock
-        self._timeout_s = timeout_s
 
     # -- answering ---
 
-    def search(self, request: Request, *, reason: str, hint: str = "") -> SearchResult:
-        """Answer with hits; ``reason`` says why there is no index to search in."""
-        query = self._parse(request)
-        found = self._find(query, request, request.to_filter())
-        hits = [hit for _, hit in self._to_hits(query, request, found)]
+    def search(self, request: Request, why: Why, *, until: float) -> SearchResult:
+        """Answer with hits; ``why`` says why there is no index to search in."""
+        found = self._find(request, request.to_filter(), until)
+        hits = [hit for _, hit in self._to_hits(request, found)]
         hits.sort(key=lambda hit: -hit.score)
-        notices = _notices(request, found, reason, hint)
-        return SearchResult(request.text, tuple(hits[: request.limit]), notices)
+        notices = _notices(request, found, why)
+        return SearchResult(request.query, tuple(hits[: request.limit]), notices)
 
-    def recall(self, request: Request, *, reason: str, hint: str = "") -> RecallResult:
-        """Answer with stretches of conversations and files."""
-        query = self._parse(request)
+    def recall(self, request: Request, why: Why, *, until: float) -> RecallResult:
+        """Answer with chunks of conversations and files."""
         where = request.to_filter()
-        where = replace(where, kinds=where.kinds - {UnitKind.OTHER, UnitKind.SESSION})
-        found = self._find(query, request, where)
+        where = replace(where, kinds=where.kinds - WITHOUT_CHUNK)
+        found = self._find(request, where, until)
         recalled: dict[str, Recalled] = {}
         chunks: dict[int, list[NewChunk]] = {}
-        for unit, hit in self._to_hits(query, request, found):
-            if len(recalled) == request.limit or time.monotonic() >= found.until:
+        for unit, hit in self._to_hits(request, found):
+            if len(recalled) == request.limit or time.monotonic() >= until:
                 break
             if unit.source_id not in chunks:
                 chunks[unit.source_id] = self._cut_chunks(unit.source_id, found.notes)
             chunk = _find_chunk(unit, chunks[unit.source_id])
             if chunk is None:
                 continue
-            text = chunk.text or self._chunk_text(chunk, request.without)
-            each = to_recalled(chunk, hit, text, query)
+            text = read_chunk(chunk, self._history, without=request.without)
+            each = to_recalled(chunk, hit, text, request.query)
             recalled.setdefault(each.chunk_id, each)
         best = sorted(recalled.values(), key=lambda each: -each.score)
-        notices = _notices(request, found, reason, hint)
-        return RecallResult(request.text, tuple(best[: request.limit]), notices)
+        notices = _notices(request, found, why)
+        return RecallResult(request.query, tuple(best[: request.limit]), notices)
 
-    def episodes(
-        self, request: Request, *, reason: str, hint: str = ""
-    ) -> EpisodeResult:
+    def episodes(self, request: Request, why: Why, *, until: float) -> EpisodeResult:
         """Answer with messages and what was said before and after them."""
-        where = replace(
-            request.to_filter(),
-            kinds=frozenset({UnitKind.USER, UnitKind.ASSISTANT}),
-        )
-        found = self._find(self._parse(request), request, where)
-        units = found.best[: request.limit]
-        messages = self._history.get_messages([unit.unit_id for unit in units])
-        sessions = self._history.get_sessions({unit.source_id for unit in units})
-        episodes = tuple(
-            Episode(
-                sessions[unit.source_id],
-                messages[unit.unit_id],
-                *self._history.find_beside(unit.source_id, unit.position),
-            )
-            for unit in units
-            if unit.source_id in sessions and unit.unit_id in messages
-        )
-        notices = _notices(request, found, reason, hint)
-        return EpisodeResult(request.text, episodes, notices)
-
-    def _parse(self, request: Request) -> Query:
-        return parse_query(request.text, today=self._clock().astimezone().date())
+        where = replace(request.to_filter(), kinds=SPOKEN_KINDS)
+        found = self._find(request, where, until)
+        message_ids = [unit.unit_id for unit in found.best[: request.limit]]
+        episodes = tuple(to_episodes(message_ids, self._history))
+        return EpisodeResult(request.query, episodes, _notices(request, found, why))
 
     def _to_hits(
-        self, query: Query, request: Request, found: _Found
+        self, request: Request, found: _Found
     ) -> Iterator[tuple[NewUnit, Hit]]:
         """The best with their hits; what was deleted a moment ago is left out."""
         units = {unit.unit_id: _to_unit(unit) for unit in found.best}
-        shown = Shown(self._history, found.notes, units)
-        shown.load(units)
+        hydrator = Hydrator(self._history, found.notes, units)
+        hydrator.load(units)
         for unit in found.best:
-            hit = shown.to_hit(unit.unit_id)
+            hit = hydrator.to_hit(unit.unit_id)
             if hit is None:
                 continue
-            score = request.weights.of(hit.source)
+            score = request.weights.sources[hit.source]
             yield (
                 unit,
                 replace(
                     hit,
                     score=score if found.as_typed else score * _WORDS_SCORE,
                     strength=Strength.STRONG if found.as_typed else Strength.FAIR,
-                    excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
+                    excerpt=excerpt(hit.text, request.query, max_chars=EXCERPT_CHARS),
                 ),
             )
 
@@ -195,19 +167,12 @@ class FallbackSearch:
             return notes.chunks[source_id]
         return list(cut_chunks(self._history.iter_messages(source_id)))
 
-    def _chunk_text(self, chunk: Chunk, without: Collection[int]) -> str:
-        messages = self._history.iter_messages(
-            chunk.source_id, first=chunk.first_position, last=chunk.last_position
-        )
-        return chunk_text(each for each in messages if each.message_id not in without)
-
     # -- reading ---
 
-    def _find(self, query: Query, request: Request, where: UnitFilter) -> _Found:
+    def _find(self, request: Request, where: UnitFilter, until: float) -> _Found:
         """Read what is asked for; guidance last, which takes longest to come by."""
-        until = time.monotonic() + min(self._timeout_s, request.timeout_s)
-        found = _Found(until=until)
-        looked_for = _LookedFor(query)
+        found = _Found()
+        looked_for = _LookedFor(request.query)
         sessions = {
             session.session_id: session
             for session in self._history.list_sessions(SessionFilter())
@@ -394,9 +359,7 @@ def _to_file(note: FoundNote, unit: NewUnit) -> IndexedFile:
     )
 
 
-def _notices(
-    request: Request, found: _Found, reason: str, hint: str
-) -> tuple[str, ...]:
+def _notices(request: Request, found: _Found, why: Why) -> tuple[str, ...]:
     """What was searched instead of the index, and how."""
     read = [name for name, sources in _READ if sources & request.sources]
     *some, last = read or ["nothing"]
@@ -407,6 +370,7 @@ def _notices(
         how = "for all the words of the query"
     else:
         how = "for the query as typed, and for all its words"
+    reason, hint = why
     told = f"{reason}, so {what} were read {how}"
     notices = [f"{told}; {hint}" if hint else told]
     if not found.is_whole:

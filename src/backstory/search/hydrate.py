@@ -1,38 +1,27 @@
-"""What units say, fetched from the history and the index as it is needed."""
+"""Fetch what was found from the history and the index, each kind in one batch."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import IndexedFile, Note, Unit
-from backstory.values.history import Message, Session
-from backstory.values.hits import Hit, HitSource, Strength
+from backstory.values.history import Message, Role, Session
+from backstory.values.hits import HIT_SOURCES, Hit, Strength
 from backstory.values.moments import Moment, from_microseconds
 from backstory.values.units import UnitKind, is_message
 
-SOURCES = {
-    UnitKind.USER: HitSource.MESSAGE,
-    UnitKind.ASSISTANT: HitSource.MESSAGE,
-    UnitKind.SUMMARY: HitSource.MESSAGE,
-    UnitKind.OTHER: HitSource.MESSAGE,
-    UnitKind.SESSION: HitSource.SESSION,
-    UnitKind.MEMORY: HitSource.MEMORY,
-    UnitKind.DAILY_LOG: HitSource.DAILY_LOG,
-    UnitKind.GUIDANCE: HitSource.GUIDANCE,
-}
-
 
 class NoteSource(Protocol):
-    """Whoever knows what units of Markdown files say, such as an index."""
+    """Whatever knows what units of Markdown files say, such as an index."""
 
     def get_notes(self, unit_ids: Collection[int]) -> Mapping[int, Note]: ...
 
     def get_files(self, source_ids: Collection[int]) -> Mapping[int, IndexedFile]: ...
 
 
-class Shown:
-    """Makes hits of some units, without their scores."""
+class Hydrator:
+    """Makes hits of units, as yet without scores."""
 
     def __init__(
         self, history: HistoryStore, notes: NoteSource, units: Mapping[int, Unit]
@@ -41,32 +30,47 @@ class Shown:
         self._note_source = notes
         self._units = units
         self._messages: dict[int, Message] = {}
+        self._tool_names: dict[tuple[int, str], str] = {}
         self._sessions: dict[int, Session] = {}
         self._notes: dict[int, Note] = {}
         self._files: Mapping[int, IndexedFile] | None = None
 
     def load(self, unit_ids: Collection[int]) -> None:
-        messages = [u for u in unit_ids if is_message(u) and u not in self._messages]
-        if messages:
-            self._messages |= self._history.get_messages(messages)
-        sessions = {
-            self._units[u].source_id for u in unit_ids if self._units[u].source_id > 0
-        } - self._sessions.keys()
-        if sessions:
-            self._sessions |= self._history.get_sessions(sessions)
-        notes = [u for u in unit_ids if self._units[u].source_id < 0]
-        if notes:
-            self._notes |= self._note_source.get_notes(notes)
-            if self._files is None:
-                sources = {
-                    each.source_id
-                    for each in self._units.values()
-                    if each.source_id < 0
-                }
-                self._files = self._note_source.get_files(sources)
+        """Fetch all that the hits of these units are made of."""
+        self._load_messages([u for u in unit_ids if is_message(u)])
+        self._load_sessions({self._units[u].source_id for u in unit_ids})
+        self._load_notes([u for u in unit_ids if self._units[u].source_id < 0])
+
+    def _load_messages(self, unit_ids: Iterable[int]) -> None:
+        missing = [u for u in unit_ids if u not in self._messages]
+        if not missing:
+            return
+        found = self._history.get_messages(missing)
+        self._messages |= found
+        # Often only the call names the tool that a result comes from.
+        calls = [
+            (message.session_id, message.call_id)
+            for message in found.values()
+            if message.call_id and not message.tool_name
+        ]
+        if calls:
+            self._tool_names |= self._history.find_tool_names(calls)
+
+    def _load_sessions(self, source_ids: Iterable[int]) -> None:
+        missing = {s for s in source_ids if s > 0 and s not in self._sessions}
+        if missing:
+            self._sessions |= self._history.get_sessions(missing)
+
+    def _load_notes(self, unit_ids: Collection[int]) -> None:
+        if not unit_ids:
+            return
+        self._notes |= self._note_source.get_notes(unit_ids)
+        if self._files is None:
+            sources = {u.source_id for u in self._units.values() if u.source_id < 0}
+            self._files = self._note_source.get_files(sources)
 
     def to_hit(self, unit_id: int) -> Hit | None:
-        """What was found, as yet without a score; None when it is gone."""
+        """What was found, as yet without a score; None if it is gone."""
         unit = self._units[unit_id]
         said = None if unit.said_at is None else from_microseconds(unit.said_at)
         if unit.source_id < 0:
@@ -74,8 +78,8 @@ class Shown:
         session = self._sessions.get(unit.source_id)
         if session is None:
             return None
-        base = Hit(
-            SOURCES[unit.kind],
+        hit = Hit(
+            HIT_SOURCES[unit.kind],
             0.0,
             Strength.WEAK,
             "",
@@ -86,12 +90,12 @@ class Shown:
         )
         if unit.kind is UnitKind.SESSION:
             text = f"{session.title}\n{session.preview}".strip()
-            return replace(base, text=text, said=session.last_active)
+            return replace(hit, text=text, said=session.last_active)
         message = self._messages.get(unit_id)
         if message is None:
             return None
         return replace(
-            base,
+            hit,
             text=message.text,
             said=message.sent or said,
             role=message.role,
@@ -101,10 +105,9 @@ class Shown:
         )
 
     def _tool_name(self, message: Message) -> str | None:
-        """The tool that was called or answered; often only the call names it."""
         if message.tool_name or not message.call_id:
             return message.tool_name
-        return self._history.find_tool_name(message.session_id, message.call_id)
+        return self._tool_names.get((message.session_id, message.call_id))
 
     def _note_hit(self, unit: Unit, said: Moment | None) -> Hit | None:
         note = self._notes.get(unit.unit_id)
@@ -112,7 +115,7 @@ class Shown:
         if note is None or file is None:
             return None
         return Hit(
-            SOURCES[unit.kind],
+            HIT_SOURCES[unit.kind],
             0.0,
             Strength.WEAK,
             note.text,
@@ -123,3 +126,24 @@ class Shown:
             heading=note.heading,
             project=file.project,
         )
+
+
+def add_replies(hits: Iterable[Hit], history: HistoryStore) -> tuple[Hit, ...]:
+    """The hits, with what the agent replied to those that the user said."""
+    hits = tuple(hits)
+    places = {place for hit in hits if (place := _place_of_question(hit)) is not None}
+    if not places:
+        return hits
+    replies = history.find_replies(places)
+    return tuple(
+        hit
+        if (place := _place_of_question(hit)) is None
+        else replace(hit, reply=replies.get(place))
+        for hit in hits
+    )
+
+
+def _place_of_question(hit: Hit) -> tuple[int, int] | None:
+    if hit.role is not Role.USER or hit.session is None or hit.position is None:
+        return None
+    return (hit.session.session_id, hit.position)

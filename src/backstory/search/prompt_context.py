@@ -5,12 +5,19 @@ it stands under headings of ours, on lines that cannot pass for them. It costs n
 tokens than it may, and where nothing fits there is nothing.
 """
 
+import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
+from backstory.errors import BackstoryError
 from backstory.notes.facts import MAX_GIVEN_LINES
+from backstory.notes.notebook import Notebook
+from backstory.search.search import Search
+from backstory.search.sessions import find_exactly_named
+from backstory.store.base.history import HistoryStore
+from backstory.text.arguments import to_number
 from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content
 from backstory.text.redaction import (
@@ -23,13 +30,17 @@ from backstory.text.redaction import (
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.tokens import most_tokens
 from backstory.text.words import fold, word_set
-from backstory.values.history import Role
+from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource, Strength
 from backstory.values.query import Query
+
+logger = logging.getLogger(__name__)
 
 # What a prompt may be reminded of: no titles, and no files of projects.
 REMEMBERED = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.MESSAGE})
 _MAX_MEMORY_CHARS = 400
+# So many messages of a session are compared with what it would be reminded of.
+_SAID_LAST = 100
 _MAX_TITLE_CHARS = 60
 # What relevant memories may take where the long-term memory would take everything.
 _RELEVANT_SHARE = 0.4
@@ -51,16 +62,124 @@ _SMALL_TALK = """
 class Context:
     """What to put below the system prompt, and what it was made of.
 
-    ``text`` is empty when there is nothing to add; ``tokens`` is what it costs at most
-    on any model; ``memories`` are the hits that stand in it.
+    ``text`` is empty if there is nothing to add; ``tokens`` is what it costs at most on
+    any model; ``memories`` are the hits in it, found for ``parsed``.
     """
 
     text: str = ""
     tokens: int = 0
     memories: tuple[Hit, ...] = ()
+    parsed: Query | None = None
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOptions:
+    """What the settings say about prompts."""
+
+    max_tokens: int
+    max_memories: int
+    timeout_s: float
+
+
+class PromptContext:
+    """Finds and builds what a prompt is given.
+
+    ``log_heading`` gives the heading under which a session stands in a daily log.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        history: HistoryStore,
+        notebook: Notebook,
+        options: ContextOptions,
+        *,
+        log_heading: Callable[[Session], str],
+    ) -> None:
+        self._search = search
+        self._history = history
+        self._notebook = notebook
+        self._options = options
+        self._log_heading = log_heading
+
+    def build(
+        self, prompt: str, *, session: str | None, max_tokens: int | None
+    ) -> Context:
+        """What to put below the system prompt. Never raises.
+
+        ``session`` is the prompt's own: what it said itself is left out.
+        """
+        try:
+            return self._build(prompt, session, max_tokens)
+        except Exception:
+            # A prompt must not fail for want of memories, whatever the cause.
+            logger.exception("no memories for this prompt")
+            return Context()
+
+    def _build(
+        self, prompt: str, session: str | None, max_tokens: int | None
+    ) -> Context:
+        budget = self._options.max_tokens
+        if max_tokens is not None:
+            budget = to_number(max_tokens, "max_tokens")
+        notes = ""
+        try:
+            notes = self._notebook.read_memory()
+        except BackstoryError as exc:
+            logger.warning("no long-term memory for this prompt: %s", exc)
+        asking: Sequence[Session] = ()
+        hits: tuple[Hit, ...] = ()
+        query: Query | None = None
+        try:
+            if session is not None:
+                asking = find_exactly_named(self._history, session)
+            query = self._search.parse(prompt)
+            hits = self._find_memories(query, asking)
+        except BackstoryError as exc:
+            logger.warning("no relevant memories for this prompt: %s", exc)
+        context = build_context(
+            notes,
+            hits,
+            max_tokens=budget,
+            max_memories=self._options.max_memories,
+            said=list(self._iter_said(asking)) if hits else (),
+        )
+        return replace(context, parsed=query) if context.memories else context
+
+    def _find_memories(
+        self, query: Query, asking: Sequence[Session]
+    ) -> tuple[Hit, ...]:
+        """What fits a prompt, but not what its own session and its subagents said."""
+        # Some of them are in the long-term memory already.
+        limit = 3 * self._options.max_memories
+        if not limit or not is_worth_searching(query):
+            return ()
+        request = replace(
+            self._search.make_plain_request(query, REMEMBERED),
+            limit=limit,
+            without_containers=frozenset(each.session_id for each in asking),
+            timeout_s=self._options.timeout_s,
+        )
+        own = {(each.host, each.native_id) for each in asking}
+        headings = tuple(map(self._log_heading, asking))
+        hits = tuple(
+            hit
+            for hit in self._search.find_hits(request).hits
+            if not (hit.session and (hit.session.host, hit.session.parent_id) in own)
+            and not any(heading in hit.heading for heading in headings)
+        )
+        on_days = tuple(hit for hit in hits if hit.is_on_named_day)
+        return on_days or hits
+
+    def _iter_said(self, asking: Iterable[Session]) -> Iterator[str]:
+        for session in asking:
+            first = max(0, session.message_count - _SAID_LAST)
+            for message in self._history.iter_messages(session.session_id, first=first):
+                if message.role in (Role.USER, Role.ASSISTANT):
+                    yield message.text
 
 
 def is_worth_searching(query: Query) -> bool:

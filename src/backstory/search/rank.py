@@ -1,17 +1,22 @@
 """Put what was found in order, and keep the explanation.
 
-Two profiles. ``tuned`` scores everything that any retriever found both by words and by
-meaning, and only then compares; what is old is never worth less than a floor. ``spec``
-is the literal reading of the designs: each list divided by its best, a miss in a list
-counts nothing, and age counts in full.
+Everything that any way of looking found is scored both by words and by meaning, and
+only then compared; what is old is never worth less than a floor. The formulas of the
+designs, which do neither, are in ``spec_profile``.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TypeVar
 
-from backstory.values.hits import HitSource, ScorePart, Strength
+from backstory.search.retrieve import Retrieved, to_span
+from backstory.store.base.index import Unit
+from backstory.values.hits import HIT_SOURCES, HitSource, ScorePart
+from backstory.values.moments import EPOCH
+from backstory.values.query import Query
+from backstory.values.units import UnitKind
 
 # What the rest of a session adds to what was said in it.
 _SESSION_SHARE = 0.3
@@ -27,8 +32,14 @@ _DAY_BONUS = 0.3
 _PHRASE_BONUS = 0.3
 # A unit without a vector is taken to mean about what its words say.
 _UNEMBEDDED_SHARE = 0.6
+# What was said weighs more than what a tool put out, and than what sums it up.
+_ROLE_WEIGHTS = {UnitKind.SUMMARY: 0.9, UnitKind.OTHER: 0.6}
+# A long answer has a bit of everything; the question says what it was about.
+_LONG_ANSWER_BYTES = 500
+_LONG_ANSWER_WEIGHT = 0.75
+_DAY_US = 86_400e6
 
-_TUNED_PARTS = (
+_PARTS = (
     "words",
     "meaning",
     "session",
@@ -40,29 +51,28 @@ _TUNED_PARTS = (
     "role",
     "age",
 )
-_DESIGNED_PARTS = ("fit", "source", "age")
 
 Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each thing counts; the designs' values are the defaults."""
+    """How much each thing counts; the settings decide.
 
-    words: float = 0.3
-    message_words: float = 0.4
-    sources: Mapping[HitSource, float] | None = None
-    decay_per_day: float = 0.01
-    decay_floor: float = 0.95
-    profile: str = "tuned"
+    ``words`` is the share of words in a score of a note, ``message_words`` in that of a
+    message or a session's title; the rest is meaning.
+    """
+
+    words: float
+    message_words: float
+    sources: Mapping[HitSource, float]
+    decay_per_day: float
+    decay_floor: float
 
     def words_share(self, source: HitSource) -> float:
         """What words count against meaning."""
         is_talk = source in (HitSource.MESSAGE, HitSource.SESSION)
         return self.message_words if is_talk else self.words
-
-    def of(self, source: HitSource) -> float:
-        return (self.sources or SOURCE_WEIGHTS)[source]
 
     def age_factor(
         self, age_days: float | None, *, wants_recent: bool = False
@@ -72,18 +82,7 @@ class Weights:
             return 1.0
         decay = math.exp(-self.decay_per_day * max(0.0, age_days))
         floor = min(self.decay_floor, _RECENT_FLOOR if wants_recent else 1.0)
-        if self.profile == "spec":
-            floor = 0.0
         return floor + (1 - floor) * decay
-
-
-SOURCE_WEIGHTS = {
-    HitSource.MEMORY: 1.0,
-    HitSource.DAILY_LOG: 1.0,
-    HitSource.MESSAGE: 0.6,
-    HitSource.SESSION: 0.5,
-    HitSource.GUIDANCE: 1.0,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +122,41 @@ class Ranked:
     def parts(self) -> tuple[ScorePart, ...]:
         return tuple(map(ScorePart, self.names, self.values))
 
+    def part(self, name: str) -> float:
+        return self.values[self.names.index(name)]
+
+
+def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Candidate]:
+    """What was found, with all that the score depends on."""
+    now_us = (now - EPOCH) / timedelta(microseconds=1)
+    with_text = set(found.with_text)
+    spans = [to_span(days) for days in query.days]
+
+    def to_candidate(unit: Unit) -> Candidate:
+        said_at = unit.said_at
+        age_us = None if said_at is None else max(0.0, now_us - said_at)
+        return Candidate(
+            unit.unit_id,
+            HIT_SOURCES[unit.kind],
+            unit.source_id,
+            words=found.words.get(unit.unit_id, 0.0),
+            cosine=found.cosines.get(unit.unit_id),
+            has_phrase=unit.unit_id in with_text,
+            is_on_named_day=said_at is not None
+            and any(first <= said_at < end for first, end in spans),
+            age_days=None if age_us is None else age_us / _DAY_US,
+            role_weight=_role_weight(unit),
+            position=unit.position,
+        )
+
+    return [to_candidate(unit) for unit in found.units.values()]
+
+
+def _role_weight(unit: Unit) -> float:
+    if unit.kind is UnitKind.ASSISTANT and unit.text_bytes > _LONG_ANSWER_BYTES:
+        return _LONG_ANSWER_WEIGHT
+    return _ROLE_WEIGHTS.get(unit.kind, 1.0)
+
 
 def rank(
     candidates: Sequence[Candidate],
@@ -132,29 +166,7 @@ def rank(
     wants_recent: bool = False,
 ) -> list[Ranked]:
     """All candidates, best first; equal scores go by age, then by number."""
-    order = rank_as_designed if weights.profile == "spec" else _rank_tuned
-    ranked = order(
-        candidates, weights, has_vectors=has_vectors, wants_recent=wants_recent
-    )
-    return sorted(ranked, key=_order)
-
-
-def _order(ranked: Ranked) -> tuple[float, float, int]:
-    age = ranked.candidate.age_days
-    return (-ranked.score, math.inf if age is None else age, -ranked.candidate.unit_id)
-
-
-# -- tuned ----------------------------------------------------------------------------
-
-
-def _rank_tuned(
-    candidates: Sequence[Candidate],
-    weights: Weights,
-    *,
-    has_vectors: bool,
-    wants_recent: bool,
-) -> list[Ranked]:
-    words = _from_zero({each.unit_id: each.words for each in candidates})
+    words = divide_by_best({each.unit_id: each.words for each in candidates})
     meaning = _normalise_cosines(
         {each.unit_id: each.cosine for each in candidates if each.cosine is not None}
     )
@@ -189,7 +201,7 @@ def _rank_tuned(
         )
         factors = (
             added / whole,
-            weights.of(each.source),
+            weights.sources[each.source],
             each.role_weight,
             weights.age_factor(each.age_days, wants_recent=wants_recent),
         )
@@ -202,8 +214,8 @@ def _rank_tuned(
             float(each.is_on_named_day),
             *factors,
         )
-        ranked.append(Ranked(each, math.prod(factors), _TUNED_PARTS, values))
-    return ranked
+        ranked.append(Ranked(each, math.prod(factors), _PARTS, values))
+    return sorted(ranked, key=best_first)
 
 
 def _session_support(
@@ -214,7 +226,7 @@ def _session_support(
     for each in candidates:
         if each.source is HitSource.MESSAGE:
             by_group.setdefault(each.group, []).append(fits[each.unit_id])
-    return _from_zero({group: max(found) for group, found in by_group.items()})
+    return divide_by_best({group: max(found) for group, found in by_group.items()})
 
 
 def _beside_support(
@@ -251,17 +263,7 @@ def _normalise_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
     return {key: (cosine - least) / (best - least) for key, cosine in cosines.items()}
 
 
-def normalise(scores: Mapping[Key, float]) -> dict[Key, float]:
-    """Scores from 0, the least, to 1, the best; all 1 when they are all the same."""
-    if not scores:
-        return {}
-    least, best = min(scores.values()), max(scores.values())
-    if best == least:
-        return dict.fromkeys(scores, 1.0)
-    return {key: (score - least) / (best - least) for key, score in scores.items()}
-
-
-def _from_zero(scores: Mapping[Key, float]) -> dict[Key, float]:
+def divide_by_best(scores: Mapping[Key, float]) -> dict[Key, float]:
     """Scores divided by the best; all 0 when there is none above 0."""
     best = max(scores.values(), default=0.0)
     if best <= 0:
@@ -269,126 +271,7 @@ def _from_zero(scores: Mapping[Key, float]) -> dict[Key, float]:
     return {key: max(0.0, score) / best for key, score in scores.items()}
 
 
-# -- as the designs have it -----------------------------------------------------------
-
-
-def rank_as_designed(
-    candidates: Sequence[Candidate],
-    weights: Weights,
-    *,
-    has_vectors: bool,
-    wants_recent: bool = False,
-) -> list[Ranked]:
-    """The literal formulas: normalise each source by its best, weigh, let it age."""
-    ranked = []
-    for sources in (
-        {HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.GUIDANCE},
-        {HitSource.MESSAGE},
-        {HitSource.SESSION},
-    ):
-        found = [each for each in candidates if each.source in sources]
-        if HitSource.MEMORY in sources:
-            fits = blend_by_best(
-                {each.unit_id: each.words for each in found if each.words > 0},
-                {e.unit_id: e.cosine for e in found if e.cosine is not None},
-                weights.words,
-            )
-            fits = _from_zero({e.unit_id: fits.get(e.unit_id, 0.0) for e in found})
-        else:
-            # A text has what was asked for or has not: there is nothing in between.
-            fits = dict.fromkeys((each.unit_id for each in found), 1.0)
-        for each in found:
-            factors = (
-                fits[each.unit_id],
-                weights.of(each.source),
-                weights.age_factor(each.age_days),
-            )
-            ranked.append(Ranked(each, math.prod(factors), _DESIGNED_PARTS, factors))
-    return ranked
-
-
-def blend_by_best(
-    words: Mapping[int, float], cosines: Mapping[int, float], words_weight: float
-) -> dict[int, float]:
-    """Each list divided by its best, then weighed; words alone without vectors."""
-    return _blend(_from_zero(words), _from_zero(cosines), words_weight)
-
-
-def rank_by_range(candidates: Sequence[Candidate], weights: Weights) -> list[Ranked]:
-    """The literal formula of memory_search: both lists as ranges, weighed and added."""
-    fits = blend_by_range(
-        {each.unit_id: each.words for each in candidates if each.words > 0},
-        {e.unit_id: e.cosine for e in candidates if e.cosine is not None},
-        weights.message_words,
-    )
-    return sorted(
-        (
-            Ranked(each, score, ("fit",), (score,))
-            for each in candidates
-            for score in (fits.get(each.unit_id, 0.0),)
-        ),
-        key=_order,
-    )
-
-
-def blend_by_range(
-    words: Mapping[int, float], cosines: Mapping[int, float], words_weight: float
-) -> dict[int, float]:
-    """Each list from its least to its best, then weighed; words alone without vectors.
-
-    Unlike ``tuned``, what is missing from a list has nothing from it.
-    """
-    return _blend(normalise(words), normalise(cosines), words_weight)
-
-
-def _blend(
-    words: dict[int, float], meaning: Mapping[int, float], words_weight: float
-) -> dict[int, float]:
-    if not meaning:
-        return words
-    return {
-        unit_id: words_weight * words.get(unit_id, 0.0)
-        + (1 - words_weight) * meaning.get(unit_id, 0.0)
-        for unit_id in words.keys() | meaning.keys()
-    }
-
-
-# -- how strong -----------------------------------------------------------------------
-
-
-def judge(
-    coverage: float,
-    cosine: float | None,
-    *,
-    has_phrase: bool,
-    is_lenient: bool = False,
-) -> Strength:
-    """How well a hit answers by itself.
-
-    ``coverage`` is the share of the query's words it has, the rare ones counting more.
-    The borders were read off a public set of chats: of questions put to the right
-    chats 1 in 100 finds only weak hits, of those put to wrong ones 9 in 10.
-    """
-    near = -1.0 if cosine is None else cosine
-    has_words = coverage >= 0.8 and (cosine is None or near >= 0.2)
-    if has_phrase or has_words or near >= 0.6:
-        return Strength.STRONG
-    # On a named day less is needed; and of two-character words half are none.
-    enough, near_enough = (0.25, 0.3) if is_lenient else (0.5, 0.42)
-    is_weak = coverage < enough and near < near_enough
-    return Strength.WEAK if is_weak else Strength.FAIR
-
-
-def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
-    """Whether a hit has anything to do with the query at all.
-
-    ``words`` is how well the words in it and around it fit, from 0 to 1.
-    """
-    near = -1.0 if candidate.cosine is None else candidate.cosine
-    return (
-        candidate.has_phrase
-        or candidate.is_on_named_day
-        or coverage > 0.15
-        or near >= 0.3
-        or words >= 0.5
-    )
+def best_first(ranked: Ranked) -> tuple[float, float, int]:
+    """A sort key: equal scores go by age, then by number."""
+    age = ranked.candidate.age_days
+    return (-ranked.score, math.inf if age is None else age, -ranked.candidate.unit_id)

@@ -1,28 +1,51 @@
 """Search: finds things in one home, with its index or without.
 
-The index is derived: when it is missing it is made, when it is behind it catches up
-before the search, and when it is damaged or cannot be opened, the history and the notes
-are read without it.
+The index is derived: if it is missing it is made, if it is behind it catches up before
+the search, and if it is damaged or cannot be opened, the history and the notes are read
+without it.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Set
-from dataclasses import replace
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from backstory.errors import StoreDamaged, StoreProblem
+from backstory.errors import StoreDamaged, StoreProblem, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.maintain import FindGuidance, Maintainer
 from backstory.notes.find import find_memory_notes
+from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
-from backstory.search.searcher import Request, Searcher
-from backstory.store.base.history import HistoryStore
-from backstory.store.sqlite.index import SqliteIndex
+from backstory.search.hits import HitSearch
+from backstory.search.hydrate import add_replies
+from backstory.search.profile import choose_profile
+from backstory.search.rank import Weights
+from backstory.search.recall import ChunkSearch, weigh_for_chunks
+from backstory.search.request import Filters, Request
+from backstory.search.retrieve import Retriever
+from backstory.search.sessions import get_session, list_sessions
+from backstory.search.suggest import suggest
+from backstory.store.base.history import HistoryStore, SessionFilter
+from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
-from backstory.values.hits import EpisodeResult, RecallResult, SearchResult
+from backstory.text.arguments import to_limit, to_period, to_query
+from backstory.text.query import parse_query
+from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
+from backstory.values.query import Query
+from backstory.values.units import session_unit_id
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What the settings say about searches."""
+
+    weights: Weights
+    profile: str
+    timeout_s: float
 
 
 class Search:
@@ -34,89 +57,189 @@ class Search:
         files: IndexFiles,
         maintainer: Maintainer,
         find_guidance: FindGuidance,
+        options: SearchOptions,
         *,
         clock: Callable[[], datetime],
-        timeout_s: float,
     ) -> None:
         self._history = history
-        self._clock = clock
-        self._timeout_s = timeout_s
         self._files = files
         self._maintainer = maintainer
+        self._options = options
+        self._clock = clock
         self._fallback = FallbackSearch(
-            history,
-            lambda: find_memory_notes(files.home),
-            find_guidance,
-            clock=clock,
-            timeout_s=timeout_s,
+            history, lambda: find_memory_notes(files.home), find_guidance
         )
-        self._searcher: tuple[SqliteIndex, Searcher] | None = None
+        self._retriever: Retriever | None = None
         self.reset_after_fork()
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        if self._searcher is not None:
-            self._searcher[1].close()
+        if self._retriever is not None:
+            self._retriever.close()
 
-    # -- searching ---
+    # -- what is asked for ---
+
+    def parse(self, text: str) -> Query:
+        """Take a query apart, as of today."""
+        return parse_query(text, today=self._clock().astimezone().date())
+
+    def make_request(
+        self,
+        query: str,
+        sources: frozenset[HitSource],
+        filters: Filters,
+        *,
+        limit: int,
+    ) -> Request:
+        """Understand what a caller passes in. Raises ``BadQuery``, ``UnknownName``."""
+        return replace(
+            self.make_plain_request(self.parse(to_query(query)), sources),
+            limit=to_limit(limit),
+            period=to_period(
+                filters.date_from, filters.date_to, filters.days, now=self._clock()
+            ),
+            containers=self._find_containers(filters),
+            without=self._being_said(filters.session),
+        )
+
+    def make_plain_request(
+        self, query: Query, sources: frozenset[HitSource]
+    ) -> Request:
+        """A request for what is found anywhere."""
+        return Request(query, sources, self._options.weights, self._options.profile)
+
+    def _find_containers(self, filters: Filters) -> frozenset[int] | None:
+        """The sessions of a host or a project, and the guidance files of a project."""
+        if filters.host is None and filters.project is None:
+            return None
+        where = SessionFilter(filters.host)
+        sessions = list_sessions(self._history, where, project=filters.project)
+        found = {each.session_id for each in sessions}
+        if filters.host is None:
+            found |= self._find_guidance({each.project for each in sessions} - {None})
+        return frozenset(found)
+
+    def _find_guidance(self, projects: set[str | None]) -> set[int]:
+        try:
+            files = self._files.index.list_files()
+        except StoreProblem:
+            return set()  # the search itself will say so
+        return {-file.file_id for file in files if file.project in projects}
+
+    def _being_said(self, session: str | None) -> frozenset[int]:
+        """The units of a session from the last words of its user on."""
+        if session is None:
+            return frozenset()
+        try:
+            asking = get_session(self._history, session)
+        except UnknownName:
+            return frozenset()
+        # Its preview is the last thing said, too.
+        session_unit = session_unit_id(asking.session_id)
+        return frozenset(
+            {session_unit, *self._history.list_latest_turn(asking.session_id)}
+        )
+
+    # -- answering ---
 
     def search(self, request: Request) -> SearchResult:
+        """Hits, best first, with replies, and a suggestion if none answers well."""
+        result = self.find_hits(request)
+        if result.is_weak and not request.period.why_empty:
+            meant = self._suggest(request.query)
+            result = replace(result, notices=(*result.notices, *meant))
+        return replace(result, hits=add_replies(result.hits, self._history))
+
+    def find_hits(self, request: Request) -> SearchResult:
+        """Hits, best first, and nothing more."""
+        if request.period.why_empty:
+            return SearchResult(request.query, notices=(request.period.why_empty,))
+        until = self._deadline(request)
         try:
-            notices = self._maintainer.catch_up(timeout_s=self._time(request))
-            result = self._get_searcher().search(request)
+            behind = self._catch_up(until)
+            retriever = self._get_retriever()
+            result = HitSearch(self._history, retriever.index).search(
+                request,
+                choose_profile(request.profile, retriever),
+                now=self._clock(),
+                until=until,
+            )
         except StoreProblem as exc:
-            reason, hint = self._explain(exc)
-            return self._fallback.search(request, reason=reason, hint=hint)
-        return replace(result, notices=(*notices, *result.notices))
+            return self._fallback.search(request, self._explain(exc), until=until)
+        return replace(result, notices=(*behind, *result.notices))
 
     def recall(self, request: Request) -> RecallResult:
+        """Chunks of conversations and files, best first."""
+        request = replace(request, weights=weigh_for_chunks(request.weights))
+        until = self._deadline(request)
         try:
-            notices = self._maintainer.catch_up(timeout_s=self._time(request))
-            found, more = self._get_searcher().recall(request)
-            is_empty = not found and not int(self._files.index.get_state("units") or 0)
+            behind = self._catch_up(until)
+            retriever = self._get_retriever()
+            found, notices = ChunkSearch(self._history, retriever.index).recall(
+                request,
+                choose_profile(request.profile, retriever),
+                now=self._clock(),
+                until=until,
+            )
+            units = int(retriever.index.get_state("units") or 0)
         except StoreProblem as exc:
-            reason, hint = self._explain(exc)
-            return self._fallback.recall(request, reason=reason, hint=hint)
+            return self._fallback.recall(request, self._explain(exc), until=until)
         return RecallResult(
-            request.text, tuple(found), (*notices, *more), is_empty_index=is_empty
+            request.query,
+            tuple(found),
+            (*behind, *notices),
+            is_empty_index=not found and not units,
         )
 
     def episodes(self, request: Request) -> EpisodeResult:
+        """Messages between their neighbours, the newest first."""
+        if request.period.why_empty:
+            return EpisodeResult(request.query, notices=(request.period.why_empty,))
+        until = self._deadline(request)
         try:
-            notices = self._maintainer.catch_up(timeout_s=self._time(request))
-            episodes, more = self._get_searcher().find_episodes(request)
+            behind = self._catch_up(until)
+            episodes, notices = find_episodes(
+                request, self._history, self._get_retriever(), until=until
+            )
+            result = EpisodeResult(request.query, tuple(episodes), (*behind, *notices))
         except StoreProblem as exc:
-            reason, hint = self._explain(exc)
-            return self._fallback.episodes(request, reason=reason, hint=hint)
-        return EpisodeResult(request.text, tuple(episodes), (*notices, *more))
+            result = self._fallback.episodes(request, self._explain(exc), until=until)
+        if result.episodes:
+            return result
+        meant = self._suggest(request.query)
+        return replace(result, notices=(*result.notices, *meant))
 
-    def _time(self, request: Request) -> float:
-        """How long a whole search may take, in seconds."""
-        return min(self._timeout_s, request.timeout_s)
+    def _deadline(self, request: Request) -> float:
+        """When the whole search has to end, on the monotonic clock."""
+        return time.monotonic() + min(self._options.timeout_s, request.timeout_s)
 
-    def _get_searcher(self) -> Searcher:
-        index = self._files.index
+    def _catch_up(self, until: float) -> list[str]:
+        return self._maintainer.catch_up(timeout_s=until - time.monotonic())
+
+    def _suggest(self, query: Query) -> tuple[str, ...]:
+        try:
+            return suggest(query, self._history, self._files.index)
+        except StoreProblem:
+            return ()  # without an index nobody knows what was said
+
+    def _get_retriever(self) -> Retriever:
+        index: SearchIndex = self._files.index
         with self._lock:
-            if self._searcher is None or self._searcher[0] is not index:
-                made = Searcher(
-                    self._history,
+            if self._retriever is None or self._retriever.index is not index:
+                self._retriever = Retriever(
                     index,
                     lambda: self._files.embedder,
-                    clock=self._clock,
-                    timeout_s=self._timeout_s,
                     on_damage=self._maintainer.mark_damage,
                 )
-                self._searcher = (index, made)
-            return self._searcher[1]
+            return self._retriever
 
     def _explain(self, problem: StoreProblem) -> tuple[str, str]:
         """Why there is no index to search in, and what to do about it.
 
-        Raises the problem itself when it is none of the index.
+        Raises the problem itself if it is not the index's.
         """
         if not self._files.owns(problem.path):
             raise problem
@@ -125,11 +248,3 @@ class Search:
             self._maintainer.mark_damage()
             return "the index is damaged", "run 'backstory rebuild'"
         return f"the index cannot be used ({problem})", problem.hint
-
-    def find_files(self, projects: Set[str | None]) -> set[int]:
-        """The guidance files of projects, by the numbers they have as sources."""
-        try:
-            files = self._files.index.list_files()
-        except StoreProblem:
-            return set()  # the search itself will say so
-        return {-file.file_id for file in files if file.project in projects - {None}}

@@ -15,7 +15,7 @@ from pathlib import Path
 from backstory.errors import BackstoryError, ConfigError, NoModel, ProviderError
 from backstory.notes.notebook import Notebook
 from backstory.providers.llms.base import Llm
-from backstory.store.base.history import HistoryStore
+from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.sqlite.history import HISTORY_NAME
 from backstory.store.sqlite.summaries import SqliteJournal
 from backstory.summaries.budget import ModelCalls
@@ -23,6 +23,7 @@ from backstory.summaries.curate import Curator
 from backstory.summaries.summarize import OnSession, Summarizer
 from backstory.system.files import locked, try_locked
 from backstory.values.history import Session, SessionKind
+from backstory.values.moments import from_microseconds, start_of_day
 from backstory.values.reports import Curation, LogReport, LogStatus
 
 logger = logging.getLogger(__name__)
@@ -95,6 +96,12 @@ class Logbook:
             # The one that is running may have looked already at what is due.
             self._start_worker(beside=True)
         return is_due
+
+    def mark_active_since(self, day: date) -> None:
+        """Ask for the logs of all sessions that were active on that day or later."""
+        where = SessionFilter(active_since=from_microseconds(start_of_day(day)).at)
+        for session in self._history.list_sessions(where):
+            self.mark_due(session, "asked for", wake=False)
 
     def has_work(self) -> bool:
         """Whether the worker has something to write."""

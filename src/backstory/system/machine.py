@@ -1,13 +1,14 @@
-"""This machine: its platform, folders and environment, and where our own files are.
+"""This machine: its platform, folders, environment and clock; where our own files are.
 
-Only ``this_machine`` reads the environment. Everything else is given a ``Machine``, so
-that the places on another platform can be worked out, and tested, on this one.
+Only ``this_machine`` and ``utc_now`` read them. Everything else is given a ``Machine``,
+so that the places on another platform can be worked out, and tested, on this one.
 """
 
 import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import platformdirs
@@ -27,6 +28,10 @@ class Machine:
     home: Path
     environ: Mapping[str, str]
     folder: Path | None = None
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 def this_machine() -> Machine:

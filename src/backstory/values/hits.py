@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from backstory.values.history import Message, Role, Session
 from backstory.values.moments import Moment
+from backstory.values.query import Query
+from backstory.values.units import UnitKind
 
 
 class HitSource(StrEnum):
@@ -15,6 +17,19 @@ class HitSource(StrEnum):
     MESSAGE = "message"
     SESSION = "session"
     GUIDANCE = "guidance"
+
+
+# What kind of hit each kind of unit is.
+HIT_SOURCES = {
+    UnitKind.USER: HitSource.MESSAGE,
+    UnitKind.ASSISTANT: HitSource.MESSAGE,
+    UnitKind.SUMMARY: HitSource.MESSAGE,
+    UnitKind.OTHER: HitSource.MESSAGE,
+    UnitKind.SESSION: HitSource.SESSION,
+    UnitKind.MEMORY: HitSource.MEMORY,
+    UnitKind.DAILY_LOG: HitSource.DAILY_LOG,
+    UnitKind.GUIDANCE: HitSource.GUIDANCE,
+}
 
 
 class Strength(StrEnum):
@@ -76,9 +91,14 @@ class SearchResult:
     ``notices`` say what could not be searched, or how good the answer is.
     """
 
-    query: str
+    parsed: Query
     hits: tuple[Hit, ...] = ()
     notices: tuple[str, ...] = ()
+
+    @property
+    def query(self) -> str:
+        """The query as it was typed."""
+        return self.parsed.text
 
     @property
     def is_weak(self) -> bool:
@@ -112,16 +132,26 @@ class Episode:
 class RecallResult:
     """Stretches of text in which something was found, best first."""
 
-    query: str
+    parsed: Query
     found: tuple[Recalled, ...] = ()
     notices: tuple[str, ...] = ()
     is_empty_index: bool = False
+
+    @property
+    def query(self) -> str:
+        """The query as it was typed."""
+        return self.parsed.text
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeResult:
     """Messages with the query in them, the newest first."""
 
-    query: str
+    parsed: Query
     episodes: tuple[Episode, ...] = ()
     notices: tuple[str, ...] = ()
+
+    @property
+    def query(self) -> str:
+        """The query as it was typed."""
+        return self.parsed.text

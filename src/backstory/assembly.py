@@ -1,0 +1,328 @@
+"""Builds the parts of one home from its settings, each when it is first needed.
+
+Loading some of them takes longer than most uses of a memory, so they are imported where
+they are built.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backstory.errors import ConfigError, UnknownName
+from backstory.index.files import IndexFiles
+from backstory.index.maintain import Maintainer
+from backstory.ingest.hosts import get_host
+from backstory.ingest.intake import Rules
+from backstory.ingest.record import MessageRecorder
+from backstory.notes.find import FoundNote, find_guidance
+from backstory.notes.notebook import Notebook
+from backstory.providers.embedders import load_embedder
+from backstory.providers.embedders.base import Embedder
+from backstory.search.prompt_context import ContextOptions, PromptContext
+from backstory.search.rank import Weights
+from backstory.search.search import Search, SearchOptions
+from backstory.settings import Settings
+from backstory.store.base.history import HistoryStore
+from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
+from backstory.summaries.answer import heading_start
+from backstory.summaries.triggers import Triggers
+from backstory.system.files import make_private_folder
+from backstory.system.machine import Machine, absolute, both_names
+from backstory.values.history import Problem, Session
+from backstory.values.hits import HitSource
+from backstory.values.reports import Status
+from backstory.values.runs import RunLimits
+
+if TYPE_CHECKING:
+    from backstory.ingest.sources import Reader
+    from backstory.providers.llms.base import Llm
+    from backstory.runs.history import RunHistory
+    from backstory.runs.live import LiveRun
+    from backstory.summaries.logbook import Logbook, LogOptions
+
+
+class Parts:
+    """Everything that a memory of one home is made of."""
+
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        machine: Machine,
+        *,
+        clock: Callable[[], datetime],
+        start_worker: Callable[..., None] | None,
+    ) -> None:
+        make_private_folder(home)
+        self.home = home
+        self.settings = settings
+        self.machine = machine
+        self.clock = clock
+        self.start_worker = start_worker
+        # Here, because a typo must not be found out only when something is read.
+        self.excluded_hosts = read_excluded_hosts(settings)
+        self.rules = read_rules(settings, machine)
+        self.history: HistoryStore = SqliteHistory(home / HISTORY_NAME)
+        self.index_files = IndexFiles(home, embedder_loader(settings, machine))
+        in_background = settings.flag("embedder.in_background")
+        self.maintainer = Maintainer(
+            self.index_files,
+            self.history,
+            self.find_guidance,
+            clock=clock,
+            start_worker=start_worker if in_background else None,
+            embedder_name=settings.text("embedder.name"),
+            has_lasting_embedder=has_lasting_embedder(settings),
+        )
+        self.search = Search(
+            self.history,
+            self.index_files,
+            self.maintainer,
+            self.find_guidance,
+            search_options(settings),
+            clock=clock,
+        )
+
+    def close(self) -> None:
+        self.search.close()
+        self.index_files.close()
+        if "logbook" in self.__dict__:
+            self.logbook.close()
+        self.history.close()
+
+    def list_projects(self) -> list[str]:
+        """The folders that sessions ran in, and the one the person is in."""
+        here = [str(self.machine.folder)] if self.machine.folder else []
+        return list(dict.fromkeys([*here, *self.history.list_projects()]))
+
+    def find_guidance(self) -> Iterator[FoundNote | Problem]:
+        """The files in which projects tell agents how to work."""
+        return find_guidance(
+            self.list_projects(),
+            user_home=self.machine.home,
+            exclude=self.rules.exclude,
+        )
+
+    def check_host(self, host: str | None) -> None:
+        """Raise ``UnknownName`` for a host that neither we nor the store know."""
+        if host is not None:
+            stored = {count.host for count in self.history.count_by_host()}
+            if host not in stored:
+                get_host(host, also=stored)
+
+    def status(self) -> Status:
+        """How things stand in this home."""
+        counts = self.history.count_by_host()
+        return Status(
+            home=str(self.home),
+            sessions=sum(count.sessions for count in counts),
+            messages=sum(count.messages for count in counts),
+            size_bytes=self.history.size_bytes(),
+            sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
+            last_read_at=self.reader.last_read_at(),
+            problems=tuple(self.history.list_problems()),
+            index=self.maintainer.status(),
+            logs=self.logbook.status(),
+        )
+
+    # -- what only some uses need ---
+
+    @cached_property
+    def notebook(self) -> Notebook:
+        return Notebook(self.home)
+
+    @cached_property
+    def recorder(self) -> MessageRecorder:
+        return MessageRecorder(
+            self.history,
+            self.rules,
+            clock=self.clock,
+            on_day_change=self._day_has_changed,
+        )
+
+    def _day_has_changed(self, session: Session) -> None:
+        self.triggers.day_change(session)
+
+    @cached_property
+    def prompt_context(self) -> PromptContext:
+        return PromptContext(
+            self.search,
+            self.history,
+            self.notebook,
+            context_options(self.settings),
+            log_heading=heading_start,
+        )
+
+    @cached_property
+    def reader(self) -> "Reader":
+        # All importers and their libraries come with it.
+        from backstory.ingest.sources import Reader
+
+        return Reader(
+            self.home,
+            self.machine,
+            self.history,
+            self.rules,
+            self.excluded_hosts,
+            self.list_projects,
+            more_folders=self.settings.texts("index.folders"),
+            clock=self.clock,
+        )
+
+    @cached_property
+    def logbook(self) -> "Logbook":
+        # Language models and HTTP come with it.
+        from backstory.summaries.logbook import Logbook
+
+        return Logbook(
+            self.home,
+            log_options(self.settings),
+            llm_loader(self.settings, self.machine),
+            self.history,
+            self.notebook,
+            clock=self.clock,
+            start_worker=self.start_worker,
+            exclude=self.rules.exclude,
+        )
+
+    @cached_property
+    def triggers(self) -> Triggers:
+        # The logbook is built when something is marked, not when nothing is.
+        return Triggers(
+            self.history,
+            lambda session, cause: self.logbook.mark_due(session, cause),
+            self.recorder.list_recorded,
+        )
+
+    def new_run(self) -> "RunHistory":
+        # Only loops of one's own need it.
+        from backstory.runs.history import RunHistory
+
+        return RunHistory(run_limits(self.settings))
+
+    def open_live_run(
+        self, session: str | None, *, transcript: str | Path | None, host: str | None
+    ) -> "LiveRun":
+        # All importers and their libraries come with it.
+        from backstory.runs.live import LiveSessions
+
+        live = LiveSessions(self.machine, self.rules.exclude, self.excluded_hosts)
+        return live.open(
+            session, transcript=transcript, host=host, limits=run_limits(self.settings)
+        )
+
+
+# -- what each part is told -----------------------------------------------------------
+
+
+def read_rules(settings: Settings, machine: Machine) -> Rules:
+    """What must not be kept, and how much of a tool's output is."""
+    return Rules(
+        excluded_folders=tuple(
+            path
+            for folder in settings.texts("exclude.folders")
+            for path in both_names(absolute(folder, machine))
+        ),
+        max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
+    )
+
+
+def read_excluded_hosts(settings: Settings) -> frozenset[str]:
+    """The agent programs that are not read: a typo must not go unnoticed."""
+    name = "exclude.hosts"
+    try:
+        return frozenset(get_host(host).name for host in settings.texts(name))
+    except UnknownName as exc:
+        raise ConfigError(f"{name}: {exc}", hint=exc.hint) from exc
+
+
+def embedder_loader(
+    settings: Settings, machine: Machine
+) -> Callable[[], Embedder | None]:
+    """A function that loads the embedder that is configured."""
+    return partial(
+        load_embedder,
+        settings.text("embedder.name"),
+        model=settings.text("embedder.model"),
+        url=settings.text("embedder.url"),
+        key=settings.text("embedder.key"),
+        environ=machine.environ,
+        timeout_s=settings.number("embedder.timeout_seconds"),
+    )
+
+
+def has_lasting_embedder(settings: Settings) -> bool:
+    """Whether the next run will use the same embedder."""
+    return not any(
+        chosen.setting.name.startswith("embedder.") and chosen.is_for_this_run
+        for chosen in settings
+    )
+
+
+def llm_loader(settings: Settings, machine: Machine) -> "Callable[[], Llm | None]":
+    """A function that loads the language model that is configured."""
+    # Only the daily logs need it.
+    from backstory.providers.llms import load_llm
+
+    return partial(
+        load_llm,
+        settings.text("llm.name"),
+        model=settings.text("llm.model"),
+        url=settings.text("llm.url"),
+        key=settings.text("llm.key"),
+        environ=machine.environ,
+        timeout_s=settings.number("llm.timeout_seconds"),
+        context_tokens=settings.whole("llm.context_tokens"),
+    )
+
+
+def log_options(settings: Settings) -> "LogOptions":
+    # Only the daily logs need it.
+    from backstory.summaries.logbook import LogOptions
+
+    return LogOptions(
+        is_enabled=settings.flag("logs.enabled"),
+        in_background=settings.flag("logs.in_background"),
+        curate_daily=settings.flag("logs.curate_daily"),
+        daily_tokens=settings.whole("llm.daily_tokens"),
+    )
+
+
+def search_options(settings: Settings) -> SearchOptions:
+    number = settings.number
+    return SearchOptions(
+        weights=Weights(
+            words=number("ranking.memory_words"),
+            message_words=number("ranking.message_words"),
+            sources={
+                HitSource.MEMORY: number("ranking.memory_weight"),
+                HitSource.DAILY_LOG: number("ranking.memory_weight"),
+                HitSource.GUIDANCE: number("ranking.memory_weight"),
+                HitSource.MESSAGE: number("ranking.message_weight"),
+                HitSource.SESSION: number("ranking.session_weight"),
+            },
+            decay_per_day=number("ranking.decay_per_day"),
+            decay_floor=number("ranking.decay_floor"),
+        ),
+        profile=settings.text("ranking.profile"),
+        timeout_s=number("search.timeout_seconds"),
+    )
+
+
+def context_options(settings: Settings) -> ContextOptions:
+    return ContextOptions(
+        max_tokens=settings.whole("context.max_tokens"),
+        max_memories=settings.whole("context.max_memories"),
+        timeout_s=settings.number("context.timeout_seconds"),
+    )
+
+
+def run_limits(settings: Settings) -> RunLimits:
+    return RunLimits(
+        ttl_s=settings.number("run.ttl_minutes") * 60,
+        max_bytes=settings.whole("run.max_bytes"),
+        snippet_chars=settings.whole("run.snippet_chars"),
+        answer_tokens=settings.whole("run.answer_tokens"),
+    )

@@ -1,0 +1,135 @@
+"""Record messages of a loop of one's own, one at a time."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from backstory.errors import UnknownName
+from backstory.ingest.intake import Rules
+from backstory.store.base.history import Batch, HistoryStore
+from backstory.text.arguments import to_role, to_said
+from backstory.text.redaction import is_recall
+from backstory.values.history import NewMessage, Role, Session, SessionFacts
+from backstory.values.moments import Moment, to_moment
+
+RECORDED_HOST = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMessage:
+    """A message as a program passes it in; ``Memory.record`` says what each is."""
+
+    session: str
+    role: Role | str
+    text: object
+    tool_name: str | None = None
+    call_id: str | None = None
+    sent_at: datetime | None = None
+    message: str | None = None
+    host: str = RECORDED_HOST
+    title: str | None = None
+    project: str | Path | None = None
+    parent: str | None = None
+
+
+class MessageRecorder:
+    """Keeps messages, and remembers which sessions they were of.
+
+    ``on_day_change`` is told of a session that goes on after midnight.
+    """
+
+    def __init__(
+        self,
+        history: HistoryStore,
+        rules: Rules,
+        *,
+        clock: Callable[[], datetime],
+        on_day_change: Callable[[Session], object],
+    ) -> None:
+        self._history = history
+        self._rules = rules
+        self._clock = clock
+        self._on_day_change = on_day_change
+        self._excluded: set[tuple[str, str]] = set()
+        # The sessions recorded here, the latest last, and their latest day.
+        self._days: dict[tuple[str, str], date] = {}
+
+    def record(self, recorded: RecordedMessage) -> int | None:
+        """Keep one message; None if it must be left out."""
+        role = to_role(recorded.role)
+        said = to_said(role, recorded.text)
+        if not recorded.session:
+            raise UnknownName(
+                "a session needs a name", hint="any text that is not empty"
+            )
+        if role is Role.TOOL_RESULT and self._answers_recall(recorded):
+            return None
+        if self._is_excluded(recorded):
+            return None
+        sent = Moment(self._clock())
+        if recorded.sent_at is not None:
+            sent = to_moment(recorded.sent_at)
+        self._note_day(recorded, sent.at.astimezone().date())
+        message = NewMessage(
+            recorded.session,
+            recorded.message or str(uuid.uuid4()),
+            role,
+            said,
+            recorded.tool_name,
+            recorded.call_id,
+            sent,
+        )
+        project = recorded.project
+        facts = SessionFacts(
+            recorded.session,
+            title=recorded.title,
+            project=None if project is None else str(project),
+            parent_id=recorded.parent,
+        )
+        batch = Batch(
+            recorded.host,
+            facts=[self._rules.keep_facts(facts)],
+            messages=[self._rules.keep(message)],
+            replaces=True,
+        )
+        return self._history.write(batch, now=self._clock()).last_message_id
+
+    def _answers_recall(self, recorded: RecordedMessage) -> bool:
+        """Whether a result is that of a recall tool; often only the call names it."""
+        tool_name = recorded.tool_name
+        if tool_name is None and recorded.call_id is not None:
+            known = self.find_session(recorded.host, recorded.session)
+            if known is not None:
+                call = (known.session_id, recorded.call_id)
+                tool_name = self._history.find_tool_names([call]).get(call)
+        return is_recall(tool_name)
+
+    def _is_excluded(self, recorded: RecordedMessage) -> bool:
+        """Whether this or an earlier call put the session in an excluded folder."""
+        host, session = recorded.host, recorded.session
+        folder = recorded.project or self._history.find_project(host, session)
+        if folder is not None and self._rules.exclude(folder):
+            self._excluded.add((host, session))
+        return (host, session) in self._excluded
+
+    def _note_day(self, recorded: RecordedMessage, day: date) -> None:
+        """Tell of a session that goes on after another day."""
+        key = (recorded.host, recorded.session)
+        before = self._days.pop(key, None)
+        self._days[key] = day
+        known = None if before == day else self.find_session(*key)
+        active = None if known is None else known.last_active
+        if known and active and active.at.astimezone().date() < day:
+            self._on_day_change(known)
+
+    def find_session(self, host: str, native_id: str) -> Session | None:
+        for known in self._history.find_sessions(f"{host}/{native_id}"):
+            if (known.host, known.native_id) == (host, native_id):
+                return known
+        return None
+
+    def list_recorded(self) -> list[tuple[str, str]]:
+        """Host and name of every session recorded here, the latest last."""
+        return list(self._days)

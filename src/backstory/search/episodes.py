@@ -1,0 +1,46 @@
+"""Answer a query with messages between their neighbours, the newest first."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from backstory.search.request import Request
+from backstory.search.retrieve import Retrieved, Retriever
+from backstory.store.base.history import HistoryStore
+from backstory.values.hits import Episode
+from backstory.values.units import UnitKind
+
+# What the user and the agent said to each other.
+SPOKEN_KINDS = frozenset({UnitKind.USER, UnitKind.ASSISTANT})
+
+
+def find_episodes(
+    request: Request, history: HistoryStore, retriever: Retriever, *, until: float
+) -> tuple[list[Episode], list[str]]:
+    """Messages with the query in them or, if there are none, with all its words."""
+    where = replace(request.to_filter(), kinds=SPOKEN_KINDS)
+    found = Retrieved()
+    retriever.run(
+        {"by text": lambda: retriever.find_query(request.query, where, request.limit)},
+        found,
+        until=until,
+    )
+    return to_episodes(found.with_text, history), found.notices
+
+
+def to_episodes(message_ids: Sequence[int], history: HistoryStore) -> list[Episode]:
+    """The messages between their neighbours; one that is gone is left out."""
+    messages = history.get_messages(message_ids)
+    sessions = history.get_sessions({m.session_id for m in messages.values()})
+    neighbours = history.find_neighbours(
+        {(m.session_id, m.position) for m in messages.values()}
+    )
+    episodes = []
+    for message_id in message_ids:
+        message = messages.get(message_id)
+        if message is None or message.session_id not in sessions:
+            continue
+        before, after = neighbours.get(
+            (message.session_id, message.position), (None, None)
+        )
+        episodes.append(Episode(sessions[message.session_id], message, before, after))
+    return episodes

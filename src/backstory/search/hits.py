@@ -1,0 +1,162 @@
+"""Answer a query with ranked hits, as ``search_history`` does."""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from backstory.search.hydrate import Hydrator
+from backstory.search.profile import Profile
+from backstory.search.rank import Ranked
+from backstory.search.request import Request
+from backstory.search.retrieve import POOL, Retrieved
+from backstory.search.strength import judge_candidate, measure_coverage
+from backstory.store.base.history import HistoryStore
+from backstory.store.base.index import SearchIndex
+from backstory.text.excerpts import EXCERPT_CHARS, excerpt
+from backstory.text.similarity import DUPLICATE_SHARE, overlap
+from backstory.text.words import fold, word_set
+from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult
+from backstory.values.query import Query
+
+# How good the answer is must not depend on how much of it is wanted.
+_MIN_JUDGED = 10
+# How many times as much is retrieved, if what there is says the same over and over.
+_WIDTHS = (1, 4, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class HitSearch:
+    """Finds the best hits that say different things."""
+
+    history: HistoryStore
+    index: SearchIndex
+
+    def search(
+        self, request: Request, profile: Profile, *, now: datetime, until: float
+    ) -> SearchResult:
+        """``until`` is the deadline on the monotonic clock."""
+        query = request.query
+        wanted = max(request.limit, _MIN_JUDGED)
+        for width in _WIDTHS:
+            found = profile.retrieve(
+                query, request.to_filter(), until=until, width=width
+            )
+            ranked = profile.rank(query, found, request.weights, now=now)
+            chosen = self._choose(query, found, ranked, profile, wanted)
+            # More is retrieved while most of it says the same.
+            is_varied = chosen.repeats < len(ranked) / 2 or len(ranked) < POOL
+            if len(chosen.hits) == wanted or is_varied or time.monotonic() >= until:
+                break
+        hits, notices = profile.finish(query, chosen.hits)
+        return SearchResult(
+            query, tuple(hits[: request.limit]), (*found.notices, *notices)
+        )
+
+    def _choose(
+        self,
+        query: Query,
+        found: Retrieved,
+        ranked: Sequence[Ranked],
+        profile: Profile,
+        limit: int,
+    ) -> "_Choice":
+        """The first hits that say something new."""
+        choice = _Choice(limit)
+        hydrator = Hydrator(self.history, self.index, found.units)
+        for start in range(0, len(ranked), 2 * limit):
+            some = ranked[start : start + 2 * limit]
+            hydrator.load([each.candidate.unit_id for each in some])
+            hits = [
+                score_hit(query, found, each, profile, hydrator, self.index)
+                for each in some
+            ]
+            choice.add([hit for hit in hits if hit is not None])
+            if choice.is_full:
+                break
+        return choice
+
+
+@dataclass(slots=True)
+class _Choice:
+    """Hits that say something new, and how many did not."""
+
+    limit: int
+    repeats: int = 0
+    _kept: list[tuple[Hit, frozenset[str]]] = field(default_factory=list)
+    _said_by_session: dict[int, list[str]] = field(default_factory=dict)
+
+    @property
+    def hits(self) -> list[Hit]:
+        return [hit for hit, _ in self._kept]
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._kept) == self.limit
+
+    def add(self, hits: Sequence[Hit]) -> None:
+        """Choose from some more hits, best first."""
+        for hit in hits:
+            if hit.source is HitSource.MESSAGE and hit.session is not None:
+                said = self._said_by_session.setdefault(hit.session.session_id, [])
+                said.append(hit.text)
+        self._kept = [each for each in self._kept if not self._is_told(each[0])]
+        for hit in hits:
+            words = word_set(hit.text)
+            if any(overlap(words, other) > DUPLICATE_SHARE for _, other in self._kept):
+                self.repeats += 1
+            elif not self._is_told(hit):
+                self._kept.append((hit, words))
+            if self.is_full:
+                return
+
+    def _is_told(self, hit: Hit) -> bool:
+        return is_told(hit, self._said_by_session)
+
+
+def score_hit(
+    query: Query,
+    found: Retrieved,
+    ranked: Ranked,
+    profile: Profile,
+    hydrator: Hydrator,
+    index: SearchIndex,
+) -> Hit | None:
+    """What was found, with its score and why.
+
+    None if it was deleted a moment ago, or has nothing to do with the query.
+    """
+    candidate = ranked.candidate
+    hit = hydrator.to_hit(candidate.unit_id)
+    if hit is None:
+        return None
+    coverage = measure_coverage(hit.text, found.rarity, index)
+    if not profile.is_relevant(ranked, coverage):
+        return None
+    return replace(
+        hit,
+        score=round(min(1.0, max(0.0, ranked.score)), 6),
+        strength=judge_candidate(query, candidate, coverage),
+        excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
+        parts=(
+            *ranked.parts,
+            ScorePart("bm25", candidate.words),
+            ScorePart("cosine", candidate.cosine or 0.0),
+            ScorePart("coverage", coverage),
+        ),
+    )
+
+
+def is_told(hit: Hit, said_by_session: Mapping[int, Collection[str]]) -> bool:
+    """Whether a hit is a session whose title or preview is a message found as well.
+
+    A title is often the beginning of a message, cut within a word.
+    """
+    if hit.source is not HitSource.SESSION or hit.session is None:
+        return False
+    shown = fold(hit.text)
+    beginning = fold((hit.session.title or "").rstrip("….").strip())
+    return any(
+        fold(message) in shown or (beginning and fold(message).startswith(beginning))
+        for message in said_by_session.get(hit.session.session_id, ())
+    )

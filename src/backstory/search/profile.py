@@ -1,0 +1,116 @@
+"""How a search retrieves, ranks and cuts down its hits: tuned, or by the designs."""
+
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import ClassVar, Protocol
+
+from backstory.search.rank import Ranked, Weights, rank, to_candidates
+from backstory.search.retrieve import Retrieved, Retriever
+from backstory.search.spec_profile import SpecProfile
+from backstory.search.strength import are_weak, drop_noise, is_relevant
+from backstory.store.base.index import UnitFilter
+from backstory.values.hits import Hit
+from backstory.values.query import Query
+
+# How often more is retrieved when a few long conversations have all the best.
+_MORE_ROUNDS = 2
+
+
+class Profile(Protocol):
+    """What one profile decides about a search.
+
+    ``chunk_widths`` are how many times as much is retrieved, one after the other, while
+    most of what there is says the same.
+    """
+
+    chunk_widths: ClassVar[tuple[int, ...]]
+
+    def retrieve(
+        self, query: Query, where: UnitFilter, *, until: float, width: int
+    ) -> Retrieved:
+        """What may become a hit."""
+        ...
+
+    def retrieve_for_chunks(
+        self, query: Query, where: UnitFilter, *, limit: int, until: float, width: int
+    ) -> Retrieved:
+        """What may lead to one of ``limit`` chunks."""
+        ...
+
+    def rank(
+        self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
+    ) -> list[Ranked]: ...
+
+    def rank_for_chunks(
+        self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
+    ) -> list[Ranked]: ...
+
+    def is_relevant(self, ranked: Ranked, coverage: float) -> bool:
+        """Whether a hit has anything to do with the query."""
+        ...
+
+    def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
+        """The hits that help, and what to say about them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TunedProfile:
+    """Retrieves and ranks as measured to find best; see docs/explanation/ranking.md."""
+
+    retriever: Retriever
+    chunk_widths: ClassVar[tuple[int, ...]] = (1, 4, 16)
+
+    def retrieve(
+        self, query: Query, where: UnitFilter, *, until: float, width: int
+    ) -> Retrieved:
+        return self.retriever.retrieve(query, where, until=until, width=width)
+
+    def retrieve_for_chunks(
+        self, query: Query, where: UnitFilter, *, limit: int, until: float, width: int
+    ) -> Retrieved:
+        """Retrieve until there are enough sources, not only messages of a few."""
+        found = self.retriever.retrieve(query, where, until=until, width=width)
+        for _ in range(_MORE_ROUNDS):
+            sources = frozenset(unit.source_id for unit in found.units.values())
+            if len(sources) >= limit or time.monotonic() >= until:
+                break
+            elsewhere = replace(where, without_sources=where.without_sources | sources)
+            more = self.retriever.retrieve(query, elsewhere, until=until, width=width)
+            if not more.unit_ids:
+                break
+            found.add(more)
+        return found
+
+    def rank(
+        self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
+    ) -> list[Ranked]:
+        return rank(
+            to_candidates(query, found, now=now),
+            weights,
+            has_vectors=bool(found.cosines),
+            wants_recent=query.wants_recent and not query.days,
+        )
+
+    def rank_for_chunks(
+        self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
+    ) -> list[Ranked]:
+        candidates = to_candidates(query, found, now=now)
+        return rank(candidates, weights, has_vectors=bool(found.cosines))
+
+    def is_relevant(self, ranked: Ranked, coverage: float) -> bool:
+        return is_relevant(coverage, ranked.candidate, ranked.part("words"))
+
+    def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
+        kept = drop_noise(query, hits)
+        if not kept and query.days and not query.subject:
+            return kept, ["nothing was said then"]
+        if kept and are_weak(kept):
+            return kept, ["nothing matches well; these are the nearest"]
+        return kept, []
+
+
+def choose_profile(name: str, retriever: Retriever) -> Profile:
+    """The profile that the setting ``ranking.profile`` names."""
+    return SpecProfile(retriever) if name == "spec" else TunedProfile(retriever)

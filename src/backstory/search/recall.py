@@ -1,0 +1,144 @@
+"""Answer a query with chunks of conversations and files, as ``memory_search`` does."""
+
+import os
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from backstory.index.chunks import MAX_CHUNK_TOKENS, chunk_text
+from backstory.search.hits import score_hit
+from backstory.search.hydrate import Hydrator
+from backstory.search.profile import Profile
+from backstory.search.rank import Ranked, Weights
+from backstory.search.request import Request
+from backstory.search.retrieve import Retrieved
+from backstory.store.base.history import HistoryStore
+from backstory.store.base.index import Chunk, SearchIndex
+from backstory.text.excerpts import excerpt
+from backstory.text.redaction import mask_secrets
+from backstory.text.similarity import DUPLICATE_SHARE, overlap
+from backstory.text.words import word_set
+from backstory.values.hits import Hit, HitSource, Recalled
+from backstory.values.identity import content_id
+from backstory.values.query import Query
+from backstory.values.units import UnitKind
+
+# What nobody said has no chunk of its own.
+WITHOUT_CHUNK = frozenset({UnitKind.OTHER, UnitKind.SESSION})
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSearch:
+    """Finds the chunks in which something was found, best first."""
+
+    history: HistoryStore
+    index: SearchIndex
+
+    def recall(
+        self, request: Request, profile: Profile, *, now: datetime, until: float
+    ) -> tuple[list[Recalled], list[str]]:
+        """The chunks, and what to know about them."""
+        where = request.to_filter()
+        where = replace(where, kinds=where.kinds - WITHOUT_CHUNK)
+        for width in profile.chunk_widths:
+            found = profile.retrieve_for_chunks(
+                request.query, where, limit=request.limit, until=until, width=width
+            )
+            ranked = profile.rank_for_chunks(
+                request.query, found, request.weights, now=now
+            )
+            chosen, repeats = self._choose(request, found, ranked, profile)
+            is_varied = repeats < len(found.units) / 4
+            is_full = len(chosen) == request.limit
+            if is_full or is_varied or time.monotonic() >= until:
+                break
+        return chosen, found.notices
+
+    def _choose(
+        self,
+        request: Request,
+        found: Retrieved,
+        ranked: list[Ranked],
+        profile: Profile,
+    ) -> tuple[list[Recalled], int]:
+        """The first chunks that say something new, and how many did not."""
+        hydrator = Hydrator(self.history, self.index, found.units)
+        chosen: dict[int, Recalled] = {}
+        seen: list[frozenset[str]] = []
+        repeats = 0
+        for start in range(0, len(ranked), 2 * request.limit):
+            some = ranked[start : start + 2 * request.limit]
+            unit_ids = [each.candidate.unit_id for each in some]
+            hydrator.load(unit_ids)
+            places = {
+                (found.units[u].source_id, found.units[u].position) for u in unit_ids
+            }
+            chunks = self.index.find_chunks(places)
+            for each in some:
+                if len(chosen) == request.limit:
+                    return list(chosen.values()), repeats
+                unit = found.units[each.candidate.unit_id]
+                chunk = chunks.get((unit.source_id, unit.position))
+                if chunk is None or chunk.chunk_id in chosen:
+                    continue
+                hit = score_hit(
+                    request.query, found, each, profile, hydrator, self.index
+                )
+                if hit is None:
+                    continue
+                text = read_chunk(chunk, self.history, without=request.without)
+                words = word_set(text)
+                if any(overlap(words, other) > DUPLICATE_SHARE for other in seen):
+                    repeats += 1
+                    continue
+                seen.append(words)
+                chosen[chunk.chunk_id] = to_recalled(chunk, hit, text, request.query)
+        return list(chosen.values()), repeats
+
+
+def weigh_for_chunks(weights: Weights) -> Weights:
+    """memory_search knows one share of words for all, and neither sources nor age."""
+    return replace(
+        weights,
+        words=weights.message_words,
+        sources=dict.fromkeys(HitSource, 1.0),
+        decay_per_day=0.0,
+    )
+
+
+def read_chunk(chunk: Chunk, history: HistoryStore, *, without: Collection[int]) -> str:
+    """What a chunk says, leaving out messages that must not be found."""
+    if chunk.text is not None:
+        return chunk.text
+    messages = history.iter_messages(
+        chunk.source_id, first=chunk.first_position, last=chunk.last_position
+    )
+    return chunk_text(each for each in messages if each.message_id not in without)
+
+
+def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
+    """A chunk around a hit, as it may be shown."""
+    return Recalled(
+        _chunk_name(chunk, hit),
+        "conversation" if chunk.source_id > 0 else "file",
+        _source_name(hit),
+        hit.score,
+        # Masked before it is cut: half a secret is not recognised as one.
+        excerpt(mask_secrets(text), query, max_chars=4 * MAX_CHUNK_TOKENS),
+        hit,
+    )
+
+
+def _chunk_name(chunk: Chunk, hit: Hit) -> str:
+    """A name that stays the same when the index is rebuilt."""
+    if chunk.source_id > 0:
+        return f"{chunk.source_id}.{chunk.first_position}"
+    return f"{content_id(hit.path or '')}.{chunk.first_position}"
+
+
+def _source_name(hit: Hit) -> str:
+    """What people call the conversation or the file that a hit is in."""
+    if hit.session is not None:
+        return hit.session.title or hit.session.native_id
+    return os.path.basename(hit.path or "")  # noqa: PTH119  # a path of any system

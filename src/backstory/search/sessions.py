@@ -1,0 +1,96 @@
+"""Find sessions by host, project, day or name, and messages around one."""
+
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from backstory.errors import UnknownName
+from backstory.search.projects import in_project
+from backstory.store.base.history import HistoryStore, SessionFilter
+from backstory.text.arguments import to_number
+from backstory.text.shell import show_command
+from backstory.values.history import Message, Session
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def list_sessions(
+    history: HistoryStore, where: SessionFilter, *, project: str | Path | None = None
+) -> list[Session]:
+    """The sessions that fit, the most recently active first.
+
+    Raises ``UnknownName`` if no session ran in ``project``.
+    """
+    if project is None:
+        return history.list_sessions(where)
+    found = {
+        session.session_id: session
+        # A name may stand for several folders.
+        for folder in in_project(where, project, history.list_projects())
+        for session in history.list_sessions(folder)
+    }
+    return sorted(found.values(), key=_recency, reverse=True)[: where.limit]
+
+
+def _recency(session: Session) -> tuple[datetime, int]:
+    active = session.last_active
+    return (active.at if active else _NEVER, session.session_id)
+
+
+def get_session(history: HistoryStore, name: str) -> Session:
+    """The session with that id, ``host/id``, or an id that begins so.
+
+    Raises ``UnknownName`` if there is none, or more than one.
+    """
+    found = history.find_sessions(name) if name else []
+    # A subagent's id may begin with its parent's, which is then the one meant.
+    ids = {each.native_id for each in found}
+    found = [each for each in found if not _is_below(each.native_id, ids)]
+    if not found:
+        raise UnknownName(
+            f"no session is called '{name}'",
+            hint="run 'backstory sessions' to see them all",
+        )
+    if len(found) > 1:
+        names = ", ".join(f"{each.host}/{each.native_id}" for each in found[:5])
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        raise UnknownName(
+            f"'{name}' fits {len(found)} sessions", hint=f"say which: {names}{more}"
+        )
+    return found[0]
+
+
+def _is_below(native_id: str, others: Collection[str]) -> bool:
+    return any(native_id.startswith(f"{other}/") for other in others)
+
+
+def find_exactly_named(history: HistoryStore, name: str) -> list[Session]:
+    """The sessions of exactly that id, of any host; usually there is one."""
+    return [
+        each
+        for each in history.find_sessions(name)
+        if name in (each.native_id, f"{each.host}/{each.native_id}")
+    ]
+
+
+def iter_messages(
+    history: HistoryStore, session: Session, *, around: str | int | None, context: int
+) -> Iterator[Message]:
+    """The messages of a session in order; or ``context`` on each side of one.
+
+    ``around`` is a message's number or its own id. Raises ``UnknownName``.
+    """
+    if around is None:
+        return history.iter_messages(session.session_id)
+    middle = history.find_message(session.session_id, str(around))
+    if middle is None:
+        raise UnknownName(
+            f"no message of session {session.native_id} is called '{around}'",
+            hint=f"run '{show_command(session.native_id)}' to see their numbers",
+        )
+    reach = max(0, to_number(context, "context"))
+    return history.iter_messages(
+        session.session_id,
+        first=max(0, middle.position - reach),
+        last=middle.position + reach,
+    )

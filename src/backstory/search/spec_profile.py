@@ -1,0 +1,213 @@
+"""The profile ``spec``: the formulas of the designs, to the letter.
+
+Each list is divided by its best or stretched over its range, what is missing from a
+list gets nothing from it, and age counts in full. Everything that this profile does
+otherwise than the tuned one is here; ``SpecProfile`` is the way in.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import ClassVar, TypeVar
+
+from backstory.search.rank import (
+    Candidate,
+    Ranked,
+    Weights,
+    best_first,
+    divide_by_best,
+    to_candidates,
+)
+from backstory.search.retrieve import POOL, TEXT_POOL, Retrieved, Retriever
+from backstory.store.base.index import UnitFilter
+from backstory.text.bm25 import bm25
+from backstory.text.words import index_words
+from backstory.values.hits import Hit, HitSource
+from backstory.values.query import Query
+from backstory.values.units import MESSAGES, UnitKind
+
+# memory_search takes the best so many of each list.
+_LIST_POOL = 20
+_PARTS = ("fit", "source", "age")
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class SpecProfile:
+    """Retrieves and ranks as the designs say."""
+
+    retriever: Retriever
+    chunk_widths: ClassVar[tuple[int, ...]] = (1,)
+
+    def retrieve(
+        self, query: Query, where: UnitFilter, *, until: float, width: int
+    ) -> Retrieved:
+        """Notes by words and meaning; messages and sessions by the text as typed."""
+        notes = replace(where, kinds=where.kinds - MESSAGES - {UnitKind.SESSION})
+        talk = replace(where, kinds=where.kinds & (MESSAGES | {UnitKind.SESSION}))
+        found = Retrieved()
+        self.retriever.run(
+            {
+                "by words": lambda: self._score_notes(query, notes),
+                "by meaning": lambda: self.retriever.nearest(query, notes, POOL),
+                "by text": lambda: self.retriever.find_query(
+                    query, talk, width * TEXT_POOL
+                ),
+            },
+            found,
+            until=until,
+        )
+        found.units = self.retriever.index.get_units(found.unit_ids)
+        return found
+
+    def _score_notes(self, query: Query, where: UnitFilter) -> Retrieved:
+        """BM25 over all notes of these kinds."""
+        index = self.retriever.index
+        everywhere = UnitFilter(where.kinds)
+        texts = index.list_notes(everywhere)
+        allowed = texts.keys()
+        if where != everywhere:
+            allowed = index.list_notes(where).keys()
+        scores = bm25(
+            index.tokenize(index_words(query.text)),
+            {
+                unit_id: index.tokenize(index_words(text))
+                for unit_id, text in texts.items()
+            },
+        )
+        found = self.retriever.plan_words(query)
+        found.words = {
+            unit_id: score for unit_id, score in scores.items() if unit_id in allowed
+        }
+        return found
+
+    def retrieve_for_chunks(
+        self, query: Query, where: UnitFilter, *, limit: int, until: float, width: int
+    ) -> Retrieved:
+        """The best by words and the best by meaning, each with its own score alone."""
+        found = Retrieved()
+        self.retriever.run(
+            {
+                "by words": lambda: self._match_words(query, where),
+                "by meaning": lambda: self.retriever.nearest(query, where, _LIST_POOL),
+            },
+            found,
+            until=until,
+        )
+        found.units = self.retriever.index.get_units(found.unit_ids)
+        return found
+
+    def _match_words(self, query: Query, where: UnitFilter) -> Retrieved:
+        found = self.retriever.plan_words(query)
+        if found.plan is not None:
+            index = self.retriever.index
+            found.words = dict(index.match_words(found.plan, where, _LIST_POOL))
+        return found
+
+    def rank(
+        self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
+    ) -> list[Ranked]:
+        return rank_history(to_candidates(query, found, now=now), weights)
+
+    def rank_for_chunks(
+        self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
+    ) -> list[Ranked]:
+        return rank_chunks(to_candidates(query, found, now=now), weights)
+
+    def is_relevant(self, ranked: Ranked, coverage: float) -> bool:
+        """Whatever a list has is a result."""
+        return True
+
+    def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
+        return hits, []
+
+
+# -- the formulas ---------------------------------------------------------------------
+
+
+def rank_history(candidates: Sequence[Candidate], weights: Weights) -> list[Ranked]:
+    """search_history: normalise each source by its best, weigh, let it age."""
+    weights = replace(weights, decay_floor=0.0)
+    ranked = []
+    for sources in (
+        {HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.GUIDANCE},
+        {HitSource.MESSAGE},
+        {HitSource.SESSION},
+    ):
+        found = [each for each in candidates if each.source in sources]
+        if HitSource.MEMORY in sources:
+            fits = blend_by_best(
+                {each.unit_id: each.words for each in found if each.words > 0},
+                {e.unit_id: e.cosine for e in found if e.cosine is not None},
+                weights.words,
+            )
+            fits = divide_by_best({e.unit_id: fits.get(e.unit_id, 0.0) for e in found})
+        else:
+            # A text has what was asked for or has not: there is nothing in between.
+            fits = dict.fromkeys((each.unit_id for each in found), 1.0)
+        for each in found:
+            factors = (
+                fits[each.unit_id],
+                weights.sources[each.source],
+                weights.age_factor(each.age_days),
+            )
+            ranked.append(Ranked(each, math.prod(factors), _PARTS, factors))
+    return sorted(ranked, key=best_first)
+
+
+def blend_by_best(
+    words: Mapping[int, float], cosines: Mapping[int, float], words_weight: float
+) -> dict[int, float]:
+    """Each list divided by its best, then weighed; words alone without vectors."""
+    return _blend(divide_by_best(words), divide_by_best(cosines), words_weight)
+
+
+def rank_chunks(candidates: Sequence[Candidate], weights: Weights) -> list[Ranked]:
+    """memory_search: both lists as ranges, weighed and added."""
+    fits = blend_by_range(
+        {each.unit_id: each.words for each in candidates if each.words > 0},
+        {e.unit_id: e.cosine for e in candidates if e.cosine is not None},
+        weights.message_words,
+    )
+    return sorted(
+        (
+            Ranked(each, score, ("fit",), (score,))
+            for each in candidates
+            for score in (fits.get(each.unit_id, 0.0),)
+        ),
+        key=best_first,
+    )
+
+
+def blend_by_range(
+    words: Mapping[int, float], cosines: Mapping[int, float], words_weight: float
+) -> dict[int, float]:
+    """Each list from its least to its best, then weighed; words alone without vectors.
+
+    Unlike in the tuned profile, what is missing from a list has nothing from it.
+    """
+    return _blend(normalise(words), normalise(cosines), words_weight)
+
+
+def _blend(
+    words: dict[int, float], meaning: Mapping[int, float], words_weight: float
+) -> dict[int, float]:
+    if not meaning:
+        return words
+    return {
+        unit_id: words_weight * words.get(unit_id, 0.0)
+        + (1 - words_weight) * meaning.get(unit_id, 0.0)
+        for unit_id in words.keys() | meaning.keys()
+    }
+
+
+def normalise(scores: Mapping[Key, float]) -> dict[Key, float]:
+    """Scores from 0, the least, to 1, the best; all 1 when they are all the same."""
+    if not scores:
+        return {}
+    least, best = min(scores.values()), max(scores.values())
+    if best == least:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (score - least) / (best - least) for key, score in scores.items()}

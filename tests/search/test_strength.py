@@ -1,0 +1,45 @@
+"""How strong a hit is by itself."""
+
+import pytest
+
+from backstory.search.rank import Candidate
+from backstory.search.strength import is_relevant, judge
+from backstory.values.hits import Strength
+from tests.search.test_rank import a_candidate
+
+
+@pytest.mark.parametrize(
+    ("coverage", "cosine", "has_phrase", "expected"),
+    [
+        (0.0, None, True, Strength.STRONG),
+        (0.9, None, False, Strength.STRONG),
+        (0.9, 0.1, False, Strength.FAIR),
+        (0.0, 0.7, False, Strength.STRONG),
+        (0.5, None, False, Strength.FAIR),
+        (0.1, 0.5, False, Strength.FAIR),
+        (0.4, 0.4, False, Strength.WEAK),
+        (0.4, None, False, Strength.WEAK),
+    ],
+)
+def test_strength_is_judged_from_the_hit_alone(
+    coverage: float, cosine: float | None, has_phrase: bool, expected: Strength
+) -> None:
+    assert judge(coverage, cosine, has_phrase=has_phrase) is expected
+
+
+@pytest.mark.parametrize(
+    ("coverage", "candidate", "words", "expected"),
+    [
+        (0.0, a_candidate(1), 0.0, False),
+        (0.0, a_candidate(1, cosine=0.2), 0.2, False),
+        (0.2, a_candidate(1), 0.0, True),
+        (0.0, a_candidate(1, cosine=0.3), 0.0, True),
+        (0.0, a_candidate(1), 0.6, True),
+        (0.0, a_candidate(1, has_phrase=True), 0.0, True),
+        (0.0, a_candidate(1, is_on_named_day=True), 0.0, True),
+    ],
+)
+def test_what_shares_nothing_with_the_query_is_irrelevant(
+    coverage: float, candidate: Candidate, words: float, expected: bool
+) -> None:
+    assert is_relevant(coverage, candidate, words) is expected

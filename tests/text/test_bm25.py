@@ -1,0 +1,33 @@
+"""BM25 as the designs have it."""
+
+import pytest
+
+from backstory.text.bm25 import bm25
+
+
+def test_bm25_with_the_constants_of_the_design() -> None:
+    documents = {
+        1: ["sushi", "sushi", "bar"],
+        2: ["sushi"],
+        3: ["coffee", "bar", "here", "now"],
+        4: [],
+    }
+
+    found = bm25(["sushi", "bar", "sushi", "ocelot"], documents)
+
+    # N = 4, mean length 2, idf ln((4 - 2 + .5) / (2 + .5) + 1) = .693147 for both;
+    # 1: 2 * 2.2 / (2 + 1.2 * 1.375) + 2.2 / (1 + 1.2 * 1.375)
+    assert found == pytest.approx(
+        {
+            1: 0.693147 * (4.4 / 3.65 + 2.2 / 2.65),
+            2: 0.693147 * 2.2 / 1.75,
+            3: 0.693147 * 2.2 / 3.1,
+        },
+        rel=1e-6,
+    )
+
+
+def test_a_word_in_most_documents_still_counts_a_little() -> None:
+    found = bm25(["a"], {1: ["a"], 2: ["a"], 3: ["a", "b"]})
+
+    assert all(score > 0 for score in found.values())
