@@ -10,6 +10,7 @@ import pytest
 import backstory
 from backstory import Memory, Message, Role
 from backstory.errors import BadQuery, ConfigError, UnknownName
+from backstory.store.sqlite.history import SqliteHistory
 from backstory.values.moments import Moment
 from tests.samples import a_memory
 
@@ -253,7 +254,9 @@ def test_recording_waits_for_the_disk(memory: Memory) -> None:
     memory.index()
     memory.record("trip", "user", "hi")
 
-    assert memory._store._db.execute("PRAGMA synchronous").get == 2
+    store = memory._store
+    assert isinstance(store, SqliteHistory)
+    assert store._db.execute("PRAGMA synchronous").get == 2
 
 
 def test_messages_are_found_by_the_name_of_their_session(memory: Memory) -> None:

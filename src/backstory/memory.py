@@ -33,7 +33,7 @@ from backstory.search.scopes import to_source_type, to_sources
 from backstory.search.search import Search
 from backstory.search.searcher import Request
 from backstory.settings import Settings, load_settings
-from backstory.store.base.history import Batch, SessionFilter
+from backstory.store.base.history import Batch, HistoryStore, SessionFilter
 from backstory.store.base.index import UnitFilter
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.summaries.answer import heading_start
@@ -137,7 +137,7 @@ class Memory:
         # Here, because a typo must not be found out only when something is read.
         self._excluded_hosts = _read_hosts(settings, "exclude.hosts")
         self._excluded_sessions: set[tuple[str, str]] = set()
-        self._store = SqliteHistory(home / HISTORY_NAME)
+        self._store: HistoryStore = SqliteHistory(home / HISTORY_NAME)
         self._rules = Rules(
             excluded_folders=tuple(
                 path

@@ -18,7 +18,7 @@ from backstory.notes.find import find_memory_notes
 from backstory.search.fallback import FallbackSearch
 from backstory.search.searcher import Request, Searcher
 from backstory.store.base.history import HistoryStore
-from backstory.store.sqlite.index import SqliteIndex
+from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.hits import EpisodeResult, RecallResult, SearchResult
 
@@ -50,7 +50,7 @@ class Search:
             clock=clock,
             timeout_s=timeout_s,
         )
-        self._searcher: tuple[SqliteIndex, Searcher] | None = None
+        self._searcher: tuple[SearchIndex, Searcher] | None = None
         self.reset_after_fork()
         reset_in_child(self)
 
