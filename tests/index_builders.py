@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from backstory.memory import Memory
 from backstory.store.base.history import Batch, KeptMessage
-from backstory.store.base.index import MadeVector, UnitFilter
+from backstory.store.base.index import MadeVector, SearchIndex, UnitFilter
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.values.history import NewMessage, Role
@@ -78,12 +78,14 @@ def _direction(word: str, dimensions: int) -> Vector:
 # -- an index -------------------------------------------------------------------------
 
 
-def an_index(folder: Path, name: str = "index.db") -> SqliteIndex:
-    """An index with its cache of embeddings, both in ``folder``."""
-    return SqliteIndex(folder / name, SqliteEmbeddings(folder / "embeddings.db"))
+def an_index(
+    folder: Path, name: str = "index", *, cache: str = "embeddings"
+) -> SqliteIndex:
+    """An index with its cache of vectors, both in ``folder``."""
+    return SqliteIndex(folder / f"{name}.db", SqliteEmbeddings(folder / f"{cache}.db"))
 
 
-def close_index(index: SqliteIndex) -> None:
+def close_index(index: SearchIndex) -> None:
     index.close()
     index.embeddings.close()
 
@@ -104,13 +106,13 @@ def a_unit(
     )
 
 
-def file_units(index: SqliteIndex, *units: NewUnit) -> None:
+def file_units(index: SearchIndex, *units: NewUnit) -> None:
     with index.writing() as writer:
         writer.replace_units(units)
 
 
 def set_vectors(
-    index: SqliteIndex, vectors: dict[int, Vector], *, fingerprint: str = "model"
+    index: SearchIndex, vectors: dict[int, Vector], *, fingerprint: str = "model"
 ) -> None:
     """Give units their vectors, by way of the cache as the embedding does."""
     wanted = {each.unit_id: each.meaning_hash for each in index.list_to_embed(100_000)}
@@ -126,6 +128,26 @@ def set_vectors(
                 for unit_id, vector in vectors.items()
             ],
         )
+
+
+def file_vectors(index: SearchIndex, vectors: Vector, *, first: int = 1) -> None:
+    """File a unit for each vector, numbered from ``first`` on."""
+    numbers = range(first, first + len(vectors))
+    file_units(
+        index,
+        *(
+            a_unit(
+                n,
+                f"text {n}",
+                said_at=n,
+                source_id=n % 5 + 1,
+                kind=UnitKind.USER if n % 2 else UnitKind.ASSISTANT,
+                meaning=f"text {n}",
+            )
+            for n in numbers
+        ),
+    )
+    set_vectors(index, dict(zip(numbers, vectors, strict=True)))
 
 
 def some_vectors(count: int, dimensions: int, *, seed: int = 0) -> Vector:
@@ -217,7 +239,7 @@ def contents(memory: Memory) -> dict[str, list[Any]]:
 
     Words are compared by what the full-text index has of each unit.
     """
-    path = memory._parts.index_files.index.path
+    path = memory.home / "index.db"
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     db.execute(
         "CREATE VIRTUAL TABLE temp.instances USING fts5vocab (main, words, instance)"

@@ -56,6 +56,13 @@ FAMILIES = (
 )
 # Where the clock and the environment may be read.
 READS_THE_WORLD = ("system/machine.py", "cli/")
+# Everybody else knows a store by what ``store.base`` promises.
+OPENS_A_STORE = (
+    "assembly.py",
+    "index/files.py",
+    "runs/items.py",
+    "summaries/logbook.py",
+)
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|CREATE\s+TABLE)\b", re.S
 )
@@ -317,3 +324,11 @@ def own_classes(hint: object) -> set[str]:
     if isinstance(hint, type) and hint.__module__.startswith("backstory."):
         inner.add(hint.__name__)
     return inner
+
+
+@each_module()
+def test_only_those_who_open_a_store_know_which_it_is(module: Path) -> None:
+    if name_of(module).startswith(("store/", *OPENS_A_STORE)):
+        return
+
+    assert [name for name in imports(module) if name.startswith("store.sqlite")] == []

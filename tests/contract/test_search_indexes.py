@@ -2,60 +2,47 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
-import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backstory.errors import StoreDamaged, StoreLocked, StoreUnwritable
+from backstory.errors import StoreLocked
 from backstory.store.base.index import (
     Chunk,
     IndexCounts,
     IndexedFile,
     Note,
+    SearchIndex,
     Unit,
     UnitFilter,
     Words,
 )
-from backstory.store.sqlite.index import SqliteIndex
 from backstory.text.words import fold
 from backstory.values.units import MESSAGES, NewChunk, UnitKind, first_note_id
+from tests.contract.indexes import OpenIndex, each_index
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,
     NOW,
     a_unit,
-    an_index,
     close_index,
     file_units,
 )
-from tests.ordinary_user import as_ordinary_user
-
-INDEXES = {"sqlite": an_index}
 
 
-@pytest.fixture(params=INDEXES.values(), ids=list(INDEXES))
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteIndex]:
-    opened: SqliteIndex = request.param(tmp_path)
-    yield opened
-    close_index(opened)
-
-
-def text_ids(index: SqliteIndex, text: str, where: UnitFilter = ANYTHING) -> list[int]:
+def text_ids(index: SearchIndex, text: str, where: UnitFilter = ANYTHING) -> list[int]:
     return index.find_text(fold(text), where, 100)
 
 
-def word_ids(index: SqliteIndex, *words: str, where: UnitFilter = ANYTHING) -> set[int]:
+def word_ids(index: SearchIndex, *words: str, where: UnitFilter = ANYTHING) -> set[int]:
     matched = index.match_words(Words(tuple((word,) for word in words)), where, 100)
     return {unit_id for unit_id, _ in matched}
 
 
-def fail_half_way(index: SqliteIndex) -> None:
+def fail_half_way(index: SearchIndex) -> None:
     """Begin to replace and delete things, and have to give up."""
     with suppress(RuntimeError), index.writing() as writer:
         writer.replace_units([a_unit(2, "lost"), a_unit(50, "lost")])
@@ -66,7 +53,7 @@ def fail_half_way(index: SqliteIndex) -> None:
 # -- filing ---------------------------------------------------------------------------
 
 
-def test_a_unit_comes_back_as_it_was_filed(index: SqliteIndex) -> None:
+def test_a_unit_comes_back_as_it_was_filed(index: SearchIndex) -> None:
     file_units(index, a_unit(7, "hello", source_id=3, said_at=99))
 
     assert index.get_units([7, 8]) == {7: Unit(7, UnitKind.USER, 3, 7, 99, 5)}
@@ -74,7 +61,7 @@ def test_a_unit_comes_back_as_it_was_filed(index: SqliteIndex) -> None:
     assert index.verify() == []
 
 
-def test_a_unit_filed_again_takes_the_place_of_the_old_one(index: SqliteIndex) -> None:
+def test_a_unit_filed_again_takes_the_place_of_the_old_one(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "red apples"), a_unit(2, "green pears"))
 
     file_units(index, a_unit(1, "blue plums"))
@@ -86,7 +73,7 @@ def test_a_unit_filed_again_takes_the_place_of_the_old_one(index: SqliteIndex) -
 
 
 def test_a_unit_filed_twice_in_one_transaction_is_the_second(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     with index.writing() as writer:
         writer.replace_units([a_unit(1, "red apples")])
@@ -96,7 +83,7 @@ def test_a_unit_filed_twice_in_one_transaction_is_the_second(
     assert index.verify() == []
 
 
-def test_only_the_words_around_a_unit_change(index: SqliteIndex) -> None:
+def test_only_the_words_around_a_unit_change(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "yes", around="shall we fly", meaning="yes"))
 
     file_units(index, a_unit(1, "yes", around="shall we walk", meaning="yes"))
@@ -105,7 +92,7 @@ def test_only_the_words_around_a_unit_change(index: SqliteIndex) -> None:
     assert index.verify() == []
 
 
-def test_a_unit_that_moves_in_time_is_found_at_its_new_time(index: SqliteIndex) -> None:
+def test_a_unit_that_moves_in_time_is_found_at_its_new_time(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "hello", said_at=5, meaning="hello"))
 
     file_units(index, a_unit(1, "hello", said_at=50, meaning="hello"))
@@ -118,7 +105,7 @@ def test_a_unit_that_moves_in_time_is_found_at_its_new_time(index: SqliteIndex) 
     assert index.verify() == []
 
 
-def test_a_deleted_source_is_found_by_nothing(index: SqliteIndex) -> None:
+def test_a_deleted_source_is_found_by_nothing(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "red apples"), a_unit(2, "red plums", source_id=2))
     with index.writing() as writer:
         writer.replace_chunks("conversation", 1, [NewChunk(0, 5, 10)])
@@ -132,7 +119,7 @@ def test_a_deleted_source_is_found_by_nothing(index: SqliteIndex) -> None:
     assert index.verify() == []
 
 
-def test_deleting_what_is_not_there_changes_nothing(index: SqliteIndex) -> None:
+def test_deleting_what_is_not_there_changes_nothing(index: SearchIndex) -> None:
     file_units(index, a_unit(1))
 
     with index.writing() as writer:
@@ -144,7 +131,7 @@ def test_deleting_what_is_not_there_changes_nothing(index: SqliteIndex) -> None:
     assert index.verify() == []
 
 
-def test_a_cleared_index_is_empty_and_can_be_filled_again(index: SqliteIndex) -> None:
+def test_a_cleared_index_is_empty_and_can_be_filled_again(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "old", meaning="old"), a_unit(2, "older"))
 
     with index.writing() as writer:
@@ -155,10 +142,10 @@ def test_a_cleared_index_is_empty_and_can_be_filled_again(index: SqliteIndex) ->
     assert (word_ids(index, "old"), word_ids(index, "new")) == (set(), {3})
     assert index.counts() == IndexCounts(units=1)
     assert index.verify() == []
-    assert len(list(index.path.parent.glob("*.text"))) == 1
+    assert not index.has_leftovers()
 
 
-def test_what_fails_half_way_leaves_everything_as_it_was(index: SqliteIndex) -> None:
+def test_what_fails_half_way_leaves_everything_as_it_was(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "kept"))
 
     fail_half_way(index)
@@ -170,20 +157,21 @@ def test_what_fails_half_way_leaves_everything_as_it_was(index: SqliteIndex) -> 
     assert index.verify() == []
 
 
-def test_writing_says_so_when_another_goes_on_writing(index: SqliteIndex) -> None:
-    other = apsw.Connection(str(index.path))
-    other.execute("BEGIN IMMEDIATE")
-
-    with pytest.raises(StoreLocked), index.writing(timeout_s=0.05):
+def test_writing_says_so_when_another_goes_on_writing(
+    index: SearchIndex, open_index: OpenIndex
+) -> None:
+    with (
+        open_index().writing(),
+        pytest.raises(StoreLocked),
+        index.writing(timeout_s=0.05),
+    ):
         pass
 
-    other.execute("ROLLBACK")
-    other.close()
     file_units(index, a_unit(1))
     assert index.verify() == []
 
 
-def test_state_is_kept_with_what_it_tells_of(index: SqliteIndex) -> None:
+def test_state_is_kept_with_what_it_tells_of(index: SearchIndex) -> None:
     with index.writing() as writer:
         writer.set_state("done", "5")
         before = writer.get_state("done")
@@ -191,9 +179,11 @@ def test_state_is_kept_with_what_it_tells_of(index: SqliteIndex) -> None:
     assert (before, index.get_state("done"), index.get_state("x")) == ("5", "5", None)
 
 
-def test_another_who_has_it_open_sees_what_is_new(index: SqliteIndex) -> None:
+def test_another_who_has_it_open_sees_what_is_new(
+    index: SearchIndex, open_index: OpenIndex
+) -> None:
     file_units(index, a_unit(1, "first"))
-    other = an_index(index.path.parent)
+    other = open_index()
     text_ids(other, "first")
 
     file_units(index, a_unit(2, "second"))
@@ -205,7 +195,35 @@ def test_another_who_has_it_open_sees_what_is_new(index: SqliteIndex) -> None:
     assert seen_then == [2]
     assert (text_ids(other, "second"), text_ids(other, "third")) == ([], [3])
     assert other.verify() == []
-    close_index(other)
+
+
+def test_an_index_takes_the_place_of_another(
+    index: SearchIndex, open_index: OpenIndex
+) -> None:
+    file_units(index, a_unit(1, "old"))
+    other = open_index("other")
+    file_units(other, a_unit(2, "new"))
+
+    index.replace_with(other)
+
+    assert (text_ids(index, "old"), text_ids(index, "new")) == ([], [2])
+    assert (word_ids(index, "old"), word_ids(index, "new")) == (set(), {2})
+    assert index.verify() == []
+    assert not index.has_leftovers()
+
+
+def test_a_sound_index_passes_its_check_and_leaves_nothing_behind(
+    index: SearchIndex,
+) -> None:
+    file_units(index, a_unit(1, "hello"))
+
+    index.check()
+    index.tidy()
+    index.delete_leftovers()
+
+    assert not index.has_leftovers()
+    assert text_ids(index, "hello") == [1]
+    assert index.size_bytes() > 0
 
 
 # -- several at once ------------------------------------------------------------------
@@ -230,7 +248,7 @@ def at_once(*work: Callable[[], object]) -> list[BaseException]:
 
 
 def test_a_reader_sees_the_old_or_the_new_while_an_index_is_replaced(
-    index: SqliteIndex,
+    index: SearchIndex, open_index: OpenIndex
 ) -> None:
     file_units(index, *(a_unit(n, f"needle {n} of 0") for n in range(1, 30)))
     seen: set[int] = set()
@@ -244,7 +262,7 @@ def test_a_reader_sees_the_old_or_the_new_while_an_index_is_replaced(
     def replace() -> None:
         try:
             for turn in range(1, 15):
-                other = SqliteIndex(index.path.with_name("new.db"), index.embeddings)
+                other = open_index("new")
                 with other.writing() as writer:
                     writer.clear()
                     writer.replace_units(
@@ -264,10 +282,10 @@ def test_a_reader_sees_the_old_or_the_new_while_an_index_is_replaced(
 
 
 def test_a_reader_sees_the_old_or_the_new_while_an_index_is_cleared_and_filled(
-    index: SqliteIndex,
+    index: SearchIndex, open_index: OpenIndex
 ) -> None:
     file_units(index, *(a_unit(n, f"needle {n}") for n in range(1, 30)))
-    other = an_index(index.path.parent)
+    other = open_index()
     seen: set[int] = set()
     is_over = threading.Event()
 
@@ -290,11 +308,10 @@ def test_a_reader_sees_the_old_or_the_new_while_an_index_is_cleared_and_filled(
     assert failures == []
     assert seen == {29}
     assert other.verify() == []
-    close_index(other)
 
 
 def test_a_reader_is_not_led_astray_by_texts_that_are_wiped_as_it_reads(
-    index: SqliteIndex,
+    index: SearchIndex, open_index: OpenIndex
 ) -> None:
     file_units(index, *(a_unit(n, f"needle {n} " * 50) for n in range(1, 400)))
     is_over = threading.Event()
@@ -302,7 +319,7 @@ def test_a_reader_is_not_led_astray_by_texts_that_are_wiped_as_it_reads(
     def read() -> None:
         # Opened anew each time, so that everything is checked each time.
         while not is_over.is_set():
-            other = an_index(index.path.parent)
+            other = open_index()
             assert text_ids(other, "needle 399 needle") == [399]
             close_index(other)
 
@@ -320,85 +337,10 @@ def test_a_reader_is_not_led_astray_by_texts_that_are_wiped_as_it_reads(
     assert index.verify() == []
 
 
-def test_two_who_delete_at_once_leave_nothing_of_what_they_deleted(
-    index: SqliteIndex,
-) -> None:
-    file_units(index, *(a_unit(n, f"secret{n} " * 30) for n in range(1, 201)))
-    other = an_index(index.path.parent)
-
-    def delete(opened: SqliteIndex, first: int) -> None:
-        for n in range(first, 201, 2):
-            with opened.writing() as writer:
-                writer.delete_units([n])
-                writer.replace_units([a_unit(1_000 + n, f"kept {n}")])
-
-    failures = at_once(lambda: delete(index, 1), lambda: delete(other, 2))
-
-    (text_file,) = index.path.parent.glob("*.text")
-    assert failures == []
-    assert b"secret" not in text_file.read_bytes()
-    assert len(index.find_text("kept", ANYTHING, 1_000)) == 200
-    assert index.verify() == []
-    close_index(other)
-
-
-# -- the file of texts ----------------------------------------------------------------
-
-
-@settings(max_examples=20, deadline=None)
-@given(data=st.data(), deleted=st.sets(st.integers(1, 40), max_size=20))
-def test_any_wrong_byte_of_the_texts_is_noticed(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, deleted: set[int]
-) -> None:
-    opened = an_index(tmp_path_factory.mktemp("bytes"))
-    # Several blocks, and texts that reach from one into the next.
-    file_units(opened, *(a_unit(n, f"text {n} " * 4_000) for n in range(1, 41)))
-    with opened.writing() as writer:
-        writer.delete_units(deleted)
-    (text_file,) = opened.path.parent.glob("*.text")
-    sound = (opened.verify(), text_ids(opened, "nowhere"))
-    place = data.draw(st.integers(0, text_file.stat().st_size - 1))
-    changed = data.draw(st.integers(1, 255))
-
-    with text_file.open("r+b") as file:
-        file.seek(place)
-        (byte,) = file.read(1)
-        file.seek(place)
-        file.write(bytes([byte ^ changed]))
-    other = an_index(opened.path.parent)
-
-    assert sound == ([], [])
-    with pytest.raises(StoreDamaged):
-        text_ids(other, "nowhere")
-    assert other.verify() != []
-    close_index(other)
-    close_index(opened)
-
-
-def test_a_mistake_of_ours_is_not_called_damage(index: SqliteIndex) -> None:
-    file_units(index, a_unit(1, "hello"))
-    # Any: what a caller of ours might get wrong.
-    no_words: Any = [7]
-
-    with pytest.raises(TypeError):
-        index.find_all_words(no_words, ANYTHING, 10)
-
-
-def test_a_row_that_makes_no_sense_is_damage(index: SqliteIndex) -> None:
-    file_units(index, a_unit(1, "hello"))
-    db = apsw.Connection(str(index.path))
-    db.execute("UPDATE units SET kind = 77")
-    db.close()
-
-    with pytest.raises(StoreDamaged, match="a row makes no sense"):
-        index.get_units([1])
-    assert index.verify() != []
-
-
 # -- words ----------------------------------------------------------------------------
 
 
-def test_words_are_found_and_the_better_fit_comes_first(index: SqliteIndex) -> None:
+def test_words_are_found_and_the_better_fit_comes_first(index: SearchIndex) -> None:
     file_units(
         index,
         a_unit(1, "the pool timeout is thirty seconds, a long timeout"),
@@ -418,7 +360,7 @@ def test_words_are_found_and_the_better_fit_comes_first(index: SqliteIndex) -> N
 
 
 def test_any_spelling_of_a_word_will_do_and_words_side_by_side(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     file_units(
         index,
@@ -432,7 +374,7 @@ def test_any_spelling_of_a_word_will_do_and_words_side_by_side(
     assert {unit_id for unit_id, _ in matched} == {1, 2}
 
 
-def test_helpful_words_lift_but_do_not_find(index: SqliteIndex) -> None:
+def test_helpful_words_lift_but_do_not_find(index: SearchIndex) -> None:
     file_units(
         index, a_unit(1, "apple pie"), a_unit(2, "apple tart"), a_unit(3, "cream tart")
     )
@@ -442,7 +384,7 @@ def test_helpful_words_lift_but_do_not_find(index: SqliteIndex) -> None:
     assert [unit_id for unit_id, _ in matched] == [2, 1]
 
 
-def test_words_that_are_nowhere_find_nothing(index: SqliteIndex) -> None:
+def test_words_that_are_nowhere_find_nothing(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "apple"))
 
     assert index.match_words(Words(()), ANYTHING, 10) == []
@@ -452,7 +394,7 @@ def test_words_that_are_nowhere_find_nothing(index: SqliteIndex) -> None:
 
 
 def test_all_words_are_looked_for_in_the_text_itself_the_newest_first(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     file_units(
         index,
@@ -468,14 +410,14 @@ def test_all_words_are_looked_for_in_the_text_itself_the_newest_first(
     assert index.find_all_words([], ANYTHING, 10) == []
 
 
-def test_documents_are_counted_by_word(index: SqliteIndex) -> None:
+def test_documents_are_counted_by_word(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "red apple"), a_unit(2, "red"), a_unit(3, "blue"))
 
     assert index.count_documents([("red",), ("apple", "apples"), ("x",)]) == [2, 2, 0]
 
 
 def test_a_word_that_was_nowhere_is_counted_once_it_is_there(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     file_units(index, *(a_unit(number) for number in range(1, 40)))
     index.count_documents([("zanzibar",)])
@@ -491,7 +433,7 @@ def test_a_word_that_was_nowhere_is_counted_once_it_is_there(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(words=st.lists(st.text(max_size=12), min_size=1, max_size=3))
-def test_any_spelling_is_safe(index: SqliteIndex, words: list[str]) -> None:
+def test_any_spelling_is_safe(index: SearchIndex, words: list[str]) -> None:
     spellings = tuple((word.replace("\0", " "),) for word in words)
 
     index.match_words(Words(spellings[:1], spellings[1:]), ANYTHING, 5)
@@ -529,14 +471,14 @@ def test_any_spelling_is_safe(index: SqliteIndex, words: list[str]) -> None:
     ],
 )
 def test_a_text_is_found_by_any_part_of_it_and_nothing_is_a_wildcard(
-    index: SqliteIndex, text: str, needle: str, is_there: bool
+    index: SearchIndex, text: str, needle: str, is_there: bool
 ) -> None:
     file_units(index, a_unit(1, "before"), a_unit(2, text), a_unit(3, "behind"))
 
     assert text_ids(index, needle) == [2] * is_there
 
 
-def test_no_part_reaches_from_one_text_into_the_next(index: SqliteIndex) -> None:
+def test_no_part_reaches_from_one_text_into_the_next(index: SearchIndex) -> None:
     file_units(index, a_unit(1, "one"), a_unit(2, "two"))
 
     assert text_ids(index, "onetwo") == []
@@ -546,7 +488,7 @@ def test_no_part_reaches_from_one_text_into_the_next(index: SqliteIndex) -> None
 
 
 def test_the_newest_come_first_and_those_without_a_time_last(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     times = {1: 5, 2: None, 3: 9, 4: -3, 5: None, 6: 9}
     file_units(index, *(a_unit(each, said_at=at) for each, at in times.items()))
@@ -557,7 +499,7 @@ def test_the_newest_come_first_and_those_without_a_time_last(
 
 
 def test_what_was_deleted_is_not_found_through_its_neighbour(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     file_units(
         index, a_unit(1, "alpha"), a_unit(2, "beta"), a_unit(3, "gamma"), a_unit(4, "x")
@@ -574,31 +516,7 @@ def test_what_was_deleted_is_not_found_through_its_neighbour(
     ]
 
 
-def test_a_deleted_text_that_could_not_be_wiped_is_not_found_and_wiped_later(
-    index: SqliteIndex,
-) -> None:
-    file_units(index, a_unit(1, "alpha"), a_unit(2, "beta"), a_unit(3, "gamma"))
-    (text_file,) = index.path.parent.glob("*.text")
-    text_file.chmod(0o400)
-    with (
-        as_ordinary_user(),
-        pytest.raises(StoreUnwritable),
-        index.writing() as writer,
-    ):
-        writer.delete_units([2])
-    text_file.chmod(0o600)
-    stayed = b"beta" in text_file.read_bytes()
-    seen = (text_ids(index, "beta"), text_ids(index, "gamma"), index.verify())
-
-    file_units(index, a_unit(4, "delta"))
-
-    assert stayed
-    assert seen == ([], [3], [])
-    assert b"beta" not in text_file.read_bytes()
-    assert index.verify() == []
-
-
-def test_many_matches_are_found_like_few(index: SqliteIndex) -> None:
+def test_many_matches_are_found_like_few(index: SearchIndex) -> None:
     chance = random.Random(1)
     units = [
         a_unit(
@@ -644,12 +562,16 @@ def test_many_matches_are_found_like_few(index: SqliteIndex) -> None:
 _letters = st.text("abAß%_\0é\u0301日\n ", max_size=5)
 
 
+@each_index
 @settings(max_examples=30, deadline=None)
 @given(texts=st.lists(_letters, max_size=12), needle=_letters)
 def test_texts_are_found_as_a_plain_search_would(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], needle: str
+    make: OpenIndex,
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[str],
+    needle: str,
 ) -> None:
-    opened = an_index(tmp_path_factory.mktemp("texts"))
+    opened = make(tmp_path_factory.mktemp("texts"))
     file_units(opened, *(a_unit(n, text) for n, text in enumerate(texts, start=1)))
 
     found = text_ids(opened, needle)
@@ -691,7 +613,7 @@ _FILTERED = (
     ],
 )
 def test_filters_hold_for_every_way_of_finding(
-    index: SqliteIndex, where: UnitFilter, expected: set[int]
+    index: SearchIndex, where: UnitFilter, expected: set[int]
 ) -> None:
     file_units(index, *_FILTERED)
 
@@ -704,7 +626,7 @@ def test_filters_hold_for_every_way_of_finding(
 
 
 def test_a_position_belongs_to_the_chunk_that_begins_before_it(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     with index.writing() as writer:
         writer.replace_chunks(
@@ -720,7 +642,7 @@ def test_a_position_belongs_to_the_chunk_that_begins_before_it(
     assert index.find_chunk(2, 0) is None
 
 
-def test_many_places_are_looked_up_at_once(index: SqliteIndex) -> None:
+def test_many_places_are_looked_up_at_once(index: SearchIndex) -> None:
     with index.writing() as writer:
         writer.replace_chunks("conversation", 1, [NewChunk(0, 3, 9), NewChunk(5, 8, 7)])
         writer.replace_chunks("file", -1, [NewChunk(2, 4, 9, "text")])
@@ -733,7 +655,7 @@ def test_many_places_are_looked_up_at_once(index: SqliteIndex) -> None:
     assert index.find_chunks([]) == {}
 
 
-def test_chunks_are_replaced_between_two_positions(index: SqliteIndex) -> None:
+def test_chunks_are_replaced_between_two_positions(index: SearchIndex) -> None:
     with index.writing() as writer:
         writer.replace_chunks(
             "conversation",
@@ -762,7 +684,7 @@ def a_file(path: str = "/a.md", **more: object) -> IndexedFile:
 
 
 def test_a_file_keeps_its_number_and_goes_with_all_that_is_in_it(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     with index.writing() as writer:
         first = writer.replace_file(a_file(), NOW)
@@ -819,12 +741,15 @@ _steps = st.one_of(
 )
 
 
+@each_index
 @settings(max_examples=30, deadline=None)
 @given(steps=st.lists(_steps, max_size=12))
 def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]]
+    make: OpenIndex,
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[str, object]],
 ) -> None:
-    opened = an_index(tmp_path_factory.mktemp("steps"))
+    opened = make(tmp_path_factory.mktemp("steps"))
     there: dict[int, tuple[str, str]] = {}
     for step in steps:
         match step:

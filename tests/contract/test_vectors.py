@@ -1,60 +1,26 @@
 """What every index must do with vectors: find the nearest, and never mix two models."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import apsw
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.store.base.index import MadeVector, UnitFilter
-from backstory.store.sqlite import vectors as vectors_module
-from backstory.store.sqlite.embeddings import SqliteEmbeddings
-from backstory.store.sqlite.index import SqliteIndex
-from backstory.store.sqlite.vectors import count_differing_bits
+from backstory.store.base.index import MadeVector, SearchIndex, UnitFilter
 from backstory.values.units import UnitKind
+from tests.contract.indexes import OpenIndex, each_index
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,
     Vector,
     a_unit,
-    an_index,
     close_index,
     file_units,
+    file_vectors,
     set_vectors,
     some_vectors,
 )
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[SqliteIndex]:
-    opened = an_index(tmp_path)
-    yield opened
-    close_index(opened)
-
-
-def file_vectors(index: SqliteIndex, vectors: Vector, *, first: int = 1) -> None:
-    """File a unit for each vector, numbered from ``first`` on."""
-    numbers = range(first, first + len(vectors))
-    file_units(
-        index,
-        *(
-            a_unit(
-                n,
-                f"text {n}",
-                said_at=n,
-                source_id=n % 5 + 1,
-                kind=UnitKind.USER if n % 2 else UnitKind.ASSISTANT,
-                meaning=f"text {n}",
-            )
-            for n in numbers
-        ),
-    )
-    set_vectors(index, dict(zip(numbers, vectors, strict=True)))
 
 
 def normalised(vectors: Vector) -> Vector:
@@ -69,13 +35,13 @@ def brute_force(vectors: Vector, query: Vector, limit: int) -> list[int]:
 
 
 def nearest_ids(
-    index: SqliteIndex, query: Vector, limit: int = 10, where: UnitFilter = ANYTHING
+    index: SearchIndex, query: Vector, limit: int = 10, where: UnitFilter = ANYTHING
 ) -> list[int]:
     return [unit_id for unit_id, _ in index.nearest(query, where, limit)]
 
 
 @pytest.mark.parametrize("dimensions", [1, 3, 8, 30, 384, 3072])
-def test_few_vectors_are_compared_exactly(index: SqliteIndex, dimensions: int) -> None:
+def test_few_vectors_are_compared_exactly(index: SearchIndex, dimensions: int) -> None:
     vectors = some_vectors(150, dimensions, seed=dimensions)
     file_vectors(index, vectors)
     query = some_vectors(1, dimensions, seed=99)[0]
@@ -90,15 +56,9 @@ def test_few_vectors_are_compared_exactly(index: SqliteIndex, dimensions: int) -
 
 
 @pytest.mark.parametrize("dimensions", [64, 250])
-@pytest.mark.parametrize("has_simsimd", [True, False], ids=["simsimd", "numpy"])
 def test_nearly_all_of_the_nearest_of_thousands_are_found(
-    index: SqliteIndex,
-    monkeypatch: pytest.MonkeyPatch,
-    dimensions: int,
-    has_simsimd: bool,
+    index: SearchIndex, dimensions: int
 ) -> None:
-    if not has_simsimd:
-        monkeypatch.setattr(vectors_module, "simsimd", None)
     # Texts come in subjects; what is spread evenly is near to nothing.
     subjects = np.repeat(some_vectors(100, dimensions), 30, axis=0)
     vectors = normalised(subjects + some_vectors(3_000, dimensions, seed=1))
@@ -113,23 +73,7 @@ def test_nearly_all_of_the_nearest_of_thousands_are_found(
     assert hits / 200 >= 0.95
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    count=st.integers(1, 40), size=st.integers(1, 400), seed=st.integers(0, 2**32 - 1)
-)
-def test_differing_bits_are_counted_alike_with_and_without_simsimd(
-    count: int, size: int, seed: int
-) -> None:
-    chance = np.random.default_rng(seed)
-    codes = chance.integers(0, 256, (count, size), np.uint8)
-    code = chance.integers(0, 256, size, np.uint8)
-
-    counted = count_differing_bits(code, codes)
-
-    assert counted.tolist() == np.bitwise_count(codes ^ code).sum(axis=1).tolist()
-
-
-def test_vectors_come_in_batches_over_the_borders_of_pages(index: SqliteIndex) -> None:
+def test_vectors_come_in_batches_over_the_borders_of_pages(index: SearchIndex) -> None:
     vectors = some_vectors(2_100, 16)
     for start in range(0, 2_100, 700):
         file_vectors(index, vectors[start : start + 700], first=start + 1)
@@ -160,7 +104,7 @@ def test_vectors_come_in_batches_over_the_borders_of_pages(index: SqliteIndex) -
     ],
 )
 def test_filters_hold_for_meaning_as_for_text(
-    index: SqliteIndex, where: UnitFilter
+    index: SearchIndex, where: UnitFilter
 ) -> None:
     file_vectors(index, some_vectors(1_100, 8))
 
@@ -170,7 +114,7 @@ def test_filters_hold_for_meaning_as_for_text(
     assert sorted(unit_id for unit_id, _ in found) == sorted(expected)
 
 
-def test_units_without_a_time_are_in_no_span(index: SqliteIndex) -> None:
+def test_units_without_a_time_are_in_no_span(index: SearchIndex) -> None:
     file_units(index, a_unit(1, said_at=None, meaning="hello"))
     set_vectors(index, {1: some_vectors(1, 8)[0]})
     query = some_vectors(1, 8)[0]
@@ -183,7 +127,7 @@ def test_units_without_a_time_are_in_no_span(index: SqliteIndex) -> None:
 
 
 def test_cosines_are_those_of_nearest_and_leave_out_what_has_no_vector(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     file_vectors(index, some_vectors(20, 30))
     file_units(index, a_unit(21, meaning="not yet"))
@@ -196,7 +140,7 @@ def test_cosines_are_those_of_nearest_and_leave_out_what_has_no_vector(
 
 
 def test_a_unit_that_changes_loses_its_vector_until_it_gets_a_new_one(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     vectors = some_vectors(3, 8)
     file_vectors(index, vectors)
@@ -209,7 +153,7 @@ def test_a_unit_that_changes_loses_its_vector_until_it_gets_a_new_one(
 
 
 def test_a_unit_that_only_has_other_words_around_it_keeps_its_vector(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     file_units(index, a_unit(1, "yes", around="fly", meaning="yes"))
     set_vectors(index, {1: some_vectors(1, 8)[0]})
@@ -221,11 +165,11 @@ def test_a_unit_that_only_has_other_words_around_it_keeps_its_vector(
 
 
 def test_a_deleted_unit_is_near_to_nothing_for_all_who_have_the_index_open(
-    index: SqliteIndex,
+    index: SearchIndex, open_index: OpenIndex
 ) -> None:
     vectors = some_vectors(1_500, 8)
     file_vectors(index, vectors)
-    other = an_index(index.path.parent)
+    other = open_index()
     assert nearest_ids(other, vectors[1_200], 1) == [1_201]
 
     with index.writing() as writer:
@@ -235,45 +179,9 @@ def test_a_deleted_unit_is_near_to_nothing_for_all_who_have_the_index_open(
     assert nearest_ids(index, vectors[4], 1) != [5]
     assert len(other.nearest(vectors[0], ANYTHING, 5_000)) == 1_498
     assert other.verify() == []
-    close_index(other)
 
 
-def vector_bytes(index: SqliteIndex) -> int:
-    db = apsw.Connection(str(index.path))
-    size: int = db.execute(
-        "SELECT COALESCE(SUM(LENGTH(codes)), 0) FROM vector_pages"
-    ).get
-    db.close()
-    return size
-
-
-def test_the_slots_of_deleted_units_are_used_again(index: SqliteIndex) -> None:
-    for turn in range(4):
-        file_vectors(index, some_vectors(600, 8, seed=turn))
-        with index.writing() as writer:
-            writer.delete_units(range(1, 601))
-
-    assert vector_bytes(index) <= 1024 * 1
-
-
-def test_nothing_of_a_deleted_vector_stays_in_the_pages(index: SqliteIndex) -> None:
-    file_vectors(index, some_vectors(1, 64))
-
-    with index.writing() as writer:
-        writer.delete_units([1])
-
-    db = apsw.Connection(str(index.path))
-    # Any: SQLite rows carry no types; the schema does.
-    columns: list[Any] = db.execute(
-        "SELECT units, embeddings, codes, kinds, sources, said FROM vector_pages"
-    ).fetchall()
-    db.close()
-    assert [bytes(column).strip(b"\0") for row in columns for column in row] == [
-        b""
-    ] * 6
-
-
-def test_the_cache_forgets_what_no_unit_means_any_more(index: SqliteIndex) -> None:
+def test_the_cache_forgets_what_no_unit_means_any_more(index: SearchIndex) -> None:
     file_units(
         index,
         a_unit(1, "same", meaning="same"),
@@ -290,14 +198,68 @@ def test_the_cache_forgets_what_no_unit_means_any_more(index: SqliteIndex) -> No
     assert nearest_ids(index, one) == [2]
 
 
+def test_vectors_that_no_unit_needs_are_deleted(index: SearchIndex) -> None:
+    file_vectors(index, some_vectors(2, 8))
+    needed = index.embeddings.list_hashes()
+    unused = {b"a" * 16: some_vectors(1, 8)[0], b"b" * 16: some_vectors(1, 8)[0]}
+    index.embeddings.add("model", unused)
+
+    index.delete_unused_vectors([b"a" * 16, *needed])
+    after_some = index.embeddings.list_hashes()
+    index.delete_unused_vectors()
+
+    assert after_some == needed | {b"b" * 16}
+    assert index.embeddings.list_hashes() == needed
+
+
+# -- the cache ------------------------------------------------------------------------
+
+
+def test_a_cache_keeps_vectors_by_model_and_hash(index: SearchIndex) -> None:
+    cache = index.embeddings
+    one, other = some_vectors(2, 8)
+
+    numbers = cache.add("model", {b"1": one, b"2": other})
+    again = cache.add("model", {b"1": other})
+
+    assert cache.find("model", [b"1", b"2", b"3"]) == numbers
+    assert cache.find("another", [b"1"]) == {}
+    assert again == {b"1": numbers[b"1"]}
+    assert cache.read([numbers[b"1"], 99]) == {numbers[b"1"]: one.tobytes()}
+    assert cache.size_bytes() > 0
+
+
+def test_what_is_deleted_from_a_cache_is_gone_for_every_model(
+    index: SearchIndex,
+) -> None:
+    cache = index.embeddings
+    (vector,) = some_vectors(1, 8)
+    cache.add("model", {b"1": vector, b"2": vector})
+    cache.add("another", {b"1": vector})
+
+    cache.delete([b"1"])
+
+    assert cache.list_hashes() == {b"2"}
+    assert cache.find("another", [b"1"]) == {}
+
+
+def test_no_two_caches_have_the_same_identity(
+    index: SearchIndex, open_index: OpenIndex
+) -> None:
+    again, another = open_index(), open_index(cache="another")
+
+    assert again.embeddings.identity == index.embeddings.identity
+    assert another.embeddings.identity != index.embeddings.identity
+
+
 # -- another model --------------------------------------------------------------------
 
 
 def test_vectors_of_another_model_go_before_any_new_one_comes(
-    index: SqliteIndex,
+    index: SearchIndex, open_index: OpenIndex
 ) -> None:
     file_vectors(index, some_vectors(1_100, 16))
-    other = an_index(index.path.parent)
+    other = open_index()
     nearest_ids(other, some_vectors(1, 16)[0])
 
     with index.writing() as writer:
@@ -312,11 +274,10 @@ def test_vectors_of_another_model_go_before_any_new_one_comes(
     set_vectors(index, {7: new}, fingerprint="another")
     assert [nearest_ids(opened, new) for opened in (index, other)] == [[7], [7]]
     assert index.verify() == []
-    close_index(other)
 
 
 def test_going_back_to_a_model_takes_its_vectors_from_the_cache(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     vectors = some_vectors(5, 16)
     file_vectors(index, vectors)
@@ -329,12 +290,13 @@ def test_going_back_to_a_model_takes_its_vectors_from_the_cache(
     assert index.embeddings.find("another", hashes) == {}
 
 
-def test_another_cache_makes_all_vectors_foreign(tmp_path: Path) -> None:
-    first = an_index(tmp_path)
-    file_vectors(first, some_vectors(5, 16))
-    close_index(first)
+def test_another_cache_makes_all_vectors_foreign(
+    index: SearchIndex, open_index: OpenIndex
+) -> None:
+    file_vectors(index, some_vectors(5, 16))
+    close_index(index)
 
-    second = SqliteIndex(tmp_path / "index.db", SqliteEmbeddings(tmp_path / "new.db"))
+    second = open_index(cache="new")
 
     assert not second.has_vectors_of("model")
     # The numbers in the index are those of the old cache, which may mean others here.
@@ -345,17 +307,16 @@ def test_another_cache_makes_all_vectors_foreign(tmp_path: Path) -> None:
         [1] * 5, abs=1e-6
     )
     assert second.verify() == []
-    close_index(second)
 
 
-def set_vectors_of_all(index: SqliteIndex, vector: Vector) -> None:
+def set_vectors_of_all(index: SearchIndex, vector: Vector) -> None:
     with index.writing() as writer:
         writer.set_vectors("model", [])
     set_vectors(index, {each.unit_id: vector for each in index.list_to_embed(99)})
 
 
 def test_a_vector_of_what_a_unit_no_longer_says_is_not_taken(
-    index: SqliteIndex,
+    index: SearchIndex,
 ) -> None:
     file_units(index, a_unit(1, "old", meaning="old"))
     (waiting,) = index.list_to_embed(5)
@@ -371,7 +332,7 @@ def test_a_vector_of_what_a_unit_no_longer_says_is_not_taken(
     assert index.counts().embedded == 0
 
 
-def test_the_newest_are_first_in_line_for_a_vector(index: SqliteIndex) -> None:
+def test_the_newest_are_first_in_line_for_a_vector(index: SearchIndex) -> None:
     file_units(
         index,
         a_unit(1, "a", said_at=5, meaning="a"),
@@ -388,11 +349,11 @@ def test_the_newest_are_first_in_line_for_a_vector(index: SqliteIndex) -> None:
 
 
 def test_a_reader_meets_the_vectors_of_one_model_while_another_takes_its_place(
-    index: SqliteIndex,
+    index: SearchIndex, open_index: OpenIndex
 ) -> None:
     made = {"one": some_vectors(1_100, 16), "two": some_vectors(1_100, 24, seed=1)}
     file_vectors(index, made["one"])
-    other = an_index(index.path.parent)
+    other = open_index()
     failures: list[BaseException] = []
     seen: set[int] = set()
     is_over = threading.Event()
@@ -422,11 +383,10 @@ def test_a_reader_meets_the_vectors_of_one_model_while_another_takes_its_place(
     assert failures == []
     assert seen == {1_051}
     assert other.verify() == []
-    close_index(other)
 
 
 def test_vectors_that_come_late_fit_what_others_wrote_meanwhile(
-    index: SqliteIndex,
+    index: SearchIndex, open_index: OpenIndex
 ) -> None:
     file_units(index, *(a_unit(n, f"text {n}", meaning=f"{n}") for n in range(1, 200)))
     waiting = index.list_to_embed(500)
@@ -434,7 +394,7 @@ def test_vectors_that_come_late_fit_what_others_wrote_meanwhile(
     failures: list[BaseException] = []
 
     def change() -> None:
-        other = an_index(index.path.parent)
+        other = open_index()
         try:
             for n in range(1, 200, 2):
                 with other.writing() as writer:
@@ -442,7 +402,6 @@ def test_vectors_that_come_late_fit_what_others_wrote_meanwhile(
                     writer.replace_units([a_unit(n + 1, f"new {n}", meaning=f"new{n}")])
         except BaseException as exc:
             failures.append(exc)
-        close_index(other)
 
     writing = threading.Thread(target=change)
     writing.start()
@@ -470,12 +429,15 @@ _steps = st.one_of(
 )
 
 
+@each_index
 @settings(max_examples=30, deadline=None)
 @given(steps=st.lists(_steps, max_size=10))
 def test_after_any_sequence_the_nearest_are_those_that_are_there(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]]
+    make: OpenIndex,
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[str, object]],
 ) -> None:
-    opened = an_index(tmp_path_factory.mktemp("vectors"))
+    opened = make(tmp_path_factory.mktemp("vectors"))
     vectors = {"one": some_vectors(31, 16), "two": some_vectors(31, 24, seed=1)}
     there: set[int] = set()
     embedded: set[int] = set()

@@ -99,7 +99,7 @@ def test_what_was_deleted_is_wiped_although_another_has_begun_anew_meanwhile(
     monkeypatch.setattr(SqliteIndexWriter, "clean_up", clean_up)
     with index.writing():
         pass
-    index.sweep()
+    index.delete_leftovers()
     index.tidy()
 
     assert traces(tmp_path, "qzwxv") == []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from backstory.errors import StoreDamaged, StoreProblem
 from backstory.providers.embedders.base import Embedder
+from backstory.store.base.index import EmbeddingCache, SearchIndex
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.fork_safety import reset_in_child, unforked
@@ -31,8 +32,8 @@ class IndexFiles:
     ) -> None:
         self.home = home
         self._load_embedder = load_embedder
-        self._embeddings: SqliteEmbeddings | None = None
-        self._index: SqliteIndex | None = None
+        self._embeddings: EmbeddingCache | None = None
+        self._index: SearchIndex | None = None
         self._embedder: Embedder | None = None
         self._has_embedder = False
         self.reset_after_fork()
@@ -45,7 +46,7 @@ class IndexFiles:
     # -- opening ---
 
     @property
-    def index(self) -> SqliteIndex:
+    def index(self) -> SearchIndex:
         """The index. Raises ``StoreProblem`` when it cannot be opened as one."""
         with unforked(), self._lock:
             if self._index is None:
@@ -53,7 +54,7 @@ class IndexFiles:
             return self._index
 
     @property
-    def embeddings(self) -> SqliteEmbeddings:
+    def embeddings(self) -> EmbeddingCache:
         """The cache of vectors, made anew when it is damaged."""
         with unforked(), self._lock:
             if self._embeddings is None:
@@ -62,7 +63,7 @@ class IndexFiles:
                     self._embeddings = self._sound(self._embeddings)
             return self._embeddings
 
-    def _sound(self, embeddings: SqliteEmbeddings) -> SqliteEmbeddings:
+    def _sound(self, embeddings: EmbeddingCache) -> EmbeddingCache:
         try:
             _ = embeddings.identity
         except StoreDamaged as exc:
@@ -126,12 +127,12 @@ class IndexFiles:
         _remove_database(path)
         return True
 
-    def make_new_index(self) -> SqliteIndex:
+    def make_new_index(self) -> SearchIndex:
         """An empty index beside the one there is."""
         self.remove_new_index()
         return SqliteIndex(self.home / _NEW_NAME, self.embeddings)
 
-    def put_in_place(self, new: SqliteIndex) -> None:
+    def put_in_place(self, new: SearchIndex) -> None:
         """Let a new index take the place of the one there is."""
         try:
             self.index.replace_with(new)

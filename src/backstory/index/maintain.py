@@ -25,7 +25,7 @@ from backstory.index.vectors import Embedding, OnEmbedded
 from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
-from backstory.store.sqlite.index import SqliteIndex
+from backstory.store.base.index import SearchIndex
 from backstory.system.files import locked, try_locked
 from backstory.values.history import Problem
 from backstory.values.reports import IndexReport, IndexStatus
@@ -126,15 +126,15 @@ class Maintainer:
             problems += catalogue.take_notes(self._find_guidance(), _GUIDANCE)
         return problems
 
-    def _sweep(self, index: SqliteIndex) -> None:
+    def _sweep(self, index: SearchIndex) -> None:
         """Remove what a rebuild or a writer left behind when it was killed."""
-        if not self._files.has_new_index() and not index.has_other_texts():
+        if not self._files.has_new_index() and not index.has_leftovers():
             return
         with try_locked(self._home / _REBUILD_LOCK) as is_free:
             if is_free:
                 self._files.remove_new_index()
                 with suppress(StoreLocked):
-                    index.sweep()
+                    index.delete_leftovers()
 
     def catch_up(self, *, timeout_s: float = math.inf) -> list[str]:
         """Take in what is new before a search, if that is quickly done.
@@ -312,7 +312,7 @@ class Maintainer:
                 new.close()
                 self._files.remove_new_index()
             (self._home / _DAMAGE_MARK).unlink(missing_ok=True)
-            self._files.index.forget_unused()
+            self._files.index.delete_unused_vectors()
             return IndexReport(problems=tuple(problems))
 
     # -- how things stand ---

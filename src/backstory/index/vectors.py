@@ -94,7 +94,7 @@ class Embedding:
             done = writer.set_vectors(fingerprint, made)
         if done < len(made):
             # Some were deleted while their vectors were made; those must go too.
-            self.index.forget_vectors([each.meaning_hash for each in made])
+            self.index.delete_unused_vectors([each.meaning_hash for each in made])
         return len(wanted) - done
 
     def _embed(self, missing: dict[bytes, str]) -> dict[bytes, "Vector"]:

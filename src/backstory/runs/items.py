@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from backstory.errors import UnknownName, nearest_hint
 from backstory.runs.search import Kept, keep_item
-from backstory.store.sqlite.run_index import RunIndex
+from backstory.store.base.run_index import RunIndex
+from backstory.store.sqlite.run_index import SqliteRunIndex
 from backstory.text.cut import cut_middle, utf8_size
 from backstory.text.envelope import name_label
 from backstory.values.history import Role
@@ -28,7 +29,7 @@ class Shelf:
     """Items in the order in which they came. One thread at a time may use it."""
 
     def __init__(self, max_bytes: int, *, first_number: int = 1) -> None:
-        self.index = RunIndex()
+        self.index: RunIndex = SqliteRunIndex()
         self.kept: dict[int, Kept] = {}
         self.size_bytes = 0
         self._max_bytes = max_bytes

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from backstory.runs.passages import PASSAGE_CHARS, cut_passages
-from backstory.store.sqlite.run_index import Match, RunIndex
+from backstory.store.base.run_index import Match, RunIndex
 from backstory.text.bm25 import MAX_SATURATION, rarity, saturation
 from backstory.text.excerpts import find_window
 from backstory.text.words import fold, is_spaceless

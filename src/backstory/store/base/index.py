@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from backstory.values.units import NewChunk, NewUnit, UnitKind
 
@@ -144,6 +144,22 @@ class EmbeddingCache(Protocol):
 
     def read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
         """Vectors by number, as little-endian float32."""
+        ...
+
+    def delete(self, hashes: Collection[bytes]) -> None:
+        """Delete the vectors of these hashes, of every model; none stays on disk."""
+        ...
+
+    def list_hashes(self) -> set[bytes]:
+        """The hashes of which there is a vector, of whatever model."""
+        ...
+
+    def size_bytes(self) -> int:
+        """How much room the cache takes on disk."""
+        ...
+
+    def close(self) -> None:
+        """Close it; used again, it is opened again."""
         ...
 
 
@@ -321,8 +337,11 @@ class SearchIndex(Protocol):
         """How near given units are; those without a vector are left out."""
         ...
 
-    def forget_vectors(self, hashes: Collection[bytes]) -> None:
-        """Forget the vectors of texts of which no unit is left."""
+    def delete_unused_vectors(self, hashes: Collection[bytes] | None = None) -> None:
+        """Delete from the cache the vectors of texts that no unit has any more.
+
+        ``hashes`` says of which texts; without it, of all.
+        """
         ...
 
     def to_vector(self, stored: bytes) -> "Vector":
@@ -335,14 +354,41 @@ class SearchIndex(Protocol):
         """Make what these threads are reading stop with ``StoreProblem``."""
         ...
 
-    def tidy(self) -> None:
-        """Let nothing of what was deleted stay on disk."""
+    def check(self) -> None:
+        """Look for damage where that is quick. Raises ``StoreDamaged``."""
         ...
 
     def verify(self) -> list[str]:
         """Check everything that must hold; each sentence is one thing that does not."""
         ...
 
-    def size_bytes(self) -> int: ...
+    def tidy(self) -> None:
+        """Leave nothing on disk of what was deleted.
 
-    def close(self) -> None: ...
+        A large index may put this off until more of it has been deleted.
+        """
+        ...
+
+    def replace_with(self, other: Self) -> None:
+        """Let everything in ``other`` take the place of what is here, at once.
+
+        Readers see all of the old or all of the new. ``other`` is only good for being
+        closed then.
+        """
+        ...
+
+    def has_leftovers(self) -> bool:
+        """Whether writers that were killed have left files behind."""
+        ...
+
+    def delete_leftovers(self) -> None:
+        """Delete those files. Raises ``StoreLocked`` while another process writes."""
+        ...
+
+    def size_bytes(self) -> int:
+        """How much room the index and its cache of vectors take on disk."""
+        ...
+
+    def close(self) -> None:
+        """Close it, but not the cache; used again, it is opened again."""
+        ...

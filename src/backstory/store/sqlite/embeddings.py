@@ -118,6 +118,9 @@ class SqliteEmbeddings:
             rows = self._db.execute("SELECT DISTINCT content_hash FROM embeddings")
             return {key for (key,) in rows}
 
+    def size_bytes(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
     def close(self) -> None:
         self._connections.close()
 

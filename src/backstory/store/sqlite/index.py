@@ -17,6 +17,7 @@ import apsw
 from backstory.errors import StoreDamaged, StoreLocked, StoreProblem
 from backstory.store.base.index import (
     Chunk,
+    EmbeddingCache,
     IndexCounts,
     IndexedFile,
     Note,
@@ -34,7 +35,6 @@ from backstory.store.sqlite.connection import (
     transaction,
     translated,
 )
-from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.folded_text import (
     FoldedText,
     contains,
@@ -76,7 +76,7 @@ _SENSELESS = (TypeError, ValueError, LookupError, OverflowError)
 class SqliteIndex:
     """A ``SearchIndex`` in an SQLite file and a file of texts beside it."""
 
-    def __init__(self, path: Path, embeddings: SqliteEmbeddings) -> None:
+    def __init__(self, path: Path, embeddings: EmbeddingCache) -> None:
         self.path = path
         self.embeddings = embeddings
         self._connections = Connections(path, lambda: _open(path))
@@ -102,7 +102,8 @@ class SqliteIndex:
             with translated(self.path):
                 yield self._db
         except StoreDamaged as exc:
-            if exc.path != self.embeddings.path:
+            # Otherwise it is the cache that is damaged.
+            if exc.path is not None and exc.path.name.startswith(self.path.stem):
                 exc.hint = "run 'backstory rebuild'; nothing is lost"
             raise
         except _SENSELESS as exc:
@@ -418,7 +419,7 @@ class SqliteIndex:
                     db.execute("INSERT INTO words (words) VALUES ('optimize')")
                     set_state(db, "deleted", "")
                     set_state(db, _LOG_IS_DUE, "yes")
-                self.forget_unused()
+                self.delete_unused_vectors()
             if get_state(db, _LOG_IS_DUE):
                 self._empty_log(db)
 
@@ -521,21 +522,18 @@ class SqliteIndex:
         files = self.path.parent.glob(f"{self.path.stem}-*.text")
         return [file for file in files if file.name != name]
 
-    def has_other_texts(self) -> bool:
+    def has_leftovers(self) -> bool:
         """Whether there are files of texts that the index does not name."""
         return bool(self._other_texts(self.get_state("text_file")))
 
-    def sweep(self) -> None:
-        """Remove files of texts that no index names: a writer was killed."""
+    def delete_leftovers(self) -> None:
         # As a writer, so that no other is about to name one of them.
         with self.writing(timeout_s=1.0) as writer:
             self._drop_other_texts(writer.text_name)
 
-    def forget_unused(self) -> None:
-        """Forget the vectors of all texts that are no longer in the index."""
-        self.forget_vectors(self.embeddings.list_hashes())
-
-    def forget_vectors(self, hashes: Collection[bytes]) -> None:
+    def delete_unused_vectors(self, hashes: Collection[bytes] | None = None) -> None:
+        if hashes is None:
+            hashes = self.embeddings.list_hashes()
         with self._reading() as db:
             unused = units.list_orphans(db, hashes)
         if unused:
@@ -554,8 +552,8 @@ class SqliteIndex:
     def size_bytes(self) -> int:
         files = [self.path, self.path.with_name(self.path.name + "-wal")]
         files += self.path.parent.glob(f"{self.path.stem}-*.text")
-        files.append(self.embeddings.path)
-        return sum(file.stat().st_size for file in files if file.exists())
+        own = sum(file.stat().st_size for file in files if file.exists())
+        return own + self.embeddings.size_bytes()
 
     def close(self) -> None:
         self._connections.close()

@@ -355,7 +355,7 @@ class SqliteIndexWriter:
             self._index.path.with_name(self._old_text_name).unlink(missing_ok=True)
         wipe_deleted(self._db, self._index.path.parent)
         if self._orphans:
-            self._index.forget_vectors(self._orphans)
+            self._index.delete_unused_vectors(self._orphans)
 
 
 # -- pieces ---------------------------------------------------------------------------

@@ -6,11 +6,12 @@ writes it as a segment of its own and merges segments by and by.
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import orjson
 
+from backstory.store.base.run_index import Match
 from backstory.store.sqlite.parameters import to_json
 from backstory.store.sqlite.units import any_of
 from backstory.system.fork_safety import unforked
@@ -21,19 +22,8 @@ _TEXT_WEIGHT = 1.0
 _ABOUT_WEIGHT = 0.4
 
 
-class Match(NamedTuple):
-    """A passage with some of the words: how often it has each, and its length.
-
-    The length is in mean lengths.
-    """
-
-    passage_id: int
-    counts: list[float]
-    length: float
-
-
-class RunIndex:
-    """Passages by their words. Its owner lets one thread at a time call it."""
+class SqliteRunIndex:
+    """A ``RunIndex`` in a database in memory."""
 
     def __init__(self) -> None:
         with unforked():
@@ -51,7 +41,6 @@ class RunIndex:
         self._count = 0
 
     def __len__(self) -> int:
-        """How many passages there are."""
         return self._count
 
     def close(self) -> None:
@@ -59,7 +48,6 @@ class RunIndex:
             self._db.close()
 
     def add(self, passages: Iterable[tuple[int, str]], count: int, about: str) -> None:
-        """File passages, given as number and text, of one thing they are about."""
         words = index_words(about)
         # One by one: all words of a long text at once would take more than the index.
         rows = ((number, index_words(text), words) for number, text in passages)
@@ -78,14 +66,9 @@ class RunIndex:
         self._count -= len(passage_ids)
 
     def rank(self, terms: Sequence[Sequence[str]], limit: int) -> list[int]:
-        """The passages that fit best, of equal ones the newest first.
-
-        Each term is given as its spellings.
-        """
         return self._rank(any_of(terms), limit)
 
     def rank_phrase(self, phrase: str, limit: int) -> list[int]:
-        """The same of those in whose text the words of a phrase stand in a row."""
         return self._rank(f"text : ({any_of([[phrase_words(phrase)]])})", limit)
 
     def _rank(self, wanted: str, limit: int) -> list[int]:
@@ -103,7 +86,6 @@ class RunIndex:
     def match(
         self, terms: Sequence[Sequence[str]], passage_ids: Iterable[int]
     ) -> list[Match]:
-        """How often some passages have each of the terms, in no order."""
         # In a query of its own, or it would be called for every match.
         rows = self._query(
             """
@@ -117,7 +99,6 @@ class RunIndex:
         return [_to_match(number, found, sizes) for number, found in rows]
 
     def count(self, spellings: Sequence[str]) -> int:
-        """How many passages have a term."""
         rows = self._query(
             "SELECT count(*) FROM passages WHERE passages MATCH ?", any_of([spellings])
         )

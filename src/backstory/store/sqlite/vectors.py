@@ -13,8 +13,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.store.base.index import MadeVector, UnitFilter
-from backstory.store.sqlite.embeddings import SqliteEmbeddings
+from backstory.store.base.index import EmbeddingCache, MadeVector, UnitFilter
 from backstory.store.sqlite.index_state import (
     SLOTS,
     VECTOR_COLUMNS,
@@ -43,7 +42,7 @@ _UNKNOWN_TIME = np.iinfo(np.int64).min
 class VectorPages:
     """All codes in memory, kept in step with the table."""
 
-    def __init__(self, embeddings: SqliteEmbeddings) -> None:
+    def __init__(self, embeddings: EmbeddingCache) -> None:
         self._embeddings = embeddings
         self.reset_after_fork()
         reset_in_child(self)

@@ -1,0 +1,62 @@
+"""What the index of one run promises: passages by their words, in memory alone."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Match(NamedTuple):
+    """A passage with some of the terms: how often it has each, and its length.
+
+    The length is in mean lengths.
+    """
+
+    passage_id: int
+    counts: list[float]
+    length: float
+
+
+class RunIndex(Protocol):
+    """Passages by their words. Its owner lets one thread at a time call it.
+
+    A term is given as its spellings, any of which will do. Case, accents and endings
+    make no difference.
+    """
+
+    def __len__(self) -> int:
+        """How many passages there are."""
+        ...
+
+    def add(self, passages: Iterable[tuple[int, str]], count: int, about: str) -> None:
+        """File passages, given as number and text, of one thing they are about.
+
+        ``count`` says how many there are: they may be made one by one. A passage is
+        found by the words of ``about`` too, which count for less than its own.
+        """
+        ...
+
+    def remove(self, passage_ids: Sequence[int]) -> None:
+        """Delete passages, all of which are there."""
+        ...
+
+    def rank(self, terms: Sequence[Sequence[str]], limit: int) -> list[int]:
+        """The passages that fit best, of equal ones the newest first."""
+        ...
+
+    def rank_phrase(self, phrase: str, limit: int) -> list[int]:
+        """The same for those whose own text has the words of a phrase in a row."""
+        ...
+
+    def match(
+        self, terms: Sequence[Sequence[str]], passage_ids: Iterable[int]
+    ) -> list[Match]:
+        """How often some passages have each of the terms, in no order.
+
+        Passages with none of them are left out.
+        """
+        ...
+
+    def count(self, spellings: Sequence[str]) -> int:
+        """How many passages have a term."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,29 @@
+"""An index of every kind there is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backstory.store.base.index import SearchIndex
+from tests.contract.indexes import INDEXES, OpenIndex
+from tests.index_builders import close_index
+
+
+@pytest.fixture(params=INDEXES.values(), ids=list(INDEXES))
+def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenIndex]:
+    """Opens the same index once more with each call, or one of another name."""
+    opened: list[SearchIndex] = []
+
+    def open_once_more(*names: str, **more: str) -> SearchIndex:
+        opened.append(request.param(tmp_path, *names, **more))
+        return opened[-1]
+
+    yield open_once_more
+    for each in opened:
+        close_index(each)
+
+
+@pytest.fixture
+def index(open_index: OpenIndex) -> SearchIndex:
+    return open_index()
