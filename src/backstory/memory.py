@@ -59,7 +59,7 @@ from backstory.text.arguments import (
     to_said,
 )
 from backstory.text.query import near_spellings, parse_query
-from backstory.text.redaction import is_recall
+from backstory.text.redaction import is_own_tool_call
 from backstory.text.shell import show_command
 from backstory.text.words import word_set
 from backstory.values.history import (
@@ -91,7 +91,7 @@ from backstory.values.runs import RunLimits
 from backstory.values.units import MESSAGES, session_unit_id
 
 if TYPE_CHECKING:
-    from backstory.ingest.sources import Reader
+    from backstory.ingest.sources import LocalSources
     from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun
@@ -201,17 +201,17 @@ class Memory:
         )
 
     @cached_property
-    def _reader(self) -> "Reader":
+    def _local_sources(self) -> "LocalSources":
         # Loading takes longer than most uses do.
-        from backstory.ingest.sources import Reader
+        from backstory.ingest.sources import LocalSources
 
-        return Reader(
-            self.home,
-            self._machine,
-            self._store,
-            self._rules,
-            self._excluded_hosts,
-            self._projects,
+        return LocalSources(
+            home=self.home,
+            machine=self._machine,
+            store=self._store,
+            rules=self._rules,
+            excluded_hosts=self._excluded_hosts,
+            list_projects=self._projects,
             more_folders=self.settings.texts("index.folders"),
             clock=self._clock,
         )
@@ -316,7 +316,7 @@ class Memory:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
             )
-        if known_role is Role.TOOL_RESULT and self._answers_recall(
+        if known_role is Role.TOOL_RESULT and self._is_from_own_tool(
             host, session, tool_name, call_id
         ):
             return None
@@ -348,15 +348,15 @@ class Memory:
         )
         return self._store.write(batch, now=self._clock()).last_message_id
 
-    def _answers_recall(
+    def _is_from_own_tool(
         self, host: str, session: str, tool_name: str | None, call_id: str | None
     ) -> bool:
-        """Whether a result is that of a recall tool; often only the call names it."""
+        """Whether a result is from one of our tools; often only the call names it."""
         if tool_name is None and call_id is not None:
             known = self._find_session(host, session)
             if known is not None:
                 tool_name = self._store.find_tool_name(known.session_id, call_id)
-        return is_recall(tool_name)
+        return is_own_tool_call(tool_name)
 
     def _is_excluded(self, host: str, session: str, project: str | Path | None) -> bool:
         """Whether a session is in an excluded folder, by this call or an earlier."""
@@ -560,7 +560,7 @@ class Memory:
         ``host`` reads one program only; ``path`` one file or folder, wherever it lies.
         One reading runs at a time; ``on_wait`` is called when another has to end first.
         """
-        return self._reader.index(
+        return self._local_sources.index(
             host,
             path,
             update=self._update_index,
@@ -967,7 +967,7 @@ class Memory:
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""
-        return self._reader.sources()
+        return self._local_sources.sources()
 
     def status(self) -> Status:
         """How much is kept, when it was last read, and what went wrong."""
@@ -978,7 +978,7 @@ class Memory:
             messages=sum(count.messages for count in counts),
             size_bytes=self._store.size_bytes(),
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
-            last_read_at=self._reader.last_read_at(),
+            last_read_at=self._local_sources.last_read_at(),
             problems=tuple(self._store.list_problems()),
             index=self._maintainer.status(),
             logs=self._logbook.status(),
