@@ -1,9 +1,6 @@
 """What every test gets: an empty home, local time in UTC, no network."""
 
-import os
-import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +11,6 @@ from hypothesis import HealthCheck, settings
 
 from backstory.memory import Memory
 from tests.samples import a_memory
-
-_NOBODY = 65534
 
 # How long an example takes, or the first one to be made, says something about the
 # machine's moment and nothing about the law.
@@ -54,22 +49,6 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket.socket, "connect", connect_to_loopback)
-
-
-@pytest.fixture
-def ordinary_user() -> Iterator[Path]:
-    """A folder of somebody who is not root, and the test runs as them."""
-    folder = Path(tempfile.mkdtemp(prefix="backstory-test-"))
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.chown(folder, _NOBODY, _NOBODY)
-        os.seteuid(_NOBODY)
-    try:
-        yield folder
-    finally:
-        if is_root:
-            os.seteuid(0)
-        shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ import pytest
 from backstory.errors import StoreDamaged, StoreFull, StoreTooNew, StoreUnwritable
 from backstory.memory import Memory
 from tests.builders import a_line, append, session_file
+from tests.ordinary_user import as_ordinary_user
 from tests.processes import end_of, in_child
 from tests.samples import a_memory
 
@@ -293,15 +294,16 @@ def test_recording_on_a_full_disk_says_so_and_loses_nothing_before_it(
         assert [message.text for message in messages] == ["small"]
 
 
-def test_a_folder_that_may_not_be_written_is_said_so(ordinary_user: Path) -> None:
-    folder = ordinary_user / "backstory"
+def test_a_folder_that_may_not_be_written_is_said_so(tmp_path: Path) -> None:
+    folder = tmp_path / "backstory"
     folder.mkdir()
     folder.chmod(0o500)
 
-    with pytest.raises(StoreUnwritable, match=r"history\.db: Permission denied"):
-        a_memory(ordinary_user)
-
-    folder.chmod(0o700)
+    with (
+        as_ordinary_user(),
+        pytest.raises(StoreUnwritable, match=r"history\.db: Permission denied"),
+    ):
+        a_memory(tmp_path)
 
 
 def test_a_damaged_store_is_said_so_and_left_alone(tmp_path: Path) -> None:

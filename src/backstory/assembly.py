@@ -36,7 +36,7 @@ from backstory.values.reports import Status
 from backstory.values.runs import RunLimits
 
 if TYPE_CHECKING:
-    from backstory.ingest.sources import Reader
+    from backstory.ingest.sources import LocalSources
     from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun
@@ -121,7 +121,7 @@ class Parts:
             messages=sum(count.messages for count in counts),
             size_bytes=self.history.size_bytes(),
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
-            last_read_at=self.reader.last_read_at(),
+            last_read_at=self.local_sources.last_read_at(),
             problems=tuple(self.history.list_problems()),
             index=self.maintainer.status(),
             logs=self.logbook.status(),
@@ -156,17 +156,17 @@ class Parts:
         )
 
     @cached_property
-    def reader(self) -> "Reader":
+    def local_sources(self) -> "LocalSources":
         # All importers and their libraries come with it.
-        from backstory.ingest.sources import Reader
+        from backstory.ingest.sources import LocalSources
 
-        return Reader(
-            self.home,
-            self.machine,
-            self.history,
-            self.rules,
-            self.excluded_hosts,
-            self.list_projects,
+        return LocalSources(
+            home=self.home,
+            machine=self.machine,
+            store=self.history,
+            rules=self.rules,
+            excluded_hosts=self.excluded_hosts,
+            list_projects=self.list_projects,
             more_folders=self.settings.texts("index.folders"),
             clock=self.clock,
         )

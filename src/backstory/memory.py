@@ -195,7 +195,7 @@ class Memory:
         ``host`` reads one program only; ``path`` one file or folder, wherever it is.
         One reading runs at a time; ``on_wait`` is called if another has to end first.
         """
-        return self._parts.reader.index(
+        return self._parts.local_sources.index(
             host,
             path,
             update=self._parts.maintainer.update,
@@ -404,7 +404,7 @@ class Memory:
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""
-        return self._parts.reader.sources()
+        return self._parts.local_sources.sources()
 
     def status(self) -> Status:
         """How much is kept, when it was last read, and what went wrong."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backstory.errors import BadQuery
@@ -343,6 +343,49 @@ _shaped = st.recursive(
 )
 
 
+# A type that names an item of an API, and a role that names a speaker.
+TYPE_AND_ROLE = [
+    (
+        {"type": "function_call", "role": "tool_result", "content": None},
+        "openai-responses",
+        [Part(Role.TOOL_CALL, "")],
+    ),
+    (
+        {"type": "function_call", "role": "assistant", "name": "ls", "arguments": "{}"},
+        "openai-responses",
+        [Part(Role.TOOL_CALL, "{}", "ls")],
+    ),
+    (
+        {"type": "function_call_output", "role": "tool", "output": "a"},
+        "openai-responses",
+        [Part(Role.TOOL_RESULT, "a")],
+    ),
+    (
+        {"type": "reasoning", "role": "assistant", "content": "Hm."},
+        "openai-responses",
+        [Part(Role.SYSTEM, "Hm.")],
+    ),
+    (
+        {"type": "function_call_output", "role": "tool", "content": "a"},
+        "plain",
+        [Part(Role.TOOL_RESULT, "a")],
+    ),
+    (
+        {"type": "function_call", "role": "assistant", "tool_calls": [{"name": "ls"}]},
+        "plain",
+        [Part(Role.TOOL_CALL, "", "ls")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "dialect", "parts"), TYPE_AND_ROLE, ids=readable)
+def test_a_message_with_a_type_and_a_role_is_read_where_its_words_are(
+    message: JsonObject, dialect: str, parts: list[Part]
+) -> None:
+    assert [each.name for each in recognising(message)] == [dialect]
+    assert parts_of(message) == parts
+
+
 @given(data=st.data(), sample=st.sampled_from(SAMPLES), rubbish=_json | _shaped)
 def test_rubbish_in_any_field_never_raises(
     data: st.DataObject, sample: Sample, rubbish: object
@@ -355,6 +398,7 @@ def test_rubbish_in_any_field_never_raises(
 
 
 @given(_shaped | st.dictionaries(_keys | st.text(max_size=3), _json | _shaped))
+@example({"type": "function_call", "role": "tool_result", "content": None})
 def test_rubbish_is_refused_or_read(message: object) -> None:
     plain = message if isinstance(message, dict) else {"role": "user", "text": message}
 

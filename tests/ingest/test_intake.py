@@ -212,10 +212,10 @@ def test_a_reading_that_goes_on_still_excludes_what_was_excluded(
 ) -> None:
     first = an_intake(store, SECRET)
     take(first, SessionFacts("s1", project="/home/dev/secret"))
-    memo = first.remember({"of the parser": 1}, is_last=True)
+    memo = first.save({"of the parser": 1}, is_last=True)
     second = an_intake(store, SECRET)
 
-    second.recall(memo)
+    second.restore(memo)
     take(second, a_message("hello"))
 
     assert texts(store) == []
@@ -246,7 +246,7 @@ def test_rules_are_told_apart_by_the_folders_they_exclude() -> None:
     assert len(set(prints)) == 3
 
 
-# -- recall ---
+# -- what our own tools returned ---
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_rules_are_told_apart_by_the_folders_they_exclude() -> None:
         pytest.param([a_result("files", None)], ["files"], id="a result of no call"),
     ],
 )
-def test_what_was_recalled_is_not_kept_again(
+def test_what_our_own_tools_returned_is_not_kept_again(
     store: SqliteHistory, items: list[Item], expected: list[str]
 ) -> None:
     take(an_intake(store), *items)
@@ -289,14 +289,14 @@ def test_what_was_recalled_is_not_kept_again(
     assert texts(store) == expected
 
 
-def test_a_reading_that_goes_on_still_knows_what_was_a_recall(
+def test_a_reading_that_goes_on_still_knows_the_calls_of_our_tools(
     store: SqliteHistory,
 ) -> None:
     first = an_intake(store)
     take(first, a_call("search_history", "c1"))
     second = an_intake(store)
 
-    second.recall(first.remember({}, is_last=True))
+    second.restore(first.save({}, is_last=True))
     take(second, a_result("old", "c1"))
 
     assert texts(store) == ["{}"]
@@ -305,7 +305,7 @@ def test_a_reading_that_goes_on_still_knows_what_was_a_recall(
 def test_a_reading_with_nothing_to_remember_leaves_the_memo_as_it_is(
     store: SqliteHistory,
 ) -> None:
-    assert an_intake(store).remember({"a": 1}, is_last=True) == {"a": 1}
+    assert an_intake(store).save({"a": 1}, is_last=True) == {"a": 1}
 
 
 # -- problems and batches ---

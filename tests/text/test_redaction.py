@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.redaction import drop_private, is_recall
+from backstory.text.redaction import drop_private, is_own_tool_call
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_a_text_without_an_opening_mark_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_a_tool_of_ours_is_recall_under_every_host_s_name_for_it(name: str) -> None:
-    assert is_recall(name)
+    assert is_own_tool_call(name)
 
 
 @pytest.mark.parametrize("name", [None, "", "Bash", "research_history", "search_files"])
 def test_another_tool_is_no_recall(name: str | None) -> None:
-    assert not is_recall(name)
+    assert not is_own_tool_call(name)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_another_tool_is_no_recall(name: str | None) -> None:
     ],
 )
 def test_our_command_in_a_shell_is_recall(command: str) -> None:
-    assert is_recall("Bash", command)
+    assert is_own_tool_call("Bash", command)
 
 
 @pytest.mark.parametrize(
@@ -121,16 +121,16 @@ def test_our_command_in_a_shell_is_recall(command: str) -> None:
     ],
 )
 def test_another_command_in_a_shell_is_no_recall(command: str) -> None:
-    assert not is_recall("Bash", command)
+    assert not is_own_tool_call("Bash", command)
 
 
 @pytest.mark.parametrize("name", ["Write", "apply_patch", "str_replace_editor"])
 def test_a_command_that_is_written_into_a_file_is_no_recall(name: str) -> None:
-    assert not is_recall(name, '{"content":"To look it up: backstory search x"}')
+    assert not is_own_tool_call(name, '{"content":"To look it up: backstory search x"}')
 
 
 def test_a_command_full_of_options_is_judged_at_once() -> None:
     # Matched by trying every way to split the equals signs, this took minutes.
     command = "backstory" + " --set ========" * 60
 
-    assert not is_recall("Bash", command)
+    assert not is_own_tool_call("Bash", command)

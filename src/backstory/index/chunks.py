@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
-from backstory.text.redaction import is_recall
+from backstory.text.redaction import is_own_tool_call
 from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
 
@@ -65,10 +65,10 @@ def cut_units(
 
 
 def _is_worth_finding(message: Message) -> bool:
-    """Not the question to a recall tool: it would answer itself the next time."""
+    """Not a question to one of our tools: it would answer itself the next time."""
     if not message.text or message.text.isspace():
         return False
-    return message.role is not Role.TOOL_CALL or not is_recall(
+    return message.role is not Role.TOOL_CALL or not is_own_tool_call(
         message.tool_name, message.text
     )
 

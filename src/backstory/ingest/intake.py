@@ -1,8 +1,8 @@
 """Gather what a source says into batches, and leave out what must not be kept.
 
 Everything that reaches the history passes here: private passages are dropped, tool
-output is cut to its limit, sessions in excluded folders are ignored, and so are the
-results of recall tools, which are copies of memories.
+output is cut to its limit, sessions in excluded folders are ignored, and so is what
+Backstory's own tools returned, which is a copy of memories.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from backstory.text.redaction import (
     drop_injected,
     drop_private,
     hide_private,
-    is_recall,
+    is_own_tool_call,
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
@@ -39,7 +39,7 @@ MAX_PROBLEMS = 1_000
 
 # What an intake remembers between two readings of a source, beside the parser's memo.
 _EXCLUDED = "~excluded"
-_RECALLS = "~recalls"
+_OWN_CALLS = "~recalls"
 _PROBLEMS = "~problems"
 _MADE = "~made"
 
@@ -146,28 +146,28 @@ class Intake:
     _excluded_before: int = 0
     _checked: set[str] = field(default_factory=set)
     _private: tuple[tuple[object, ...], int] = ((), 0)
-    _recalls: set[str] = field(default_factory=set)
+    _own_calls: set[str] = field(default_factory=set)
     _problem_count: int = 0
     _made: set[str] = field(default_factory=set)
 
     # Any: a memo holds plain JSON values of the parser's choice.
-    def recall(self, memo: dict[str, Any]) -> None:
-        """Take up what ``remember`` put into the memo of an earlier reading."""
+    def restore(self, memo: dict[str, Any]) -> None:
+        """Take out of a memo what ``save`` of an earlier reading put into it."""
         self._excluded = set(memo.pop(_EXCLUDED, ()))
         self._excluded_before = len(self._excluded)
-        self._recalls = set(memo.pop(_RECALLS, ()))
+        self._own_calls = set(memo.pop(_OWN_CALLS, ()))
         self._problem_count = memo.pop(_PROBLEMS, 0)
         # Made by a reading that was killed: its work goes on here.
         self._made = set(memo.pop(_MADE, ()))
         self.made_now.update((self.host, made) for made in self._made)
 
-    def remember(self, memo: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
+    def save(self, memo: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
         """The memo with what this intake must know when reading goes on."""
         kept = dict(memo)
         if self._excluded:
             kept[_EXCLUDED] = sorted(self._excluded)
-        if self._recalls:
-            kept[_RECALLS] = sorted(self._recalls)
+        if self._own_calls:
+            kept[_OWN_CALLS] = sorted(self._own_calls)
         if self._problem_count:
             kept[_PROBLEMS] = self._problem_count
         if self.rules.excluded_folders and not is_last:
@@ -250,7 +250,7 @@ class Intake:
         self._open().problems.append(placed)
 
     def _add_message(self, message: NewMessage, line: int | None) -> None:
-        if self._is_excluded(message.session_id) or self._is_recall_result(message):
+        if self._is_excluded(message.session_id) or self._is_from_own_tool(message):
             return
         # Hosts cut what was said at once into pieces; a private passage may span them.
         piece_of = (message.session_id, message.role, message.sent)
@@ -271,17 +271,17 @@ class Intake:
                 self._excluded.add(session_id)
         return session_id in self._excluded
 
-    def _is_recall_result(self, message: NewMessage) -> bool:
+    def _is_from_own_tool(self, message: NewMessage) -> bool:
         if message.role is Role.TOOL_CALL:
-            if message.call_id and is_recall(message.tool_name, message.text):
-                self._recalls.add(message.call_id)
+            if message.call_id and is_own_tool_call(message.tool_name, message.text):
+                self._own_calls.add(message.call_id)
             elif message.call_id:
                 # Some hosts count their calls anew in every turn.
-                self._recalls.discard(message.call_id)
+                self._own_calls.discard(message.call_id)
             return False
         if message.role is not Role.TOOL_RESULT:
             return False
-        return is_recall(message.tool_name) or message.call_id in self._recalls
+        return is_own_tool_call(message.tool_name) or message.call_id in self._own_calls
 
     def _add_facts(self, facts: SessionFacts) -> None:
         if facts.project and self.rules.exclude(facts.project):

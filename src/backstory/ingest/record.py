@@ -10,7 +10,7 @@ from backstory.errors import UnknownName
 from backstory.ingest.intake import Rules
 from backstory.store.base.history import Batch, HistoryStore
 from backstory.text.arguments import to_role, to_said
-from backstory.text.redaction import is_recall
+from backstory.text.redaction import is_own_tool_call
 from backstory.values.history import NewMessage, Role, Session, SessionFacts
 from backstory.values.moments import Moment, to_moment
 
@@ -64,7 +64,7 @@ class MessageRecorder:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
             )
-        if role is Role.TOOL_RESULT and self._answers_recall(recorded):
+        if role is Role.TOOL_RESULT and self._is_from_own_tool(recorded):
             return None
         if self._is_excluded(recorded):
             return None
@@ -96,15 +96,15 @@ class MessageRecorder:
         )
         return self._history.write(batch, now=self._clock()).last_message_id
 
-    def _answers_recall(self, recorded: RecordedMessage) -> bool:
-        """Whether a result is that of a recall tool; often only the call names it."""
+    def _is_from_own_tool(self, recorded: RecordedMessage) -> bool:
+        """Whether a result is from one of our tools; often only the call names it."""
         tool_name = recorded.tool_name
         if tool_name is None and recorded.call_id is not None:
             known = self.find_session(recorded.host, recorded.session)
             if known is not None:
                 call = (known.session_id, recorded.call_id)
                 tool_name = self._history.find_tool_names([call]).get(call)
-        return is_recall(tool_name)
+        return is_own_tool_call(tool_name)
 
     def _is_excluded(self, recorded: RecordedMessage) -> bool:
         """Whether this or an earlier call put the session in an excluded folder."""

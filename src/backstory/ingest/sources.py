@@ -1,6 +1,7 @@
-"""Reader: what the agents on this machine have written, read into the history."""
+"""What the agents on this machine have written: found, and read into the history."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
@@ -13,7 +14,7 @@ from backstory.ingest.importers import FORMATS, get_format
 from backstory.ingest.importers.base import Format
 from backstory.ingest.importers.recognising import iter_recognised
 from backstory.ingest.intake import Rules
-from backstory.ingest.sync import Found, Indexer
+from backstory.ingest.sync import Found, HistorySync
 from backstory.store.base.history import HistoryStore
 from backstory.system.files import locked
 from backstory.system.machine import Machine, absolute
@@ -30,29 +31,22 @@ def _load_format(name: str) -> Format:
     return get_format(name).load()
 
 
-class Reader:
-    """Finds the sources of one machine and reads what is new in them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSources:
+    """Finds the sources of one machine and reads what is new in them.
 
-    def __init__(
-        self,
-        home: Path,
-        machine: Machine,
-        store: HistoryStore,
-        rules: Rules,
-        excluded_hosts: Collection[str],
-        list_projects: Callable[[], list[str]],
-        *,
-        more_folders: Sequence[str],
-        clock: Callable[[], datetime],
-    ) -> None:
-        self.home = home
-        self._machine = machine
-        self._store = store
-        self._rules = rules
-        self._projects = list_projects
-        self._more_folders = more_folders
-        self._clock = clock
-        self._excluded_hosts = excluded_hosts
+    ``list_projects`` gives the folders that sessions ran in; ``more_folders`` are read
+    whatever program wrote into them.
+    """
+
+    home: Path
+    machine: Machine
+    store: HistoryStore
+    rules: Rules
+    excluded_hosts: Collection[str]
+    list_projects: Callable[[], list[str]]
+    more_folders: Sequence[str]
+    clock: Callable[[], datetime]
 
     def index(
         self,
@@ -65,53 +59,53 @@ class Reader:
     ) -> IndexReport:
         """Read what is new; ``update`` then makes it findable."""
         hosts = [get_host(host)] if host is not None else list(HOSTS)
-        indexer = self._indexer()
+        sync = self._sync()
         with locked(self.home / LOCK_NAME, on_wait=on_wait):
             if path is not None:
-                report = indexer.run(self._found_at(Path(path), host), on_progress)
+                report = sync.run(self._found_at(Path(path), host), on_progress)
                 return report + update()
-            report = indexer.run(self._found(hosts), on_progress)
+            report = sync.run(self._found(hosts), on_progress)
             # The sessions just read may name folders that other programs write into.
-            report += indexer.run(self._found_in_projects(hosts), None)
+            report += sync.run(self._found_in_projects(hosts), None)
             if host is None:
-                loose = list(indexer.loose_problems)
-                self._store.replace_loose_problems(loose, now=self._clock())
+                loose = list(sync.loose_problems)
+                self.store.replace_loose_problems(loose, now=self.clock())
                 (self.home / STAMP_NAME).touch(mode=0o600)
             return report + update()
 
-    def _indexer(self) -> Indexer:
-        return Indexer(
-            self._store,
+    def _sync(self) -> HistorySync:
+        return HistorySync(
+            self.store,
             _load_format,
-            self._clock,
+            self.clock,
             companions=frozenset(row.name for row in FORMATS if row.is_companion),
-            rules=self._rules,
+            rules=self.rules,
         )
 
     def _found(self, hosts: Iterable[Host]) -> Iterator[Found]:
         for host in hosts:
-            if host.name not in self._excluded_hosts:
-                yield from iter_sources(host, self._machine)
-        for folder in self._more_folders:
-            yield from self._found_at(absolute(folder, self._machine), None)
+            if host.name not in self.excluded_hosts:
+                yield from iter_sources(host, self.machine)
+        for folder in self.more_folders:
+            yield from self._found_at(absolute(folder, self.machine), None)
 
     def _found_in_projects(self, hosts: Iterable[Host]) -> Iterator[Found]:
-        projects = self._projects()
+        projects = self.list_projects()
         for host in hosts:
-            if host.name not in self._excluded_hosts:
+            if host.name not in self.excluded_hosts:
                 yield from iter_in_projects(host, projects)
 
     def _found_at(self, path: Path, host: str | None) -> Iterator[Found]:
         rows = [
             row
             for row in FORMATS
-            if row.host not in self._excluded_hosts and host in (None, row.host)
+            if row.host not in self.excluded_hosts and host in (None, row.host)
         ]
-        if self._rules.exclude(path):
+        if self.rules.exclude(path):
             yield Problem("your settings exclude it", path=str(path))
             return
         is_folder = path.is_dir()
-        for found in iter_recognised(path, rows, self._rules.exclude):
+        for found in iter_recognised(path, rows, self.rules.exclude):
             if isinstance(found, FoundFile) and not is_folder:
                 yield Problem("not in a format that Backstory knows", path=str(path))
             else:
@@ -119,23 +113,23 @@ class Reader:
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""
-        indexer = self._indexer()
-        known = self._store.list_sources()
-        counts = {count.host: count for count in self._store.count_by_host()}
-        projects = self._projects()
+        sync = self._sync()
+        known = self.store.list_sources()
+        counts = {count.host: count for count in self.store.count_by_host()}
+        projects = self.list_projects()
         summaries = []
         for host in HOSTS:
             found = [
                 item
                 for item in chain(
-                    iter_sources(host, self._machine), iter_in_projects(host, projects)
+                    iter_sources(host, self.machine), iter_in_projects(host, projects)
                 )
                 if isinstance(item, Source) and not get_format(item.format).is_companion
             ]
             count = counts.pop(host.name, None)
             if not found and count is None:
                 continue
-            sources, indexed = indexer.survey(found, known)
+            sources, indexed = sync.survey(found, known)
             summaries.append(
                 SourceSummary(
                     host=host.name,
@@ -146,7 +140,7 @@ class Reader:
                     indexed=indexed,
                     sessions=count.sessions if count else 0,
                     messages=count.messages if count else 0,
-                    excluded=host.name in self._excluded_hosts,
+                    excluded=host.name in self.excluded_hosts,
                 )
             )
         for count in counts.values():
@@ -158,7 +152,7 @@ class Reader:
         return summaries
 
     def _places(self, host: Host, found: Iterable[Source]) -> tuple[str, ...]:
-        roots = (folder.locate(self._machine) for folder in host.folders)
+        roots = (folder.locate(self.machine) for folder in host.folders)
         there = [str(root) for root in roots if root is not None and root.exists()]
         if there:
             return tuple(dict.fromkeys(there))

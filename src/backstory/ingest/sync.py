@@ -13,6 +13,7 @@ from pathlib import Path
 
 from backstory.errors import SourceUnreadable
 from backstory.ingest.importers.base import (
+    Conversation,
     DatabaseFormat,
     DocumentFormat,
     Format,
@@ -20,7 +21,6 @@ from backstory.ingest.importers.base import (
     Memo,
     Origin,
     Record,
-    Unit,
 )
 from backstory.ingest.importers.databases import (
     ForeignDatabase,
@@ -49,7 +49,7 @@ class _ChangedMeanwhile(Exception):
 
 
 @dataclass(slots=True)
-class Indexer:
+class HistorySync:
     """Reads sources into a store.
 
     ``find_format`` gives the importer of a name; ``companions`` are the formats that
@@ -117,7 +117,7 @@ class Indexer:
             return
         try:
             with open_foreign(source.file.path) as foreign, foreign_errors():
-                for unit in importer.list_units(foreign.db):
+                for unit in importer.list_conversations(foreign.db):
                     yield SourceKey(path, unit.native_id), unit.version
         except SourceUnreadable:
             yield SourceKey(path), source.file.signature
@@ -145,7 +145,7 @@ def _name(item: Found) -> str:
 class _Reading:
     """One pass over all sources, and what has come of it so far."""
 
-    indexer: Indexer
+    sync: HistorySync
     known: dict[SourceKey, SourceState]
     read: int = 0
     unchanged: int = 0
@@ -174,13 +174,13 @@ class _Reading:
     def report_problem(self, problem: Problem) -> None:
         """Report a problem that no source's reading will write down."""
         # Several patterns may lead past the same place.
-        if problem not in self.indexer.loose_problems:
-            self.indexer.loose_problems[problem] = None
+        if problem not in self.sync.loose_problems:
+            self.sync.loose_problems[problem] = None
             self.problems.append(problem)
 
     def take(self, source: Source) -> None:
         """Read a source if it is new or changed."""
-        if self.indexer.rules.exclude(source.file.path):
+        if self.sync.rules.exclude(source.file.path):
             self.excluded += 1
             return
         try:
@@ -190,13 +190,13 @@ class _Reading:
                     return
                 except _ChangedMeanwhile:
                     source = replace(source, file=_describe(source.file.path))
-                    self.known = self.indexer.store.list_sources()
+                    self.known = self.sync.store.list_sources()
             raise SourceUnreadable("it changes faster than it can be read")
         except SourceUnreadable as exc:
             self.report_problem(Problem(str(exc), path=str(source.file.path)))
 
     def _take_once(self, source: Source) -> None:
-        importer = self.indexer.find_format(source.format)
+        importer = self.sync.find_format(source.format)
         signature = source.file.signature
         if importer.kind == "database":
             signature += log_signature(source.file.path)
@@ -216,27 +216,27 @@ class _Reading:
     def _count_units(self, source: Source) -> int:
         """How many conversations of a database have been read."""
         path = str(source.file.path)
-        return sum(key.path == path and key.unit != "" for key in self.known)
+        return sum(key.path == path and key.part != "" for key in self.known)
 
     def _known_units(self, source: Source) -> list[SourceState]:
         """The conversations of a database, as they are known after reading it."""
         path = str(source.file.path)
-        known = self.indexer.store.list_sources()
-        return [state for key, state in known.items() if key.path == path and key.unit]
+        known = self.sync.store.list_sources()
+        return [state for key, state in known.items() if key.path == path and key.part]
 
     def _holds(self, state: SourceState) -> bool:
         """Whether what was left out then would be left out now."""
-        return state.excluded_by in ("", self.indexer.rules.fingerprint)
+        return state.excluded_by in ("", self.sync.rules.fingerprint)
 
     def _intake(self, source: Source, unit: str, *, replaces: bool) -> Intake:
         return Intake(
-            self.indexer.store,
-            self.indexer.rules,
-            self.indexer.clock,
+            self.sync.store,
+            self.sync.rules,
+            self.sync.clock,
             source.host,
             SourceKey(str(source.file.path), unit),
             replaces,
-            is_companion=source.format in self.indexer.companions,
+            is_companion=source.format in self.sync.companions,
             # Shared: a reading that starts again has written all the same.
             written=self.written,
             made_now=self.made_now,
@@ -254,7 +254,7 @@ class _Reading:
         return Origin(
             path=Path(source.entry) if source.entry else source.file.path,
             modified=from_microseconds(source.file.mtime_ns // 1000),
-            localise=self.indexer.localise,
+            localise=self.sync.localise,
             beside=beside,
         )
 
@@ -271,7 +271,7 @@ class _Reading:
         intake.after_line = start.lines_read if start else 0
         intake.reread = set() if start is None and state is not None else None
         memo: Memo = dict(start.memo) if start else {}
-        intake.recall(memo)
+        intake.restore(memo)
         if not source.file.size_bytes:
             intake.add(Problem("the file is empty"))
         before = _prefix_hash(path, source.file.size_bytes) if is_plain else ""
@@ -292,7 +292,7 @@ class _Reading:
                     read_to=reader.read_to if is_plain else 0,
                     lines_read=reader.line if is_plain else 0,
                     prefix_hash=_prefix_hash(path, reader.read_to) if is_plain else "",
-                    memo=intake.remember(memo, is_last=is_last),
+                    memo=intake.save(memo, is_last=is_last),
                     excluded_by=intake.excluded_by,
                 )
                 # Looked at after the hash: if the file is still the one that was opened
@@ -402,7 +402,7 @@ class _Reading:
 
             try:
                 with foreign_errors():
-                    for unit in importer.list_units(foreign.db):
+                    for unit in importer.list_conversations(foreign.db):
                         self._take_unit(source, importer, foreign, unit, check)
             finally:
                 # Whatever was wrong with it, a database that changed is read again.
@@ -429,7 +429,7 @@ class _Reading:
         source: Source,
         importer: DatabaseFormat,
         foreign: ForeignDatabase,
-        unit: Unit,
+        unit: Conversation,
         check: Callable[[], None],
     ) -> None:
         intake = self._intake(source, unit.native_id, replaces=True)

@@ -41,7 +41,7 @@ class Whole:
 
     text: str
     item_id: str | None
-    is_recall: bool = False
+    is_own_tool: bool = False
     is_cut: bool = False
 
 
@@ -161,17 +161,17 @@ _Stage = tuple[list[_Result], tuple[int, int]]
 
 def _stages(results: Sequence[_Result], budget: int) -> Iterator[_Stage]:
     """What is trimmed in which order, each as far as it must be."""
-    own = [each for each in results if not each.whole.is_recall]
-    recalled = [each for each in results if each.whole.is_recall]
-    unseen = [Size(each.tokens) for each in own if each.is_unseen]
+    others = [each for each in results if not each.whole.is_own_tool]
+    of_own_tools = [each for each in results if each.whole.is_own_tool]
+    unseen = [Size(each.tokens) for each in others if each.is_unseen]
     taken = sum(size.tokens for size in unseen)
     share = find_level(unseen, taken - int(budget * _UNSEEN_SHARE))
-    yield own, (_FLOOR_TOKENS, share)
+    yield others, (_FLOOR_TOKENS, share)
     # What was fetched and read: the oldest first.
-    yield from (([each], (0, 0)) for each in recalled if not each.is_unseen)
-    yield own, (0, share)
-    yield own, (0, 0)
-    yield from (([each], (0, 0)) for each in recalled if each.is_unseen)
+    yield from (([each], (0, 0)) for each in of_own_tools if not each.is_unseen)
+    yield others, (0, share)
+    yield others, (0, 0)
+    yield from (([each], (0, 0)) for each in of_own_tools if each.is_unseen)
 
 
 def _trim(
@@ -186,7 +186,7 @@ def _trim(
     for each, size in zip(results, sizes, strict=True):
         tokens = size.at(level)
         if tokens < each.tokens:
-            marker = make_marker(None if each.whole.is_recall else each.whole.item_id)
+            marker = make_marker(None if each.whole.is_own_tool else each.whole.item_id)
             text = trim_text(each.whole.text, marker, tokens, read.count)
             if read.count(text) < each.tokens:
                 read.put(each, text)

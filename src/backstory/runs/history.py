@@ -376,7 +376,7 @@ class RunHistory:
         A loop may have changed a message that was observed before.
         """
         whole = self._recorder.find_whole(part, call)
-        is_known = whole.item_id is not None or whole.is_recall
+        is_known = whole.item_id is not None or whole.is_own_tool
         was_met = self._recorder.met[key_of(part)] > 0
         if part.role is not Role.TOOL_RESULT or is_known or was_met:
             return whole

@@ -14,7 +14,7 @@ from backstory.runs.dialects.base import Part
 from backstory.runs.fit import Whole
 from backstory.runs.items import Shelf
 from backstory.runs.trim import find_marked_ids, is_trimmed
-from backstory.text.redaction import drop_injected, is_recall, is_run_answer
+from backstory.text.redaction import drop_injected, is_own_tool_call, is_run_answer
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, RUN_ROLES, RunItem
 
@@ -34,7 +34,7 @@ class Call:
 
     tool_name: str | None = None
     about: str = ""
-    is_recall: bool = False
+    is_own_tool: bool = False
 
 
 class Calls:
@@ -64,7 +64,7 @@ class Calls:
         call = Call(
             part.tool_name,
             part.text[:_ABOUT_CHARS],
-            is_recall(part.tool_name, part.text),
+            is_own_tool_call(part.tool_name, part.text),
         )
         if part.call_id is None:
             self._without_id.append(call)
@@ -75,8 +75,8 @@ class Calls:
     def _take_result(self, part: Part) -> Call:
         call = self._find(part.call_id) or Call()
         name = part.tool_name or call.tool_name
-        recalled = call.is_recall or is_recall(name) or is_run_answer(part.text)
-        return Call(name, call.about, recalled)
+        is_own = call.is_own_tool or is_own_tool_call(name) or is_run_answer(part.text)
+        return Call(name, call.about, is_own)
 
     def _find(self, call_id: str | None) -> Call | None:
         if call_id is None:
@@ -157,7 +157,7 @@ class Recorder:
             return known.item_id
         number = known.iteration if known else self.steps.take(part.role, iteration)
         item_id = self._put(part, call, number, known)
-        if message is not None and (item_id is not None or call.is_recall):
+        if message is not None and (item_id is not None or call.is_own_tool):
             self._by_message[message] = item_id
         if item_id is not None:
             self._by_key[key] = item_id
@@ -167,7 +167,7 @@ class Recorder:
         self, part: Part, call: Call, number: int, instead_of: RunItem | None
     ) -> str | None:
         """Put an item on the shelf, unless it is no history."""
-        if call.is_recall:
+        if call.is_own_tool:
             if part.role is Role.TOOL_CALL:
                 self.steps.asking = number
             return None
@@ -189,8 +189,8 @@ class Recorder:
 
     def find_whole(self, part: Part, call: Call) -> Whole:
         """What a result in a message was before it was trimmed, if it was."""
-        if call.is_recall:
-            return Whole(part.text, None, is_recall=True)
+        if call.is_own_tool:
+            return Whole(part.text, None, is_own_tool=True)
         known = self.shelf.find(self._by_key.get(key_of(part), ""))
         if known is not None:
             return Whole(known.text, known.item_id)

@@ -1,4 +1,4 @@
-"""Leave out what must not be kept: private passages and the results of recall itself.
+"""Leave out what must not be kept: private passages and what our own tools returned.
 
 A passage between ``<private>`` and ``</private>`` is never stored. An opening mark
 without a closing one hides the rest of the message: to hide too much is mended by
@@ -14,20 +14,20 @@ PRIVATE = "[private]"
 # Also as JSON texts write it: \u003cprivate\u003e, <\/private>.
 _MARK = re.compile(r"(?:<|\\u003c)\\?(/?)private\s*(?:>|\\u003e)", re.IGNORECASE)
 
-# What an agent recalls is a copy of a memory. Stored again, it would be found again,
+# What our tools return is a copy of a memory. Stored again, it would be found again,
 # and memory would feed on itself.
 # Hosts put the server's name before the tool's: mcp__backstory__search_history,
 # backstory-search_history, backstory.search_history, backstory/search_history. Other
 # servers have tools of these names too; what they find is not ours to leave out.
-# Two names are of recall wherever they are found.
-_RECALL_NAME = re.compile(
+# Two names are ours whatever stands before them.
+_OWN_TOOL_NAME = re.compile(
     r"(?:^|backstory[^a-z0-9]+)(?:" + "|".join(sorted(TOOL_NAMES)) + r")$"
     r"|(?:^|[^a-z0-9])(?:" + "|".join(RUN_TOOL_NAMES) + r")$",
     re.IGNORECASE,
 )
-# The same recall through a shell: backstory search "…", python -m backstory show …
+# The same through a shell: backstory search "…", python -m backstory show …
 # Hosts write the command as text, or in JSON: with \n for a line end, or word by word.
-_RECALL_COMMAND = re.compile(
+_OWN_COMMAND = re.compile(
     r"(?:^|[\s;&|(\"'/\\]|\\[nrt])backstory(?:\.exe)?"
     r"(?:[\s\"',]+(?:--home|--set)[\s\"',=]+[^\s\"',=][^\s\"',]*)*"
     r"[\s\"',]+(?:search|show|call|context|logs|memory[\s\"',]+(?:show|add|forget))\b"
@@ -107,13 +107,13 @@ def hide_private(text: str, depth: int) -> tuple[str, int]:
     return "".join(kept), depth
 
 
-def is_recall(tool_name: str | None, call_text: str = "") -> bool:
-    """Whether a tool call asks Backstory, or a tool of the same name, for memories."""
-    if tool_name and _RECALL_NAME.search(tool_name):
+def is_own_tool_call(tool_name: str | None, call_text: str = "") -> bool:
+    """Whether a call is of one of Backstory's tools, or of its command in a shell."""
+    if tool_name and _OWN_TOOL_NAME.search(tool_name):
         return True
     if "backstory" not in call_text or (tool_name and _WRITES.search(tool_name)):
         return False
-    return _RECALL_COMMAND.search(call_text) is not None
+    return _OWN_COMMAND.search(call_text) is not None
 
 
 # -- secrets --------------------------------------------------------------------------

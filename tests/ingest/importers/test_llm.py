@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from backstory.ingest.hosts import get_host
-from backstory.ingest.importers.base import Origin, Unit
+from backstory.ingest.importers.base import Conversation, Origin
 from backstory.ingest.importers.llm import Llm
 from backstory.system.machine import Machine
 from backstory.values.history import NewMessage, Role, SessionFacts
@@ -51,8 +51,8 @@ def a_database_of_turns() -> apsw.Connection:
     return db
 
 
-def units(db: apsw.Connection) -> list[Unit]:
-    return list(Llm().list_units(db))
+def conversations(db: apsw.Connection) -> list[Conversation]:
+    return list(Llm().list_conversations(db))
 
 
 def test_a_database_without_the_newer_tables_is_read() -> None:
@@ -84,12 +84,12 @@ def test_messages_that_follow_each_other_in_a_ring_are_read_once() -> None:
 )
 def test_a_thread_that_changed_has_a_new_version(change: str) -> None:
     db = a_database_of_turns()
-    before = units(db)
+    before = conversations(db)
 
     db.execute(change)
 
-    assert [unit.native_id for unit in units(db)] == ["t"]
-    assert units(db) != before
+    assert [each.native_id for each in conversations(db)] == ["t"]
+    assert conversations(db) != before
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_a_thread_that_changed_has_a_new_version(change: str) -> None:
 def test_what_is_written_after_its_response_changes_the_version(change: str) -> None:
     db = apsw.Connection(":memory:")
     db.execute(RESPONSES.read_text(encoding="utf-8"))
-    before = dict(units(db))
+    before = dict(conversations(db))
 
     db.execute(change)
 
-    after = dict(units(db))
+    after = dict(conversations(db))
     assert [name for name in after if after[name] != before[name]] == ["01conv"]
 
 
@@ -121,7 +121,7 @@ def test_what_was_written_since_the_last_listing_is_read() -> None:
     db.execute(
         "INSERT INTO responses VALUES ('s', 'gpt-4', NULL, NULL, 'Ho', 'c', 'never')"
     )
-    list(importer.list_units(db))
+    list(importer.list_conversations(db))
 
     found = list(importer.parse(db, "c", ORIGIN))
     assert found[-1] == NewMessage("c", "s", Role.ASSISTANT, "Ho")

@@ -38,8 +38,8 @@ def db(tmp_path: Path) -> apsw.Connection:
     ],
 )
 def test_a_session_has_another_version_after(change: str, db: apsw.Connection) -> None:
-    before = list(OpenClaw().list_units(db))
+    before = list(OpenClaw().list_conversations(db))
 
     db.execute(change)
 
-    assert list(OpenClaw().list_units(db)) != before
+    assert list(OpenClaw().list_conversations(db)) != before

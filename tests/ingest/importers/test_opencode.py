@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from backstory.ingest.importers.base import Origin, Unit
+from backstory.ingest.importers.base import Conversation, Origin
 from backstory.ingest.importers.opencode import Opencode
 from backstory.values.history import NewMessage, Role, SessionFacts
 from backstory.values.moments import from_microseconds
@@ -33,8 +33,8 @@ def a_database() -> apsw.Connection:
     return db
 
 
-def units(db: apsw.Connection) -> list[Unit]:
-    return list(Opencode().list_units(db))
+def conversations(db: apsw.Connection) -> list[Conversation]:
+    return list(Opencode().list_conversations(db))
 
 
 def test_half_a_character_does_not_cost_a_message() -> None:
@@ -50,7 +50,7 @@ def test_half_a_character_does_not_cost_a_message() -> None:
 def test_a_session_that_did_not_change_keeps_its_version() -> None:
     db = a_database()
 
-    assert units(db) == units(db)
+    assert conversations(db) == conversations(db)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_a_session_that_did_not_change_keeps_its_version() -> None:
 )
 def test_a_session_that_changed_has_a_new_version(change: str) -> None:
     db = a_database()
-    before = units(db)
+    before = conversations(db)
 
     db.execute(change)
 
-    assert [unit.native_id for unit in units(db)] == ["s"]
-    assert units(db) != before
+    assert [each.native_id for each in conversations(db)] == ["s"]
+    assert conversations(db) != before

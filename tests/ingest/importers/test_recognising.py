@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backstory.ingest.importers.base import FormatRow, Origin, Unit
+from backstory.ingest.importers.base import Conversation, FormatRow, Origin
 from backstory.ingest.importers.recognising import find_format, iter_recognised
 from backstory.memory import Memory
 from backstory.system.files import describe
@@ -54,10 +54,12 @@ class Databases:
     def recognises(self, path: Path, head: bytes) -> bool:
         return head.startswith(b"SQLite format 3")
 
-    def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
+    def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
         yield from ()
 
-    def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
+    def parse(
+        self, db: apsw.Connection, session_id: str, origin: Origin
+    ) -> Iterator[Item]:
         yield from ()
 
 

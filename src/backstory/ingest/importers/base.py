@@ -37,7 +37,7 @@ class Record(NamedTuple):
     value: JsonObject
 
 
-class Unit(NamedTuple):
+class Conversation(NamedTuple):
     """One conversation in a database; ``version`` changes when it does."""
 
     native_id: str
@@ -114,10 +114,10 @@ class DatabaseFormat(Protocol):
         """Whether the file's name and its ``SQLite format 3`` head fit."""
         ...
 
-    def list_units(self, db: apsw.Connection) -> Iterator[Unit]: ...
+    def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]: ...
 
     def parse(
-        self, db: apsw.Connection, unit: str, origin: Origin
+        self, db: apsw.Connection, session_id: str, origin: Origin
     ) -> Iterator[Item]: ...
 
 

@@ -20,7 +20,7 @@ from backstory.text.json_values import (
     compact_json,
     plain_text,
 )
-from backstory.text.redaction import drop_private, is_recall
+from backstory.text.redaction import drop_private, is_own_tool_call
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 # Records about the program, not the conversation. The api-request family and
@@ -128,7 +128,7 @@ class _Reading:
             if found is None:
                 continue
             block_role, text, tool_name, call_id = found
-            if self._is_recalled(block_role, text):
+            if self._is_from_own_tool(block_role, text):
                 continue
             # The first block keeps the record's own id, to be looked up by it.
             native_id = uuid if index == 0 else f"{uuid}/{index}"
@@ -149,12 +149,12 @@ class _Reading:
         sent = self.origin.moment(record.get("timestamp"))
         yield NewMessage(session_id, uuid, role, text, sent=sent)
 
-    def _is_recalled(self, role: Role, text: str) -> bool:
+    def _is_from_own_tool(self, role: Role, text: str) -> bool:
         """Whether a text is what a command of the person's own made Backstory print."""
         if role is Role.SYSTEM and text.lstrip().startswith("<bash-std"):
             return bool(self.memo.pop("recalls", False))
         command = text.removeprefix("<bash-input>")
-        if role is Role.USER and command != text and is_recall(None, command):
+        if role is Role.USER and command != text and is_own_tool_call(None, command):
             self.memo["recalls"] = True
         return False
 

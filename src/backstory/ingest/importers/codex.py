@@ -13,10 +13,10 @@ from typing import Literal
 import apsw
 
 from backstory.ingest.importers.base import (
+    Conversation,
     Memo,
     Origin,
     Record,
-    Unit,
     made_id,
     told_apart,
     unknown_record,
@@ -29,7 +29,7 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
-from backstory.text.redaction import is_recall
+from backstory.text.redaction import is_own_tool_call
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment
@@ -267,7 +267,7 @@ def _message(
     kinds = as_list(passthrough.get("content_item_kinds"))
     text = _text(_without_injected(content, kinds))
     is_command = text.lstrip().startswith(_COMMAND_OUTPUT)
-    if is_command and is_recall(None, _command(text)):
+    if is_command and is_own_tool_call(None, _command(text)):
         return None
     return (Role.SYSTEM if is_command else Role.USER, text, None) if text else None
 
@@ -394,20 +394,26 @@ class CodexThreads:
             r"state_\d+\.sqlite", path.name
         ) is not None and head.startswith(b"SQLite format 3\0")
 
-    def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
+    def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
         for thread in iter_rows(db, "threads", _THREAD_COLUMNS):
             if as_text(thread["id"]):
-                yield Unit(thread["id"], content_id(*map(str, thread.values())))
+                yield Conversation(thread["id"], content_id(*map(str, thread.values())))
 
-    def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
+    def parse(
+        self, db: apsw.Connection, session_id: str, origin: Origin
+    ) -> Iterator[Item]:
         threads = iter_rows(
-            db, "threads", _THREAD_COLUMNS, rest="WHERE id = ?", params=(unit,)
+            db,
+            "threads",
+            _THREAD_COLUMNS,
+            rest="WHERE id = ?",
+            params=(session_id,),
         )
         for thread in threads:
             title = as_text(thread["title"])
             is_prompt = title == thread["first_user_message"]
             yield SessionFacts(
-                unit,
+                session_id,
                 title=as_text(thread["name"]) or (None if is_prompt else title),
                 project=as_text(thread["cwd"]),
                 git_branch=as_text(thread["git_branch"]),

@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 import apsw
 
 from backstory.ingest.importers.base import (
+    Conversation,
     Origin,
-    Unit,
     unknown_record,
 )
 from backstory.ingest.importers.databases import list_tables
@@ -72,7 +72,7 @@ class Llm:
     def __init__(self) -> None:
         self._log: _Log | None = None
 
-    def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
+    def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
         # What was looked up before this listing may be older than it.
         self._log = None
         versions: dict[str, str] = {}
@@ -84,12 +84,14 @@ class Llm:
                     before = versions.get(session_id, "")
                     versions[session_id] = content_id(before, *map(str, state))
         for session_id, version in versions.items():
-            yield Unit(session_id, version)
+            yield Conversation(session_id, version)
 
-    def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
+    def parse(
+        self, db: apsw.Connection, session_id: str, origin: Origin
+    ) -> Iterator[Item]:
         if self._log is None or self._log.db is not db:
             self._log = _Log(db)
-        yield from self._log.parse(unit)
+        yield from self._log.parse(session_id)
 
 
 def _list_threads(db: apsw.Connection) -> Iterator[tuple[object, ...]]:

@@ -8,8 +8,8 @@ from typing import Literal
 import apsw
 
 from backstory.ingest.importers.base import (
+    Conversation,
     Origin,
-    Unit,
     unknown_record,
 )
 from backstory.ingest.importers.databases import list_tables
@@ -75,7 +75,7 @@ class OneClaw:
             and head.startswith(b"SQLite format 3\0")
         )
 
-    def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
+    def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
         db.create_scalar_function("backstory_checksum", _checksum, deterministic=True)
         states = _message_states(db)
         attached = _attachment_states(db)
@@ -84,24 +84,30 @@ class OneClaw:
             if session_id is None or session["deleted_at"] is not None:
                 continue
             seen = [str(session[name]) for name in _SESSION_COLUMNS]
-            yield Unit(
+            yield Conversation(
                 session_id,
                 content_id(
                     *seen, states.get(session_id, ""), attached.get(session_id, "")
                 ),
             )
 
-    def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
+    def parse(
+        self, db: apsw.Connection, session_id: str, origin: Origin
+    ) -> Iterator[Item]:
         for session in iter_rows(
-            db, "sessions", _SESSION_COLUMNS, rest="WHERE id = ?", params=(unit,)
+            db,
+            "sessions",
+            _SESSION_COLUMNS,
+            rest="WHERE id = ?",
+            params=(session_id,),
         ):
             yield SessionFacts(
-                unit,
+                session_id,
                 title=as_text(session["title"]),
                 started=origin.moment(session["created_at"]),
             )
-            yield from report_long(session, f"the session {unit}")
-            yield from _messages(db, unit, session, origin)
+            yield from report_long(session, f"the session {session_id}")
+            yield from _messages(db, session_id, session, origin)
 
 
 def _message_states(db: apsw.Connection) -> dict[str, str]:

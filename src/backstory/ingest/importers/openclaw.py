@@ -13,10 +13,10 @@ import apsw
 import zstandard
 
 from backstory.ingest.importers.base import (
+    Conversation,
     Memo,
     Origin,
     Record,
-    Unit,
 )
 from backstory.ingest.importers.databases import list_columns
 from backstory.ingest.importers.foreign_json import parse_json
@@ -72,7 +72,7 @@ class OpenClaw:
             b"SQLite format 3\0"
         )
 
-    def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
+    def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
         rows = db.execute(
             f"""
             WITH sizes AS MATERIALIZED (
@@ -91,29 +91,33 @@ class OpenClaw:
             session_id = as_text(found)
             if session_id is not None:
                 told = _told_about(db, session_id).values()
-                yield Unit(session_id, content_id(*map(str, (*state, *told))))
+                yield Conversation(session_id, content_id(*map(str, (*state, *told))))
 
-    def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
-        told: SessionFacts | None = _session_facts(db, unit, origin)
+    def parse(
+        self, db: apsw.Connection, session_id: str, origin: Origin
+    ) -> Iterator[Item]:
+        told: SessionFacts | None = _session_facts(db, session_id, origin)
         columns = ("seq", "event_json", "event_zstd")
         events = ForeignTable(db, "transcript_events", columns, blobs=("event_zstd",))
-        for row in events.rows("WHERE session_id = ? ORDER BY seq", (unit,)):
+        for row in events.rows("WHERE session_id = ? ORDER BY seq", (session_id,)):
             seq = row["seq"]
-            yield from report_long(row, f"event {seq} of session {unit}")
+            yield from report_long(row, f"event {seq} of session {session_id}")
             try:
                 event = _read_event(row["event_json"], row["event_zstd"])
             except (ValueError, zstandard.ZstdError) as exc:
-                yield Problem(f"event {seq} of session {unit} cannot be read ({exc})")
+                yield Problem(
+                    f"event {seq} of session {session_id} cannot be read ({exc})"
+                )
                 continue
             if event.get("type") == "session":
                 # The header's own id may be that of an earlier file of the session.
-                yield parse_header({**event, "id": unit}, origin)
+                yield parse_header({**event, "id": session_id}, origin)
             if told is not None:
                 # Behind the header: it says whether the project may be read at all.
                 yield told
                 told = None
             yield from parse_entry(
-                event, session_id=unit, origin=origin, ordinal=seq, line=None
+                event, session_id=session_id, origin=origin, ordinal=seq, line=None
             )
 
 

@@ -8,8 +8,8 @@ from typing import Literal
 import apsw
 
 from backstory.ingest.importers.base import (
+    Conversation,
     Origin,
-    Unit,
     unknown_record,
 )
 from backstory.ingest.importers.foreign_json import parse_json
@@ -66,7 +66,7 @@ class Opencode:
             and head.startswith(b"SQLite format 3\0")
         )
 
-    def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
+    def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
         rows = db.execute(
             f"""
             WITH {_sizes_of("message")}, {_sizes_of("part")}
@@ -93,17 +93,19 @@ class Opencode:
             found, *state = map(decode, row)
             session_id = as_text(found)
             if session_id is not None:
-                yield Unit(session_id, content_id(*map(str, state)))
+                yield Conversation(session_id, content_id(*map(str, state)))
 
-    def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
-        yield from _facts(db, unit, origin)
+    def parse(
+        self, db: apsw.Connection, session_id: str, origin: Origin
+    ) -> Iterator[Item]:
+        yield from _facts(db, session_id, origin)
         parts = ForeignTable(db, "part", ("id", "data"))
         for row in iter_rows(
             db,
             "message",
             ("id", "time_created", "data"),
             rest="WHERE session_id = ? ORDER BY time_created, id",
-            params=(unit,),
+            params=(session_id,),
         ):
             message_id, message = as_text(row["id"]), _decode(row["data"])
             yield from report_long(row, f"the message {message_id}")
@@ -113,7 +115,9 @@ class Opencode:
                 )
             else:
                 created = row["time_created"]
-                yield from _message(parts, unit, message_id, message, created, origin)
+                yield from _message(
+                    parts, session_id, message_id, message, created, origin
+                )
 
 
 def _sizes_of(table: str) -> str:

@@ -9,8 +9,8 @@ from typing import Literal
 import apsw
 
 from backstory.ingest.importers.base import (
+    Conversation,
     Origin,
-    Unit,
     unknown_record,
 )
 from backstory.ingest.importers.foreign_json import parse_json
@@ -91,25 +91,27 @@ class Shelley:
             and head.startswith(b"SQLite format 3\0")
         )
 
-    def list_units(self, db: apsw.Connection) -> Iterator[Unit]:
+    def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
         sizes = _sizes(db)
         for row in iter_rows(db, "conversations", _CONVERSATION_COLUMNS):
             conversation_id = as_text(row["conversation_id"])
             if conversation_id is not None:
                 seen = [str(row[name]) for name in _CONVERSATION_COLUMNS]
                 size = sizes.get(conversation_id, "")
-                yield Unit(conversation_id, content_id(*seen, size))
+                yield Conversation(conversation_id, content_id(*seen, size))
 
-    def parse(self, db: apsw.Connection, unit: str, origin: Origin) -> Iterator[Item]:
+    def parse(
+        self, db: apsw.Connection, session_id: str, origin: Origin
+    ) -> Iterator[Item]:
         for row in iter_rows(
             db,
             "conversations",
             _CONVERSATION_COLUMNS,
             rest="WHERE conversation_id = ?",
-            params=(unit,),
+            params=(session_id,),
         ):
             yield SessionFacts(
-                unit,
+                session_id,
                 title=as_text(row["slug"]),
                 project=as_text(row["cwd"]),
                 parent_id=as_text(row["parent_conversation_id"]),
@@ -120,9 +122,9 @@ class Shelley:
             "messages",
             _MESSAGE_COLUMNS,
             rest="WHERE conversation_id = ? ORDER BY sequence_id, rowid",
-            params=(unit,),
+            params=(session_id,),
         ):
-            yield from _row(unit, row)
+            yield from _row(session_id, row)
 
 
 def _sizes(db: apsw.Connection) -> dict[str, str]:

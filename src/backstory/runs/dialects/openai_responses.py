@@ -18,6 +18,7 @@ from backstory.runs.dialects.content import (
 from backstory.runs.dialects.pieces import (
     find_role,
     first_of,
+    is_api_item,
     iter_said,
     make_call,
     make_result,
@@ -41,21 +42,6 @@ _BLOCKS = {
     "input_audio",
 }
 _KEYS = {"type", "role", "content", "id", "phase", "status"}
-# Items that are neither messages nor known by how their type ends.
-_OTHER_ITEMS = {
-    "reasoning",
-    "item_reference",
-    "compaction",
-    "compaction_trigger",
-    "configuration_update",
-    "additional_tools",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "program",
-    "program_output",
-    "tool_search_output",
-}
 _CALL_IDS = ("call_id", "id")
 # What a call asks for, whichever tool it is for.
 _ASKED = (
@@ -98,7 +84,7 @@ class OpenAiResponses(Dialect):
     def recognises(self, message: JsonObject) -> bool:
         kind = block_type(message)
         if "type" in message and kind != "message":
-            return kind in _OTHER_ITEMS or kind.endswith(("_call", "_call_output"))
+            return is_api_item(message)
         content = message.get("content")
         return (
             find_role(message, _ROLES) is not None

@@ -19,6 +19,24 @@ _ROLES_OF_BLOCKS = {
     "redacted_thinking": Role.SYSTEM,
     "compaction": Role.SUMMARY,
 }
+# Items of OpenAI's Responses API, besides messages and those whose type ends in _call
+# or _call_output.
+_OTHER_ITEMS = {
+    "reasoning",
+    "item_reference",
+    "compaction",
+    "compaction_trigger",
+    "configuration_update",
+    "additional_tools",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "program",
+    "program_output",
+    "tool_search_output",
+}
+# Where messages that have a role hold what was said or called.
+_SPOKEN_KEYS = ("content", "text", "tool_calls", "function_call")
 
 
 def find_role(message: JsonObject, roles: Mapping[str, Role]) -> Role | None:
@@ -88,3 +106,16 @@ def is_call_block(block: object) -> bool:
 def is_result_block(block: object) -> bool:
     """Whether a block is a tool's result, of whichever kind of tool."""
     return block_type(block).endswith("tool_result")
+
+
+def is_api_item(message: JsonObject) -> bool:
+    """Whether a message is an item of the Responses API other than a message.
+
+    Such an item is known by its type. Some loops add a role to it; but one that has
+    both a role and words where messages have them is a message that has a type.
+    """
+    kind = block_type(message)
+    if kind not in _OTHER_ITEMS and not kind.endswith(("_call", "_call_output")):
+        return False
+    is_message = "role" in message and first_of(message, _SPOKEN_KEYS) is not None
+    return kind == "reasoning" or not is_message

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from backstory.runs.dialects.base import Dialect, Piece
 from backstory.runs.dialects.chat_messages import iter_chat_pieces
-from backstory.runs.dialects.pieces import find_role, has_tool_blocks
+from backstory.runs.dialects.pieces import find_role, has_tool_blocks, is_api_item
 from backstory.text.json_values import JsonObject
 from backstory.values.history import Role
 
@@ -36,6 +36,7 @@ class Plain(Dialect):
             find_role(message, _ROLES) is not None
             and bool(message.keys() & _NEEDED)
             and (not is_anthropic or "tool_calls" in message)
+            and not is_api_item(message)
         )
 
     def iter_pieces(self, message: JsonObject) -> Iterator[Piece]:

@@ -17,10 +17,10 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 
 @dataclass(frozen=True, slots=True)
 class SourceKey:
-    """What a source is: a file, or one unit (a conversation, a zip entry) inside it."""
+    """A file, or one part of it: a conversation in a database, an entry of a zip."""
 
     path: str
-    unit: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

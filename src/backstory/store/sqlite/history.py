@@ -308,7 +308,7 @@ def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
             db,
             [*batch.problems, *problems],
             batch.host,
-            unit=progress.key.unit,
+            unit=progress.key.part,
             now=now,
         )
         sources.replace_source(db, progress, now=now)

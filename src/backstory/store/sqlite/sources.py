@@ -67,7 +67,7 @@ def replace_source(db: apsw.Connection, state: SourceState, *, now: datetime) ->
         """,
         (
             state.key.path,
-            state.key.unit,
+            state.key.part,
             state.host,
             state.format,
             state.signature,
@@ -83,7 +83,7 @@ def replace_source(db: apsw.Connection, state: SourceState, *, now: datetime) ->
 
 
 def delete_source(db: apsw.Connection, key: SourceKey) -> None:
-    db.execute("DELETE FROM sources WHERE path = ? AND unit = ?", (key.path, key.unit))
+    db.execute("DELETE FROM sources WHERE path = ? AND unit = ?", (key.path, key.part))
 
 
 # -- problems -------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def delete_problems(db: apsw.Connection, key: SourceKey, after_line: int = 0) ->
         DELETE FROM problems
          WHERE path = ? AND unit = ? AND (line IS NULL OR line > ?)
         """,
-        (key.path, key.unit, after_line),
+        (key.path, key.part, after_line),
     )
 
 
