@@ -25,6 +25,7 @@ from backstory.store.base.index import (
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.text.words import fold
 from backstory.values.units import MESSAGES, NewChunk, UnitKind, first_note_id
+from tests.chance import examples
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,
@@ -345,7 +346,7 @@ def test_two_who_delete_at_once_leave_nothing_of_what_they_deleted(
 # -- the file of texts ----------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @given(data=st.data(), deleted=st.sets(st.integers(1, 40), max_size=20))
 def test_any_wrong_byte_of_the_texts_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, deleted: set[int]
@@ -486,9 +487,7 @@ def test_a_word_that_was_nowhere_is_counted_once_it_is_there(
 
 
 @settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(words=st.lists(st.text(max_size=12), min_size=1, max_size=3))
 def test_any_spelling_is_safe(index: SqliteIndex, words: list[str]) -> None:
@@ -644,7 +643,7 @@ def test_many_matches_are_found_like_few(index: SqliteIndex) -> None:
 _letters = st.text("abAß%_\0é\u0301日\n ", max_size=5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(texts=st.lists(_letters, max_size=12), needle=_letters)
 def test_texts_are_found_as_a_plain_search_would(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], needle: str
@@ -819,7 +818,7 @@ _steps = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(steps=st.lists(_steps, max_size=12))
 def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]]

@@ -17,6 +17,7 @@ from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.store.sqlite.vectors import count_differing_bits
 from backstory.values.units import UnitKind
+from tests.chance import examples
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,
@@ -113,7 +114,6 @@ def test_nearly_all_of_the_nearest_of_thousands_are_found(
     assert hits / 200 >= 0.95
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     count=st.integers(1, 40), size=st.integers(1, 400), seed=st.integers(0, 2**32 - 1)
 )
@@ -470,7 +470,7 @@ _steps = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(steps=st.lists(_steps, max_size=10))
 def test_after_any_sequence_the_nearest_are_those_that_are_there(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]]
