@@ -525,6 +525,7 @@ def test_nothing_but_results_is_changed(
 
 
 @given(TURNS, BUDGETS, COUNTS)
+@example([("recall", LOGGED, LONG_ID), ("chat", LOGGED, LONG_ID)], 1, most_tokens)
 def test_to_fit_again_changes_nothing_and_records_nothing(
     turns: Turns, budget: int, count: Count
 ) -> None:
