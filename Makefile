@@ -1,12 +1,16 @@
-# The list of habits. CI runs `make test`; `make` alone runs everything a change must pass.
+# The list of habits. CI runs `make lint types test`; `make` alone also checks the docs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
+# How many processes share the tests.
+JOBS   ?= auto
+# The number that all chance of a soak comes from; give one to have its failure again.
+SOAK   ?= $(shell date +%s)
 
 .DEFAULT_GOAL := check
-.PHONY: help setup demo test check fix bench clean
+.PHONY: help setup demo test soak lint types check fix bench clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,13 +26,21 @@ demo: $(READY) ## show what Backstory does, on sample conversations, in a tempor
 	@$(BIN)/backstory demo
 
 test: $(READY) ## run the tests (ARGS="-k claude" picks some)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --randomly-seed=1 $(ARGS)
 
-check: $(READY) ## format, lint, types, tests, docs fresh
+soak: $(READY) ## run the tests for long, with chance: kills, random examples, big corpora
+	@echo "to have the same again: make soak SOAK=$(SOAK)"
+	SOAK=$(SOAK) $(BIN)/python -m pytest -n $(JOBS) \
+	    --randomly-seed=$(SOAK) --hypothesis-seed=$(SOAK) $(ARGS)
+
+lint: $(READY) ## check the format and lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(READY) ## check the types
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(ARGS)
+
+check: lint types test ## everything that a change must pass: also that the docs are fresh
 	$(BIN)/cog -I . --check docs/reference/*.md
 
 fix: $(READY) ## format, repair what the linter can, write the generated docs anew

@@ -10,14 +10,28 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from backstory.memory import Memory
+from tests.chance import SOAK
 from tests.samples import a_memory
 
 # How long an example takes, or the first one to be made, says something about the
-# machine's moment and nothing about the law.
+# machine's moment and nothing about the law; and what was found by chance is kept as an
+# example of the law, not in a database on one machine.
 settings.register_profile(
-    "backstory", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "test",
+    derandomize=True,
+    max_examples=50,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("backstory")
+settings.register_profile(
+    "soak",
+    settings.get_profile("test"),
+    derandomize=False,
+    max_examples=1_000,
+    print_blob=True,
+)
+settings.load_profile("soak" if SOAK else "test")
 
 
 def pytest_report_header() -> str:

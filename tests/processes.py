@@ -6,6 +6,10 @@ import time
 import traceback
 from collections.abc import Callable
 
+# How long to wait for what must happen, however busy the machine: only a failure
+# takes so long.
+PATIENCE_S = 300.0
+
 
 def in_child(work: Callable[[], object]) -> int:
     """Run ``work`` in a forked child; return the child's process id."""
@@ -20,7 +24,7 @@ def in_child(work: Callable[[], object]) -> int:
     return pid
 
 
-def end_of(pid: int, *, limit_s: float = 60.0) -> str:
+def end_of(pid: int, *, limit_s: float = PATIENCE_S) -> str:
     """How a child ended: ``well``, ``badly``, by the name of a signal, or ``never``."""
     give_up_at = time.monotonic() + limit_s
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:

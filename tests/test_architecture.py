@@ -1,14 +1,16 @@
-"""The rules of the house: who may import whom, and who may touch the world."""
+"""The rules of the house: who may import whom, and who may touch the world.
+
+Each rule is one test that lists the modules that break it, and with what.
+"""
 
 import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args, get_type_hints
-
-import pytest
 
 import backstory
 
@@ -54,6 +56,7 @@ FAMILIES = (
     "providers.llms",
     "runs.dialects",
 )
+MAY_READ_SETTINGS = ("settings", "assembly", "memory", "render", "cli")
 # Where the clock and the environment may be read.
 READS_THE_WORLD = ("system/machine.py", "cli/")
 # Everybody else knows a store by what ``store.base`` promises.
@@ -78,10 +81,6 @@ def name_of(module: Path) -> str:
     return str(module.relative_to(ROOT))
 
 
-def each_module() -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("module", MODULES, ids=name_of)
-
-
 def package_of(name: str) -> str:
     return name.split(".")[0]
 
@@ -95,13 +94,33 @@ def layer_of(package: str) -> int:
     return next(number for number, layer in enumerate(LAYERS) if package in layer)
 
 
-def imports(module: Path) -> Iterator[str]:
+def offenders(broken_by: Callable[[Path], Iterable[object]]) -> dict[str, list[object]]:
+    """What breaks a rule, by the name of the module that holds it."""
+    found = {name_of(module): list(broken_by(module)) for module in MODULES}
+    return {name: broken for name, broken in found.items() if broken}
+
+
+@cache
+def source_of(module: Path) -> str:
+    return module.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(module: Path) -> ast.Module:
+    return ast.parse(source_of(module))
+
+
+@cache
+def imports(module: Path) -> tuple[str, ...]:
     """The modules of ours that a module imports, without the "backstory." before them.
 
     A module that a string names counts as well, such as in a table of adapters. What
     only the type checker imports is no dependency.
     """
-    tree = ast.parse(module.read_text(encoding="utf-8"))
+    return tuple(_imports(tree_of(module)))
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
     for_types = {
         node
         for block in ast.walk(tree)
@@ -126,7 +145,7 @@ def imports(module: Path) -> Iterator[str]:
 
 def foreign_imports(module: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.partition(".")[0])
         elif isinstance(node, ast.Import):
@@ -138,21 +157,19 @@ def is_surface_entry(module: Path) -> bool:
     return name_of(module) in ("__init__.py", "__main__.py")
 
 
-@each_module()
-def test_a_package_imports_only_from_layers_below_it(module: Path) -> None:
-    if is_surface_entry(module):
-        return
-    own = package_of(own_name(module))
+def test_a_package_imports_only_from_layers_below_it() -> None:
+    def forbidden(module: Path) -> list[str]:
+        own = package_of(own_name(module))
+        return [
+            name
+            for name in imports(module)
+            if not is_surface_entry(module)
+            and package_of(name) != own
+            and layer_of(package_of(name)) >= layer_of(own)
+            and (own, package_of(name)) not in ARROWS
+        ]
 
-    forbidden = [
-        name
-        for name in imports(module)
-        if package_of(name) != own
-        and layer_of(package_of(name)) >= layer_of(own)
-        and (own, package_of(name)) not in ARROWS
-    ]
-
-    assert forbidden == []
+    assert offenders(forbidden) == {}
 
 
 def test_every_arrow_is_used() -> None:
@@ -165,132 +182,126 @@ def test_every_arrow_is_used() -> None:
     assert used >= ARROWS
 
 
-@each_module()
-def test_adapters_do_not_know_each_other(module: Path) -> None:
-    own = own_name(module)
-    family = next((each for each in FAMILIES if own.startswith(f"{each}.")), None)
-    if family is None:
-        return
-    rows = {
-        name.removeprefix(f"{family}.").split(".")[0]
-        for name in imports(ROOT / family.replace(".", "/") / "__init__.py")
-        if name.startswith(f"{family}.")
-    } - {"base"}
+def test_adapters_do_not_know_each_other() -> None:
+    def others(module: Path) -> list[str]:
+        own = own_name(module)
+        family = next((each for each in FAMILIES if own.startswith(f"{each}.")), None)
+        if family is None:
+            return []
+        table = imports(ROOT / family.replace(".", "/") / "__init__.py")
+        rows = {member_of(family, name) for name in table} - {None, "base"}
+        known = rows - {member_of(family, own)}
+        return [name for name in imports(module) if member_of(family, name) in known]
 
-    others = [
-        name
-        for name in imports(module)
-        if name.startswith(f"{family}.")
-        and name.removeprefix(f"{family}.").split(".")[0]
-        in rows - {own.removeprefix(f"{family}.").split(".")[0]}
+    assert offenders(others) == {}
+
+
+def member_of(family: str, name: str) -> str | None:
+    """Which member of the family a module belongs to."""
+    if not name.startswith(f"{family}."):
+        return None
+    return name.removeprefix(f"{family}.").split(".")[0]
+
+
+def test_surfaces_reach_no_store_and_no_provider() -> None:
+    def reached(module: Path) -> list[str]:
+        if package_of(own_name(module)) not in SURFACES:
+            return []
+        return [n for n in imports(module) if package_of(n) in HIDDEN_FROM_SURFACES]
+
+    assert offenders(reached) == {}
+
+
+def test_only_the_assembly_and_the_surfaces_read_settings() -> None:
+    def read(module: Path) -> list[str]:
+        if package_of(own_name(module)) in MAY_READ_SETTINGS:
+            return []
+        return [name for name in imports(module) if name == "settings"]
+
+    assert offenders(read) == {}
+
+
+def test_sql_stands_only_where_it_may() -> None:
+    def sql(module: Path) -> list[str]:
+        if name_of(module).startswith(MAY_SPEAK_SQL):
+            return []
+        texts = [
+            node.value
+            for node in ast.walk(tree_of(module))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        return [text for text in texts if SQL.search(text)] + [
+            name for name in foreign_imports(module) if name == "apsw"
+        ]
+
+    assert offenders(sql) == {}
+
+
+def test_nothing_below_the_assembly_reads_the_clock_or_the_environment() -> None:
+    calls = ("os.environ", "os.getenv", "datetime.now(", "time.time(", "Path.home(")
+
+    def read(module: Path) -> list[str]:
+        if name_of(module).startswith(READS_THE_WORLD):
+            return []
+        return [call for call in calls if call in source_of(module)]
+
+    assert offenders(read) == {}
+
+
+def test_pure_packages_use_the_standard_library_alone() -> None:
+    allowed = {"backstory"} | PURE_LIBRARIES | set(sys.stdlib_module_names)
+
+    def foreign(module: Path) -> set[str]:
+        is_pure = package_of(own_name(module)) in PURE
+        return foreign_imports(module) - allowed if is_pure else set()
+
+    assert offenders(foreign) == {}
+
+
+def test_a_module_begins_by_saying_what_it_is_for() -> None:
+    silent = [
+        name_of(module)
+        for module in MODULES
+        if source_of(module) and ast.get_docstring(tree_of(module)) is None
     ]
 
-    assert others == []
+    assert silent == []
 
 
-@each_module()
-def test_surfaces_reach_no_store_and_no_provider(module: Path) -> None:
-    if package_of(own_name(module)) not in SURFACES:
-        return
+def test_no_module_is_named_after_nothing() -> None:
+    names = [name_of(module) for module in MODULES]
 
-    reached = [n for n in imports(module) if package_of(n) in HIDDEN_FROM_SURFACES]
-
-    assert reached == []
+    assert [name for name in names if FORBIDDEN_NAMES.search(name)] == []
 
 
-@each_module()
-def test_only_the_assembly_and_the_surfaces_read_settings(module: Path) -> None:
-    if package_of(own_name(module)) in (
-        "settings",
-        "assembly",
-        "memory",
-        "render",
-        "cli",
-    ):
-        return
+def test_the_package_never_prints() -> None:
+    def prints(module: Path) -> list[int]:
+        return [
+            node.lineno
+            for node in ast.walk(tree_of(module))
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+        ]
 
-    assert "settings" not in set(imports(module))
-
-
-@each_module()
-def test_sql_stands_only_where_it_may(module: Path) -> None:
-    if name_of(module).startswith(MAY_SPEAK_SQL):
-        return
-
-    texts = [
-        node.value
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-
-    assert [text for text in texts if SQL.search(text)] == []
-    assert "apsw" not in foreign_imports(module)
+    assert offenders(prints) == {}
 
 
-@each_module()
-def test_nothing_below_the_assembly_reads_the_clock_or_the_environment(
-    module: Path,
-) -> None:
-    if name_of(module).startswith(READS_THE_WORLD):
-        return
-    source = module.read_text(encoding="utf-8")
+def test_an_import_inside_a_function_says_why() -> None:
+    def unexplained(module: Path) -> list[int]:
+        lines = source_of(module).splitlines()
+        return [
+            node.lineno
+            for function in ast.walk(tree_of(module))
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            and not lines[node.lineno - 2]
+            .lstrip()
+            .startswith(("#", "from ", "import "))
+        ]
 
-    forbidden = ("os.environ", "os.getenv", "datetime.now(", "time.time(", "Path.home(")
-    read = [call for call in forbidden if call in source]
-
-    assert read == []
-
-
-@each_module()
-def test_pure_packages_use_the_standard_library_alone(module: Path) -> None:
-    if package_of(own_name(module)) not in PURE:
-        return
-
-    used = foreign_imports(module) - {"backstory"} - PURE_LIBRARIES
-
-    assert used <= set(sys.stdlib_module_names)
-
-
-@each_module()
-def test_a_module_begins_by_saying_what_it_is_for(module: Path) -> None:
-    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
-
-    assert docstring is not None or not module.read_text(encoding="utf-8")
-
-
-@each_module()
-def test_no_module_is_named_after_nothing(module: Path) -> None:
-    assert not FORBIDDEN_NAMES.search(name_of(module))
-
-
-@each_module()
-def test_the_package_never_prints(module: Path) -> None:
-    calls = [
-        node.lineno
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "print"
-    ]
-
-    assert calls == []
-
-
-@each_module()
-def test_an_import_inside_a_function_says_why(module: Path) -> None:
-    source = module.read_text(encoding="utf-8")
-    lines = source.splitlines()
-
-    unexplained = [
-        node.lineno
-        for function in ast.walk(ast.parse(source))
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        and not lines[node.lineno - 2].lstrip().startswith(("#", "from ", "import "))
-    ]
-
-    assert unexplained == []
+    assert offenders(unexplained) == {}
 
 
 def test_the_public_names_are_the_ones_written_out() -> None:
@@ -298,12 +309,18 @@ def test_the_public_names_are_the_ones_written_out() -> None:
     assert [name for name in backstory.__all__ if not hasattr(backstory, name)] == []
 
 
-@pytest.mark.parametrize(
-    "public",
-    [getattr(backstory, name) for name in backstory.__all__ if name[0].isupper()],
-    ids=lambda public: public.__name__,
-)
-def test_every_type_that_something_public_returns_is_public(public: type) -> None:
+def test_every_type_that_something_public_returns_is_public() -> None:
+    hidden = {
+        name: sorted(returned_by(getattr(backstory, name)) - set(backstory.__all__))
+        for name in backstory.__all__
+        if name[0].isupper()
+    }
+
+    assert {name: classes for name, classes in hidden.items() if classes} == {}
+
+
+def returned_by(public: type) -> set[str]:
+    """The classes of ours that the public methods and properties of a class return."""
     returned = set()
     for name, member in inspect.getmembers(public):
         if name.startswith("_"):
@@ -311,8 +328,7 @@ def test_every_type_that_something_public_returns_is_public(public: type) -> Non
         member = getattr(member, "fget", None) or getattr(member, "func", member)
         if inspect.isfunction(member):
             returned |= own_classes(get_type_hints(member, EVERY_NAME).get("return"))
-
-    assert sorted(returned - set(backstory.__all__)) == []
+    return returned
 
 
 EVERY_NAME = {name: getattr(backstory, name) for name in backstory.__all__}
@@ -326,9 +342,10 @@ def own_classes(hint: object) -> set[str]:
     return inner
 
 
-@each_module()
-def test_only_those_who_open_a_store_know_which_it_is(module: Path) -> None:
-    if name_of(module).startswith(("store/", *OPENS_A_STORE)):
-        return
+def test_only_those_who_open_a_store_know_which_it_is() -> None:
+    def known(module: Path) -> list[str]:
+        if name_of(module).startswith(("store/", *OPENS_A_STORE)):
+            return []
+        return [name for name in imports(module) if name.startswith("store.sqlite")]
 
-    assert [name for name in imports(module) if name.startswith("store.sqlite")] == []
+    assert offenders(known) == {}

@@ -1,13 +1,9 @@
-"""The command line through the front door: real processes, whole output."""
+"""The command line through the front door: whole output, and real processes."""
 
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
-import time
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -16,6 +12,7 @@ import pytest
 
 from backstory import cli
 from backstory.cli.app import COMMANDS, commands
+from backstory.system.files import locked
 from tests.builders import (
     SESSION,
     a_line,
@@ -24,40 +21,8 @@ from tests.builders import (
     append,
     session_file,
 )
-
-
-@dataclass(frozen=True)
-class Shell:
-    """A person's shell: their home folder, and what Backstory keeps for them."""
-
-    home: Path
-    kept: Path
-
-    @property
-    def environ(self) -> dict[str, str]:
-        return {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "BACKSTORY_HOME": str(self.kept),
-            "TZ": "UTC",
-            "PYTHONUTF8": "1",
-            "BACKSTORY_EMBEDDER_IN_BACKGROUND": "false",
-        }
-
-    def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "backstory", *words],
-            env={**self.environ, **more},
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def out(self, *words: str) -> str:
-        done = self.run(*words)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+from tests.processes import PATIENCE_S
+from tests.shell import BACKSTORY, Shell
 
 
 @pytest.fixture
@@ -104,7 +69,7 @@ def test_index_says_what_it_read(shell: Shell) -> None:
 def test_index_with_bad_lines_names_them_and_ends_with_3(shell: Shell) -> None:
     append(session_file(shell.home), a_line(uuid="u1"), b"rubbish\n")
 
-    done = shell.run("index")
+    done = shell.process("index")
 
     assert done.returncode == 3
     assert done.stdout.splitlines()[1:] == [
@@ -140,23 +105,13 @@ def test_index_reports_as_json(shell: Shell) -> None:
 def test_index_is_silent_about_its_progress_in_a_pipe(shell: Shell) -> None:
     append(session_file(shell.home), a_line(uuid="u1"))
 
-    assert shell.run("index").stderr == ""
+    assert shell.process("index").stderr == ""
 
 
 def test_index_shows_its_progress_on_a_terminal(shell: Shell) -> None:
     append(session_file(shell.home), a_line(uuid="u1"))
-    leader, follower = pty.openpty()
 
-    subprocess.run(
-        [sys.executable, "-m", "backstory", "index"],
-        env={**shell.environ, "TERM": "xterm", "COLUMNS": "80"},
-        stderr=follower,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-
-    os.close(follower)
-    assert b"100%" in os.read(leader, 65536)
+    assert "100%" in shell.on_terminal("index")
 
 
 def test_index_reads_one_source_alone(shell: Shell) -> None:
@@ -169,7 +124,9 @@ def test_index_reads_one_source_alone(shell: Shell) -> None:
 def test_index_honours_the_hosts_own_variables(shell: Shell, tmp_path: Path) -> None:
     append(session_file(tmp_path / "elsewhere"), a_line(uuid="u1"))
 
-    done = shell.run("index", CLAUDE_CONFIG_DIR=str(tmp_path / "elsewhere" / ".claude"))
+    done = shell.process(
+        "index", CLAUDE_CONFIG_DIR=str(tmp_path / "elsewhere" / ".claude")
+    )
 
     assert done.stdout.startswith("Read 1 source: 1 new session, 1 new message ")
 
@@ -192,7 +149,7 @@ def _hear_interrupts() -> None:
 def test_watch_reads_what_is_written_and_stops_when_interrupted(shell: Shell) -> None:
     append(session_file(shell.home), a_line("one", uuid="u1"))
     watching = subprocess.Popen(
-        [sys.executable, "-m", "backstory", "index", "--watch", "--json"],
+        [*BACKSTORY, "index", "--watch", "--json"],
         env={**shell.environ, "BACKSTORY_INDEX_WATCH_SECONDS": "0.05"},
         stdout=subprocess.PIPE,
         text=True,
@@ -204,7 +161,7 @@ def test_watch_reads_what_is_written_and_stops_when_interrupted(shell: Shell) ->
     append(session_file(shell.home), a_line("two", uuid="u2"))
     second = json.loads(watching.stdout.readline())
     watching.send_signal(signal.SIGINT)
-    code = watching.wait(timeout=10)
+    code = watching.wait(PATIENCE_S)
 
     assert (first["new_messages"], second["new_messages"], code) == (1, 1, 130)
     watching.stdout.close()
@@ -213,7 +170,7 @@ def test_watch_reads_what_is_written_and_stops_when_interrupted(shell: Shell) ->
 def test_watch_says_in_words_what_it_read(shell: Shell) -> None:
     append(session_file(shell.home), a_line("one", uuid="u1"))
     watching = subprocess.Popen(
-        [sys.executable, "-m", "backstory", "index", "--watch"],
+        [*BACKSTORY, "index", "--watch"],
         env=shell.environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -224,7 +181,7 @@ def test_watch_says_in_words_what_it_read(shell: Shell) -> None:
 
     line = watching.stdout.readline()
     watching.send_signal(signal.SIGINT)
-    code = watching.wait(timeout=10)
+    code = watching.wait(PATIENCE_S)
 
     assert (line[8:], code) == ("  1 new message in 1 source\n", 130)
     watching.stdout.close()
@@ -232,29 +189,23 @@ def test_watch_says_in_words_what_it_read(shell: Shell) -> None:
 
 def test_a_second_index_waits_for_the_first(shell: Shell) -> None:
     shell.out("index")
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys, time, pathlib; from backstory.system.files import locked\n"
-            "with locked(pathlib.Path(sys.argv[1])):\n"
-            "    print('held', flush=True)\n"
-            "    time.sleep(1)",
-            str(shell.kept / "index.lock"),
-        ],
-        stdout=subprocess.PIPE,
-    )
-    assert holder.stdout is not None
-    holder.stdout.readline()
-    started = time.monotonic()
+    with locked(shell.kept / "index.lock"):
+        second = subprocess.Popen(
+            [*BACKSTORY, "index"],
+            env=shell.environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert second.stderr is not None
 
-    done = shell.run("index")
+        said = second.stderr.readline()
+        has_ended = second.poll() is not None
 
-    assert done.returncode == 0
-    assert done.stderr == "Another reading is under way; waiting for it to end.\n"
-    assert time.monotonic() - started > 0.5
-    holder.wait()
-    holder.stdout.close()
+    assert said == "Another reading is under way; waiting for it to end.\n"
+    assert not has_ended
+    assert second.wait(PATIENCE_S) == 0
+    second.stderr.close()
 
 
 # -- sources ---
@@ -556,7 +507,7 @@ def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:
     shell.kept.mkdir()
     (shell.kept / "history.db").write_bytes(b"not a database" * 100)
 
-    done = shell.run("status")
+    done = shell.process("status")
 
     assert done.returncode == 23
     assert done.stderr.splitlines()[-1] == (
@@ -580,7 +531,7 @@ def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:
 def test_a_mistake_ends_in_words_not_in_a_traceback(
     shell: Shell, words: tuple[str, ...], code: int, message: str
 ) -> None:
-    done = shell.run(*words)
+    done = shell.process(*words)
 
     assert done.returncode == code
     assert done.stderr.rstrip().endswith(message)

@@ -1,12 +1,11 @@
-"""memory and logs through the front door: real processes, whole output."""
+"""memory and logs through the front door: whole output."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import Shell
+from tests.shell import Done, Shell
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def write(shell: Shell, name: str, text: str) -> Path:
     return path
 
 
-def failed(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str]]:
+def failed(done: Done) -> tuple[int, list[str]]:
     return done.returncode, done.stderr.splitlines()
 
 

@@ -27,6 +27,7 @@ from backstory.providers.embedders.gemini import GeminiEmbedder
 from backstory.providers.embedders.http import Clock, HttpEmbedder
 from backstory.providers.embedders.ollama import OllamaEmbedder
 from backstory.providers.embedders.openai import OpenAiEmbedder
+from tests.chance import examples
 from tests.embedding_server import EmbeddingServer, letter_counts, running_server
 from tests.faulty_server import Fault
 
@@ -157,7 +158,7 @@ def test_any_text_has_a_vector(embedder: Embedder, text: str) -> None:
     assert embedder.embed_query(text).shape == vectors[0].shape
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @given(texts=st.lists(st.text(st.characters(exclude_categories=()), max_size=50)))
 @pytest.mark.parametrize("name", EMBEDDING)
 def test_whatever_the_texts_are_each_has_a_vector(

@@ -20,6 +20,7 @@ from backstory.store.base.history import (
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.values.history import Message, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import Moment
+from tests.chance import examples
 
 NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
 STORES = {"sqlite": SqliteHistory}
@@ -338,7 +339,6 @@ _native_id = st.builds(
 
 
 @pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
-@settings(max_examples=60, deadline=None)
 @given(
     sessions=st.lists(
         st.tuples(st.sampled_from(["host", "a"]), _native_id, st.booleans()),
@@ -394,7 +394,7 @@ _kept = st.builds(
 
 
 @pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(
     batches=st.lists(st.tuples(st.lists(_kept, max_size=6), st.booleans()), max_size=6)
 )
@@ -415,7 +415,7 @@ def test_any_sequence_of_batches_leaves_a_sound_store(
     store.close()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(messages=st.lists(_kept, max_size=12), cut=st.integers(0, 12))
 def test_how_messages_are_cut_into_batches_makes_no_difference(
     tmp_path_factory: pytest.TempPathFactory, messages: list[KeptMessage], cut: int

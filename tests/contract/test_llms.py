@@ -43,6 +43,7 @@ from backstory.providers.llms.ollama import OllamaLlm
 from backstory.providers.llms.openai import OpenAiLlm
 from backstory.settings import SETTINGS
 from backstory.text.tokens import estimate_tokens, most_tokens
+from tests.chance import examples
 from tests.faulty_server import Fault
 from tests.llm_programs import FakeProgram, Play, claude_prints, codex_prints
 from tests.llm_server import HUGE, LlmServer, Script, running_server
@@ -236,7 +237,7 @@ def test_any_text_reaches_the_model(staged: Staged, text: str) -> None:
     assert sent == (together if staged.name == "codex" else (system, prompt))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @given(prompt=st.text(st.characters(exclude_categories=()), max_size=50))
 @pytest.mark.parametrize("name", SERVED)
 def test_whatever_the_prompt_is_it_is_answered(

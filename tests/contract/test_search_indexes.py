@@ -22,6 +22,7 @@ from backstory.store.base.index import (
 )
 from backstory.text.words import fold
 from backstory.values.units import MESSAGES, NewChunk, UnitKind, first_note_id
+from tests.chance import examples
 from tests.contract.indexes import OpenIndex, each_index
 from tests.index_builders import (
     ALL_KINDS,
@@ -428,9 +429,7 @@ def test_a_word_that_was_nowhere_is_counted_once_it_is_there(
 
 
 @settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(words=st.lists(st.text(max_size=12), min_size=1, max_size=3))
 def test_any_spelling_is_safe(index: SearchIndex, words: list[str]) -> None:
@@ -563,7 +562,7 @@ _letters = st.text("abAß%_\0é\u0301日\n ", max_size=5)
 
 
 @each_index
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(texts=st.lists(_letters, max_size=12), needle=_letters)
 def test_texts_are_found_as_a_plain_search_would(
     make: OpenIndex,
@@ -742,7 +741,7 @@ _steps = st.one_of(
 
 
 @each_index
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(steps=st.lists(_steps, max_size=12))
 def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
     make: OpenIndex,

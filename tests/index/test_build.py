@@ -17,6 +17,7 @@ from backstory.store.base.history import Batch, KeptMessage
 from backstory.store.sqlite import index as sqlite_index
 from backstory.values.history import NewMessage, Role, SessionFacts, SessionKind
 from backstory.values.moments import Moment
+from tests.chance import examples
 from tests.index_builders import (
     NOW,
     WordEmbedder,
@@ -520,7 +521,7 @@ def follow(folder: Path, steps: list[Step], *, batch: int = 10_000) -> list[list
     return held
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(steps=st.lists(_steps, max_size=25))
 def test_following_any_changes_finds_what_a_rebuilt_index_finds(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
@@ -542,7 +543,7 @@ _BEGINS_A_CHUNK: list[Step] = [
 ]
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(3))
 @example(steps=_BEGINS_A_CHUNK)
 @given(steps=st.lists(_steps, max_size=25))
 def test_following_any_changes_makes_the_index_of_a_rebuild(
@@ -573,7 +574,7 @@ def _take_one_batch(memory: Memory) -> None:
         a_catalogue(memory)._take_batch(writer)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @example(
     steps=[
         _saying_much("s1", 12),

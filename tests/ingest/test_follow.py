@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.errors import SourceUnreadable
@@ -173,7 +173,6 @@ LOGS = [
 ]
 
 
-@settings(max_examples=60)
 @given(log=st.sampled_from(LOGS), data=st.data())
 def test_however_a_transcript_grows_the_same_is_read(
     tmp_path_factory: pytest.TempPathFactory,

@@ -24,6 +24,7 @@ from backstory.text.tokens import most_tokens
 from backstory.tools import ToolResult
 from backstory.values.history import Role
 from backstory.values.runs import MAX_RESULTS, Fitted, RunLimits
+from tests.chance import examples
 from tests.processes import end_of, in_child
 
 # -- what may happen ------------------------------------------------------------------
@@ -93,7 +94,6 @@ def whole(text: str) -> str:
     QUERIES,
     st.one_of(st.integers(-5, 2**70), st.floats(), st.text(max_size=4), st.none()),
 )
-@settings(max_examples=60)
 def test_a_search_answers_whatever_it_is_asked_within_its_tokens(
     history: list[Event], limits: RunLimits, query: str, max_results: object
 ) -> None:
@@ -110,7 +110,6 @@ def is_no_number(value: object) -> bool:
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=8), LIMITS, WORDS)
-@settings(max_examples=60)
 def test_an_answer_keeps_within_its_tokens_when_everything_matches(
     history: list[Event], limits: RunLimits, word: str
 ) -> None:
@@ -126,7 +125,6 @@ def test_an_answer_keeps_within_its_tokens_when_everything_matches(
 
 
 @given(HISTORIES, LIMITS, st.text(ANY_CHARACTER, max_size=30), st.integers(-5, 9_000))
-@settings(max_examples=60)
 def test_fetching_answers_whatever_it_is_asked_within_its_tokens(
     history: list[Event], limits: RunLimits, unknown: str, offset: int
 ) -> None:
@@ -154,7 +152,7 @@ def test_what_is_refused_is_said_within_the_tokens_too(
 
 
 @given(HISTORIES, LIMITS, st.integers(1, 4_000), QUERIES)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_answers_are_a_quarter_of_a_window_at_most(
     history: list[Event], limits: RunLimits, budget: int, query: str
 ) -> None:
@@ -171,7 +169,6 @@ def test_answers_are_a_quarter_of_a_window_at_most(
 
 
 @given(HISTORIES, LIMITS, QUERIES.filter(str.strip), st.integers(1, 40))
-@settings(max_examples=100)
 def test_what_is_found_is_verbatim_ranked_and_no_more_than_was_asked_for(
     history: list[Event], limits: RunLimits, query: str, limit: int
 ) -> None:
@@ -190,7 +187,7 @@ def test_what_is_found_is_verbatim_ranked_and_no_more_than_was_asked_for(
 
 
 @given(ROLES, SENTENCES, st.integers(1, 130), WORDS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_of_equal_texts_the_newest_is_found(
     role: str, text: str, count: int, word: str
 ) -> None:
@@ -235,7 +232,6 @@ def in_other_case(text: str, change: Callable[[str], str]) -> str:
     LONG,
     LONG,
 )
-@settings(max_examples=150)
 def test_what_has_the_query_word_by_word_comes_first(
     query: str,
     change: Callable[[str], str],
@@ -288,7 +284,6 @@ def pages_of(run: RunHistory, item_id: str) -> Iterator[str]:
 
 
 @given(TEXTS, st.integers(500, 900))
-@settings(max_examples=60)
 @example("e\u0301" * 4_000, 500)
 @example("\u0301" * 4_000, 500)
 @example("\r\n" * 3_000, 500)
@@ -310,7 +305,6 @@ SIZED = st.tuples(ROLES, st.integers(1, 500), st.sampled_from("xé核😀"))
 
 
 @given(st.lists(SIZED, min_size=1, max_size=30), st.integers(1_024, 4_000))
-@settings(max_examples=60)
 def test_the_oldest_results_go_first_and_the_size_is_kept(
     sizes: list[tuple[str, int, str]], max_bytes: int
 ) -> None:
@@ -337,7 +331,7 @@ def test_the_oldest_results_go_first_and_the_size_is_kept(
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=8), st.integers(1_024, 3_000))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_run_is_never_larger_than_it_may_be(
     history: list[Event], max_bytes: int
 ) -> None:
@@ -360,7 +354,6 @@ def test_an_item_alone_is_not_larger_than_half_of_all(letter: str) -> None:
 
 
 @given(HISTORIES, st.lists(QUERIES.filter(str.strip), min_size=1, max_size=3), LIMITS)
-@settings(max_examples=50)
 def test_searching_in_between_changes_nothing(
     history: list[Event], queries: list[str], limits: RunLimits
 ) -> None:
@@ -380,7 +373,6 @@ def test_searching_in_between_changes_nothing(
     QUERIES.filter(has_word),
     st.lists(SENTENCES.filter(has_word), min_size=1, max_size=12),
 )
-@settings(max_examples=60)
 def test_what_is_gone_leaves_no_trace_in_the_ranking(
     history: list[tuple[str, str]], query: str, gone: list[str]
 ) -> None:
@@ -407,14 +399,16 @@ Messages = list[dict[str, Any]]
 
 # What a turn is, what is said in it, and what its call is called.
 KINDS = st.sampled_from(["user", "assistant", "chat", "blocks", "recall", "nameless"])
-CALL_IDS = st.sampled_from(["call_{}", "same", "id of {}", "toolu_" + "0aB9" * 30])
+LONG_ID = "toolu_" + "0aB9" * 30
+CALL_IDS = st.sampled_from(["call_{}", "same", "id of {}", LONG_ID])
+LOGGED = "one line of a log, 2026-11-16 05:37:12 +0000\n"
 SAID = st.builds(
     lambda piece, times: piece * times,
     st.one_of(
         SENTENCES,
         st.text(ANY_CHARACTER, max_size=8),
         st.just("\n[content elided to fit context window — id=evil]\n"),
-        st.just("one line of a log, 2026-11-16 05:37:12 +0000\n"),
+        st.just(LOGGED),
     ),
     st.one_of(st.just(1), st.integers(0, 60), st.integers(200, 600)),
 )
@@ -471,7 +465,6 @@ def without_result(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(TURNS, st.lists(st.integers(0, 20), max_size=5), QUERIES.filter(str.strip))
-@settings(max_examples=50)
 def test_a_list_seen_as_it_grows_is_recorded_as_one_seen_at_its_end(
     turns: Turns, seen: list[int], query: str
 ) -> None:
@@ -503,7 +496,6 @@ def tokens_of(messages: Sequence[object], count: Count) -> int:
 
 
 @given(TURNS, BUDGETS, COUNTS)
-@settings(max_examples=80)
 def test_messages_fit_or_it_is_said_that_they_do_not(
     turns: Turns, budget: int, count: Count
 ) -> None:
@@ -515,7 +507,6 @@ def test_messages_fit_or_it_is_said_that_they_do_not(
 
 
 @given(TURNS, BUDGETS, COUNTS)
-@settings(max_examples=80)
 def test_nothing_but_results_is_changed(
     turns: Turns, budget: int, count: Count
 ) -> None:
@@ -534,7 +525,7 @@ def test_nothing_but_results_is_changed(
 
 
 @given(TURNS, BUDGETS, COUNTS)
-@settings(max_examples=80)
+@example([("recall", LOGGED, LONG_ID), ("chat", LOGGED, LONG_ID)], 1, most_tokens)
 def test_to_fit_again_changes_nothing_and_records_nothing(
     turns: Turns, budget: int, count: Count
 ) -> None:
@@ -549,7 +540,6 @@ def test_to_fit_again_changes_nothing_and_records_nothing(
 
 
 @given(TURNS, BUDGETS, COUNTS)
-@settings(max_examples=80)
 def test_what_was_trimmed_is_head_and_tail_and_can_be_fetched_whole(
     turns: Turns, budget: int, count: Count
 ) -> None:
@@ -586,7 +576,6 @@ def split_trimmed(text: str | None, before: str) -> tuple[str, str | None, str]:
 
 
 @given(TURNS, BUDGETS, COUNTS)
-@settings(max_examples=60)
 def test_what_a_recall_tool_returned_never_gets_an_id_to_fetch_it_by(
     turns: Turns, budget: int, count: Count
 ) -> None:
@@ -761,7 +750,7 @@ class RunMachine(RuleBasedStateMachine):
 
 
 TestRunMachine = RunMachine.TestCase
-TestRunMachine.settings = settings(max_examples=25, stateful_step_count=20)
+TestRunMachine.settings = settings(max_examples=examples(25), stateful_step_count=20)
 
 
 # -- at once --------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from backstory.errors import StoreDamaged, StoreUnwritable
 from backstory.store.sqlite.index import SqliteIndex
+from tests.chance import examples
 from tests.index_builders import (
     ANYTHING,
     a_unit,
@@ -74,7 +75,7 @@ def test_two_who_delete_at_once_leave_nothing_of_what_they_deleted(
     close_index(other)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @given(data=st.data(), deleted=st.sets(st.integers(1, 40), max_size=20))
 def test_any_wrong_byte_of_the_texts_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, deleted: set[int]

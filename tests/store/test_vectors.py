@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from backstory.store.sqlite import vectors as vectors_module
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.store.sqlite.vectors import count_differing_bits
+from tests.chance import examples
 from tests.index_builders import (
     ANYTHING,
     an_index,
@@ -62,7 +63,7 @@ def test_threads_that_search_at_once_share_the_vectors(index: SqliteIndex) -> No
     assert len(loaded) == 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(
     count=st.integers(1, 40), size=st.integers(1, 400), seed=st.integers(0, 2**32 - 1)
 )

@@ -4,7 +4,7 @@ import time
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.dates import FoundDays, day_words, find_days, find_recent
@@ -146,7 +146,6 @@ PIECES = """
 """
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.sampled_from(PIECES.split()) | st.text(st.characters(), max_size=3),

@@ -4,7 +4,7 @@ import unicodedata
 from datetime import date
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from backstory.text.excerpts import excerpt, find_match, find_words
@@ -53,7 +53,6 @@ TEXTS = st.text(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.integers(0, 60), st.integers(1, 8))
 def test_a_match_folds_to_what_holds_the_needle(
     text: str, start: int, size: int
@@ -117,7 +116,6 @@ def test_only_so_many_words_are_found() -> None:
     assert find_words("a cat " * 9, parse("cat"), limit=2) == [(2, 5), (8, 11)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters()), st.text(st.characters(), max_size=20))
 def test_found_words_are_in_order_and_apart(text: str, typed: str) -> None:
     spans = find_words(text, parse(typed + " " + text[:20]))
@@ -200,7 +198,6 @@ def test_a_very_small_excerpt_is_mostly_dots(max_chars: int, expected: str) -> N
     assert excerpt("abcdefgh", parse("h"), max_chars=max_chars) == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -235,7 +232,6 @@ def test_an_excerpt_fits_and_is_part_of_the_text(
 LONERS = st.characters(exclude_categories=["Mn", "Mc", "Me", "Cf", "Sk", "Cs"])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(LONERS, min_size=41, max_size=300), st.data())
 def test_an_excerpt_shows_the_query_wherever_it_stands(
     text: str, data: st.DataObject

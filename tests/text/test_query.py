@@ -5,7 +5,7 @@ from datetime import date
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.query import near_spellings, parse_query
@@ -179,7 +179,6 @@ HOSTILE = st.text(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(HOSTILE)
 def test_any_string_is_a_query_of_clean_words(text: str) -> None:
     query = parse(text)
@@ -212,7 +211,6 @@ def test_hostile_queries_are_queries(text: str) -> None:
     assert len(query.terms) <= 32
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(HOSTILE.map(lambda text: re.sub(r"\s", "", text)), max_size=4))
 def test_each_word_of_a_text_finds_the_text(typed: list[str]) -> None:
     db = apsw.Connection(":memory:")

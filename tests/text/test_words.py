@@ -4,7 +4,7 @@ import unicodedata
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.words import (
@@ -155,7 +155,6 @@ def test_the_index_finds_what_it_was_given(text: str, phrase: str) -> None:
     assert is_found(text, phrase)
 
 
-@settings(max_examples=60, deadline=None)
 @given(HAN, st.data())
 def test_any_one_or_two_neighbours_find_a_spaceless_text(
     text: str, data: st.DataObject
@@ -166,7 +165,6 @@ def test_any_one_or_two_neighbours_find_a_spaceless_text(
     assert is_found(f"Said: {text}. ok", text[start : start + size])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters()))
 def test_what_is_indexed_can_be_stored(text: str) -> None:
     words = index_words(text)

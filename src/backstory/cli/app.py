@@ -4,13 +4,14 @@ import logging
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -146,16 +147,31 @@ def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> N
     ctx.obj = replace(ctx.obj or Context(), home=home, flags=flags)
 
 
-def run() -> None:
-    """Run the command that was typed, and end the process."""
+def run() -> int:
+    """Run the command that was typed; return its exit code."""
     try:
         # Alone, click would answer Ctrl-C with "Aborted!" and an exit code of its own.
         code = commands.main(prog_name="backstory", standalone_mode=False)
     except click.ClickException as exc:
         exc.show()
-        code = exc.exit_code
+        return exc.exit_code
     except click.Abort:
-        code = INTERRUPTED
+        return INTERRUPTED
+    except SystemExit as exc:
+        # So a command says that it found nothing, or had to skip something.
+        return exc.code if isinstance(exc.code, int) else 0
+    return code or 0
+
+
+def end_process(code: int) -> NoReturn:
+    """End the process, though a thread of it may still be loading the model.
+
+    Python would take that thread's libraries down under it, and they abort.
+    """
+    if threading.active_count() > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

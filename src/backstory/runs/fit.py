@@ -112,7 +112,10 @@ class _Messages:
 
     def _make_key(self, part: Part, whole: Whole) -> str:
         """The same in every fit, but for no two results of one."""
-        name = f"{whole.item_id or part.call_id} {hash(whole.text)}"
+        # A recall's result and another may have the same call id, but not the same
+        # marker.
+        kind = "recalled" if whole.is_own_tool else "own"
+        name = f"{kind} {whole.item_id or part.call_id} {hash(whole.text)}"
         self._met[name] += 1
         return f"{name} {self._met[name]}"
 

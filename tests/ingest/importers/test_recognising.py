@@ -387,7 +387,9 @@ def test_a_zip_file_that_is_cut_off_is_a_problem(tmp_path: Path) -> None:
     ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     compression=st.sampled_from([0, 8, 12, 14]),
     changes=st.dictionaries(st.integers(4, 330), st.integers(0, 255), max_size=4),

@@ -1,0 +1,100 @@
+"""A person's shell: commands typed in it, in this process or in one of their own."""
+
+import os
+import pty
+import subprocess
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from unittest.mock import patch
+
+from backstory.cli.app import run
+from tests.processes import PATIENCE_S
+
+BACKSTORY = (sys.executable, "-m", "backstory")
+
+Done = subprocess.CompletedProcess[str]
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A person's home folder, and what Backstory keeps for them."""
+
+    home: Path
+    kept: Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "BACKSTORY_HOME": str(self.kept),
+            "TZ": "UTC",
+            "PYTHONUTF8": "1",
+            "BACKSTORY_EMBEDDER_IN_BACKGROUND": "false",
+        }
+
+    def run(self, *words: str, typed: str = "", **more: str) -> Done:
+        """Run a command in this process, which spares it the start of another."""
+        streams = [TextIOWrapper(BytesIO(), "utf-8") for _ in range(2)]
+        out, err = streams
+        with (
+            patch.dict(os.environ, {**self.environ, **more}, clear=True),
+            patch("sys.argv", ["backstory", *words]),
+            patch("sys.stdin", TextIOWrapper(BytesIO(typed.encode()), "utf-8")),
+            chdir(self.home),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            code = run()
+        return Done(words, code, *(_written(stream) for stream in streams))
+
+    def process(self, *words: str, **more: str) -> Done:
+        """Run a command in a process of its own, from its start to its exit code."""
+        return subprocess.run(
+            [*BACKSTORY, *words],
+            env={**self.environ, **more},
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    def on_terminal(self, *words: str) -> str:
+        """What a command writes, out and err, when it stands on a terminal."""
+        leader, follower = pty.openpty()
+        with subprocess.Popen(
+            [*BACKSTORY, *words],
+            env={**self.environ, "TERM": "xterm", "COLUMNS": "80"},
+            stdout=follower,
+            stderr=follower,
+        ) as process:
+            os.close(follower)
+            written = b"".join(iter(lambda: _read_terminal(leader), b""))
+        os.close(leader)
+        assert process.returncode == 0
+        return written.decode()
+
+    def out(self, *words: str) -> str:
+        """What a command writes that ends well and has nothing to complain about."""
+        done = self.run(*words)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+
+def _read_terminal(leader: int) -> bytes:
+    """Some of what was written; nothing at the end, which Linux calls an error."""
+    try:
+        return os.read(leader, 65536)
+    except OSError:
+        return b""
+
+
+def _written(stream: TextIOWrapper) -> str:
+    stream.flush()
+    written = stream.detach()
+    assert isinstance(written, BytesIO)
+    return written.getvalue().decode()
