@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun
-    from backstory.summaries.logbook import Logbook
+    from backstory.summaries.schedule import Summaries
     from backstory.tools.base import Tool
 
 logger = logging.getLogger(__name__)
@@ -217,12 +217,12 @@ class Memory:
         )
 
     @cached_property
-    def _logbook(self) -> "Logbook":
+    def _summaries(self) -> "Summaries":
         # The same.
-        from backstory.summaries.logbook import Logbook, LogOptions
+        from backstory.summaries.schedule import LogOptions, Summaries
 
         flag = self.settings.flag
-        return Logbook(
+        return Summaries(
             self.home,
             LogOptions(
                 is_enabled=flag("logs.enabled"),
@@ -230,9 +230,9 @@ class Memory:
                 curate_daily=flag("logs.curate_daily"),
                 daily_tokens=self.settings.whole("llm.daily_tokens"),
             ),
-            self._load_llm,
-            self._store,
-            self.notebook,
+            load_llm=self._load_llm,
+            history=self._store,
+            notebook=self.notebook,
             clock=self._clock,
             start_worker=self._start_worker,
             exclude=self._rules.exclude,
@@ -269,8 +269,8 @@ class Memory:
         """Close it; a closed memory cannot be used again."""
         self._search.close()
         self._index_files.close()
-        if "_logbook" in self.__dict__:
-            self._logbook.close()
+        if "_summaries" in self.__dict__:
+            self._summaries.close()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -421,7 +421,7 @@ class Memory:
     def _mark_due(self, sessions: Iterable[Session], cause: str) -> bool:
         """Have sessions logged. A program must not fail for want of a log."""
         try:
-            marked = [self._logbook.mark_due(each, cause) for each in sessions]
+            marked = [self._summaries.mark_due(each, cause) for each in sessions]
             return any(marked)
         except BackstoryError as exc:
             logger.warning("a session is not marked to be logged: %s", exc)
@@ -455,8 +455,8 @@ class Memory:
             active_since = from_microseconds(start_of_day(day)).at
             where = SessionFilter(active_since=active_since)
             for session in self._store.list_sessions(where):
-                self._logbook.mark_due(session, "asked for", wake=False)
-        return self._logbook.write(on_session)
+                self._summaries.mark_due(session, "asked for", wake=False)
+        return self._summaries.write(on_session)
 
     def curate(self) -> Curation:
         """Tidy the long-term memory with the language model; keeps a backup.
@@ -464,7 +464,7 @@ class Memory:
         Raises ``NoModel`` where there is none, ``ProviderError`` when it fails, and
         ``NotesConflict`` when MEMORY.md was changed meanwhile.
         """
-        return self._logbook.curate()
+        return self._summaries.curate()
 
     # -- the prompt ---
 
@@ -873,7 +873,7 @@ class Memory:
     def work(self) -> None:
         """Do what is left to do in the background, unless another process does."""
         self._maintainer.work()
-        self._logbook.work()
+        self._summaries.work()
 
     # -- looking ---
 
@@ -981,7 +981,7 @@ class Memory:
             last_read_at=self._reader.last_read_at(),
             problems=tuple(self._store.list_problems()),
             index=self._maintainer.status(),
-            logs=self._logbook.status(),
+            logs=self._summaries.status(),
         )
 
 
