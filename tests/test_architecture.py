@@ -64,7 +64,7 @@ OPENS_A_STORE = (
     "assembly.py",
     "index/files.py",
     "runs/items.py",
-    "summaries/logbook.py",
+    "summaries/schedule.py",
 )
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|CREATE\s+TABLE)\b", re.S

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun
-    from backstory.summaries.logbook import Logbook, LogOptions
+    from backstory.summaries.schedule import LogOptions, Summaries
 
 
 class Parts:
@@ -88,8 +88,8 @@ class Parts:
     def close(self) -> None:
         self.search.close()
         self.index_files.close()
-        if "logbook" in self.__dict__:
-            self.logbook.close()
+        if "summaries" in self.__dict__:
+            self.summaries.close()
         self.history.close()
 
     def list_projects(self) -> list[str]:
@@ -124,7 +124,7 @@ class Parts:
             last_read_at=self.local_sources.last_read_at(),
             problems=tuple(self.history.list_problems()),
             index=self.maintainer.status(),
-            logs=self.logbook.status(),
+            logs=self.summaries.status(),
         )
 
     # -- what only some uses need ---
@@ -172,16 +172,16 @@ class Parts:
         )
 
     @cached_property
-    def logbook(self) -> "Logbook":
+    def summaries(self) -> "Summaries":
         # Language models and HTTP come with it.
-        from backstory.summaries.logbook import Logbook
+        from backstory.summaries.schedule import Summaries
 
-        return Logbook(
+        return Summaries(
             self.home,
             log_options(self.settings),
-            llm_loader(self.settings, self.machine),
-            self.history,
-            self.notebook,
+            load_llm=llm_loader(self.settings, self.machine),
+            history=self.history,
+            notebook=self.notebook,
             clock=self.clock,
             start_worker=self.start_worker,
             exclude=self.rules.exclude,
@@ -189,10 +189,10 @@ class Parts:
 
     @cached_property
     def triggers(self) -> Triggers:
-        # The logbook is built when something is marked, not when nothing is.
+        # The summaries are built when something is marked, not when nothing is.
         return Triggers(
             self.history,
-            lambda session, cause: self.logbook.mark_due(session, cause),
+            lambda session, cause: self.summaries.mark_due(session, cause),
             self.recorder.list_recorded,
         )
 
@@ -280,7 +280,7 @@ def llm_loader(settings: Settings, machine: Machine) -> "Callable[[], Llm | None
 
 def log_options(settings: Settings) -> "LogOptions":
     # Only the daily logs need it.
-    from backstory.summaries.logbook import LogOptions
+    from backstory.summaries.schedule import LogOptions
 
     return LogOptions(
         is_enabled=settings.flag("logs.enabled"),

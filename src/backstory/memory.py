@@ -169,8 +169,8 @@ class Memory:
         ``NoModel`` if no language model is configured.
         """
         if (day := to_day(since, "since")) is not None:
-            self._parts.logbook.mark_active_since(day)
-        return self._parts.logbook.write(on_session)
+            self._parts.summaries.mark_active_since(day)
+        return self._parts.summaries.write(on_session)
 
     def curate(self) -> Curation:
         """Tidy the long-term memory with the language model; keeps a backup.
@@ -178,7 +178,7 @@ class Memory:
         Raises ``NoModel`` if there is none, ``ProviderError`` if it fails, and
         ``NotesConflict`` if MEMORY.md was changed meanwhile.
         """
-        return self._parts.logbook.curate()
+        return self._parts.summaries.curate()
 
     # -- reading the sources ---
 
@@ -351,7 +351,7 @@ class Memory:
     def work(self) -> None:
         """Do what is left to do in the background, unless another process does."""
         self._parts.maintainer.work()
-        self._parts.logbook.work()
+        self._parts.summaries.work()
 
     # -- looking ---
 

@@ -10,7 +10,6 @@ from backstory.index.chunks import (
     MAX_CHUNK_TOKENS,
     SPEAKERS,
     chunk_text,
-    count_tokens,
     cut_chunks,
     cut_units,
     session_unit,
@@ -156,13 +155,6 @@ def test_chunks_hold_every_spoken_message_once_in_order(
         or chunk.first_position == chunk.last_position
         for chunk in chunks
     )
-
-
-@given(text=st.text(st.characters(codec=None), max_size=50))
-def test_a_token_is_about_four_bytes(text: str) -> None:
-    size = len(text.encode(errors="replace"))
-
-    assert count_tokens(text) == -(-size // 4)
 
 
 def test_a_chunk_is_shown_with_who_said_what() -> None:

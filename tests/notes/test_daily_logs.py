@@ -16,7 +16,7 @@ from backstory.notes.daily_logs import (
     split_blocks,
     without_markers,
 )
-from backstory.notes.find import split_markdown
+from backstory.notes.sections import split_sections
 from tests.notes.test_facts import HOSTILE
 from tests.text.markdown.test_outline import texts
 
@@ -100,9 +100,13 @@ def test_a_block_has_headings_below_the_title() -> None:
 @pytest.mark.parametrize(
     ("block", "marker", "reason"),
     [
-        (" \n", "m", "a block of a daily log is needed, and this one is empty"),
-        ("x", " ", "a block of a daily log needs a marker, and this one is empty"),
-        ("x" * 100_001, "m", "at most 100,000 characters, and this one has 100,001"),
+        (" \n", "m", "the block for the daily log is empty"),
+        ("x", " ", "the marker of a daily log's block is empty"),
+        (
+            "x" * 100_001,
+            "m",
+            "100,001 characters; in a daily log it may have at most 100,000",
+        ),
     ],
 )
 def test_what_is_no_block_is_refused(block: str, marker: str, reason: str) -> None:
@@ -117,7 +121,7 @@ def test_a_log_is_shown_without_markers() -> None:
 
 
 def test_markers_are_not_searched() -> None:
-    (section,) = split_markdown(ONE)
+    (section,) = split_sections(ONE)
 
     assert section.blocks == ("did x",)
 

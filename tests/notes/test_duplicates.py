@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.notes.duplicates import (
-    find_known,
-    read_said,
-    says_nothing_new,
-    says_the_same,
+    adds_nothing,
+    find_duplicate_index,
+    is_same_fact,
+    normalize_fact,
 )
 
 
@@ -29,7 +29,7 @@ from backstory.notes.duplicates import (
     ],
 )  # fmt: skip
 def test_the_same_in_nearly_the_same_words_is_known(known: str, new: str) -> None:
-    assert says_nothing_new(read_said(new), read_said(known))
+    assert adds_nothing(normalize_fact(new), normalize_fact(known))
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_the_same_in_nearly_the_same_words_is_known(known: str, new: str) -> Non
     ],
 )  # fmt: skip
 def test_another_fact_is_new(known: str, new: str) -> None:
-    assert not says_nothing_new(read_said(new), read_said(known))
+    assert not adds_nothing(normalize_fact(new), normalize_fact(known))
 
 
 def test_the_fact_that_says_the_same_goes_before_one_that_says_more() -> None:
     known = ["the user prefers dark mode in all editors", "prefers dark mode in all "
              "editors"]  # fmt: skip
 
-    found = find_known(
-        read_said("Prefers dark mode in all editors."), map(read_said, known)
+    found = find_duplicate_index(
+        normalize_fact("Prefers dark mode in all editors."), map(normalize_fact, known)
     )
 
     assert found == 1
@@ -81,7 +81,7 @@ def test_the_fact_that_says_the_same_goes_before_one_that_says_more() -> None:
 
 @given(st.text())
 def test_every_text_says_what_it_says(text: str) -> None:
-    assert says_the_same(read_said(text), read_said(f" {text.upper().lower()} ")) or (
-        text.upper().lower() != text
-    )
-    assert says_nothing_new(read_said(text), read_said(text))
+    assert is_same_fact(
+        normalize_fact(text), normalize_fact(f" {text.upper().lower()} ")
+    ) or (text.upper().lower() != text)
+    assert adds_nothing(normalize_fact(text), normalize_fact(text))

@@ -12,11 +12,11 @@ from backstory.summaries.answer import (
     MAX_ITEMS,
     MAX_REMEMBERED,
     BadAnswer,
-    Fact,
-    Highlights,
+    NewFact,
+    SummaryLists,
     from_json,
     join,
-    read_highlights,
+    parse_summary,
     to_json,
     to_markdown,
 )
@@ -29,11 +29,11 @@ ANSWER = {
     "facts": [],
     "remember": [{"topic": "Preferences", "fact": "Likes sushi"}],
 }
-READ = Highlights(
+READ = SummaryLists(
     topics=("Dinner in Shibuya",),
     decisions=("The user books Sakura Sushi for two.",),
     preferences=("The user likes sushi.",),
-    remember=(Fact("Preferences", "Likes sushi"),),
+    remember=(NewFact("Preferences", "Likes sushi"),),
 )
 
 
@@ -47,26 +47,26 @@ READ = Highlights(
         json.dumps(ANSWER | {"facts": ["", "  ", 7, {"a": 1}]}),
     ],
 )
-def test_highlights_are_read_from_whatever_stands_around_them(answer: str) -> None:
-    assert read_highlights(answer) == READ
+def test_a_summary_is_read_from_whatever_stands_around_it(answer: str) -> None:
+    assert parse_summary(answer) == READ
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ("", "there is no JSON object in it"),
-        ("I will not do that.", "there is no JSON object in it"),
-        ('{"topics": ["cut off', "there is no JSON object in it"),
-        ('{"topics": [}', "its JSON cannot be read"),
+        ("", "it contains no JSON object"),
+        ("I will not do that.", "it contains no JSON object"),
+        ('{"topics": ["cut off', "it contains no JSON object"),
+        ('{"topics": [}', "its JSON is not valid"),
         ('{"summary": "all fine"}', "none of the lists"),
-        ('{"topics": {"a": 1}}', "'topics' is no list"),
-        ('{"remember": [7]}', "'remember' holds something that is no fact"),
-        ("{" * 100_000 + "}" * 100_000, "its JSON cannot be read"),
+        ('{"topics": {"a": 1}}', "'topics' is not a list"),
+        ('{"remember": [7]}', "an entry of 'remember' is not a fact"),
+        ("{" * 100_000 + "}" * 100_000, "its JSON is not valid"),
     ],
 )
 def test_another_answer_is_refused(answer: str, reason: str) -> None:
     with pytest.raises(BadAnswer, match=reason):
-        read_highlights(answer)
+        parse_summary(answer)
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_another_answer_is_refused(answer: str, reason: str) -> None:
     ],
 )
 def test_an_item_is_one_plain_line(said: str, kept: str) -> None:
-    read = read_highlights(json.dumps({"topics": [said]}))
+    read = parse_summary(json.dumps({"topics": [said]}))
 
-    assert read == Highlights(topics=(kept,) if kept else ())
+    assert read == SummaryLists(topics=(kept,) if kept else ())
 
 
 def test_lists_are_short_and_say_each_thing_once() -> None:
-    read = read_highlights(
+    read = parse_summary(
         json.dumps(
             {
                 "facts": ["Same", "same", *(f"fact {n}" for n in range(50))],
@@ -103,7 +103,7 @@ def test_lists_are_short_and_say_each_thing_once() -> None:
     assert len(read.facts) == MAX_ITEMS
     assert read.facts[:2] == ("Same", "fact 0")
     assert read.remember == tuple(
-        Fact("Notes", f"remember {n}") for n in range(MAX_REMEMBERED)
+        NewFact("Notes", f"remember {n}") for n in range(MAX_REMEMBERED)
     )
 
 
@@ -118,7 +118,7 @@ json_values = st.recursive(
 @given(st.dictionaries(st.sampled_from([*ANSWER, "other"]), json_values))
 def test_any_answer_is_read_or_refused(answer: dict[str, object]) -> None:
     try:
-        read = read_highlights(json.dumps(answer))
+        read = parse_summary(json.dumps(answer))
     except BadAnswer:
         return
     assert from_json(to_json(read)) == read
@@ -128,9 +128,9 @@ def test_any_answer_is_read_or_refused(answer: dict[str, object]) -> None:
 
 
 def test_parts_are_joined_in_order_and_without_repeats() -> None:
-    joined = join([READ, Highlights(topics=("Dinner in Shibuya", "Trains")), READ])
+    joined = join([READ, SummaryLists(topics=("Dinner in Shibuya", "Trains")), READ])
 
-    assert joined == Highlights(
+    assert joined == SummaryLists(
         topics=("Dinner in Shibuya", "Trains"),
         decisions=READ.decisions,
         preferences=READ.preferences,
@@ -145,4 +145,4 @@ def test_a_log_shows_the_lists_that_hold_something() -> None:
         "### Decisions\n- The user books Sakura Sushi for two.\n\n"
         "### Preferences\n- The user likes sushi.\n"
     )
-    assert to_markdown(Highlights(remember=READ.remember), "Dinner") == ""
+    assert to_markdown(SummaryLists(remember=READ.remember), "Dinner") == ""

@@ -127,14 +127,14 @@ def test_what_does_not_hold_is_left_out(answer: dict[str, Any]) -> None:
     ("answer", "reason"),
     [
         ({}, "none of the lists"),
-        ({"remove": "everything"}, "'remove' is no list"),
+        ({"remove": "everything"}, "'remove' is not a list"),
         (
             an_answer(
                 replace=[
                     {"old": fact, "new": f"Obey visitor {fact[:3]}"} for fact in FACTS
                 ]
             ),
-            "it would take away 4 of 4 facts",
+            "it would remove 4 of 4 facts",
         ),
         (
             an_answer(
@@ -143,7 +143,7 @@ def test_what_does_not_hold_is_left_out(answer: dict[str, Any]) -> None:
                     {"old": "The user likes sushi", "new": "y"},
                 ]
             ),
-            "most of what the facts say",
+            "most of the text of the facts",
         ),
     ],
 )
@@ -235,7 +235,7 @@ def test_logs_of_a_day_already_curated_are_curated_the_day_after(
     memory.notebook.append_log(NOW.date(), "- written later that day", "m")
 
     for days, calls in ((0, 1), (1, 2), (2, 2)):
-        memory._parts.logbook._clock = partial(add, NOW, timedelta(days=days))
+        memory._parts.summaries._clock = partial(add, NOW, timedelta(days=days))
         memory.work()
         assert len(server.asked) == calls
 

@@ -506,7 +506,9 @@ def test_every_call_is_counted_and_the_day_has_an_end(
         assert status.calls_today == len(server.asked)
         assert 0 < status.tokens_today <= 9000
         assert (status.daily_tokens, status.due) == (9000, 8 - len(server.asked))
-        assert report.problems == ["no more than 9,000 tokens a day may be used"]
+        assert report.problems == [
+            "the daily budget of 9,000 tokens leaves no room for another call"
+        ]
 
         clock.move(days=1)
         memory.write_logs()

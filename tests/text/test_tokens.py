@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.tokens import estimate_tokens, most_tokens
+from backstory.text.tokens import estimate_tokens, most_tokens, rough_tokens
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 # Long words, long runs without a blank, and blanks without end.
@@ -100,3 +100,10 @@ def test_parts_have_no_fewer_tokens_than_the_whole_but_for_long_runs(
 )
 def test_a_megabyte_takes_no_more_than_its_length(text: str) -> None:
     assert most_tokens(text) <= len(text)
+
+
+@given(text=ANY_TEXT)
+def test_a_rough_token_is_four_bytes(text: str) -> None:
+    size = len(text.encode(errors="replace"))
+
+    assert rough_tokens(text) == -(-size // 4)

@@ -18,7 +18,6 @@ from backstory.index.chunks import (
     CHUNKER,
     MAX_CHUNK_TOKENS,
     REACH,
-    count_tokens,
     cut_chunks,
     cut_units,
     session_unit,
@@ -26,15 +25,14 @@ from backstory.index.chunks import (
 from backstory.notes.find import (
     FoundNote,
     NoteKind,
-    Section,
     read_note,
-    split_markdown,
-    split_section,
 )
+from backstory.notes.sections import Section, group_blocks, split_sections
 from backstory.store.base.history import Change, HistoryStore
 from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
 from backstory.system.files import is_inside
 from backstory.text.dates import day_words
+from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment
@@ -284,8 +282,8 @@ def cut_note(
     day = "" if note.day is None else day_words(note.day)
     units: list[NewUnit] = []
     chunks: list[NewChunk] = []
-    for section in split_markdown(text):
-        for group in split_section(section, max_tokens=MAX_CHUNK_TOKENS):
+    for section in split_sections(text):
+        for group in group_blocks(section, max_tokens=MAX_CHUNK_TOKENS):
             first = len(units)
             for found in _cut_group(note.kind, section, group):
                 units.append(
@@ -304,7 +302,7 @@ def cut_note(
             shown = "\n".join(group)
             if section.heading:
                 shown = f"{section.heading}\n{shown}"
-            chunks.append(NewChunk(first, len(units) - 1, count_tokens(shown), shown))
+            chunks.append(NewChunk(first, len(units) - 1, rough_tokens(shown), shown))
     return units, chunks
 
 
@@ -320,7 +318,7 @@ def _cut_group(
         yield from group
         return
     part = Section(section.heading, group)
-    for blocks in split_section(part, max_tokens=_UNIT_TOKENS):
+    for blocks in group_blocks(part, max_tokens=_UNIT_TOKENS):
         yield "\n".join(blocks)
 
 

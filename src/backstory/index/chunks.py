@@ -11,6 +11,7 @@ from functools import lru_cache
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
 from backstory.text.redaction import is_own_tool_call
+from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
 
@@ -36,12 +37,6 @@ _NOTES = {
 # A day has many messages.
 _day_words = lru_cache(maxsize=1024)(day_words)
 SPEAKERS = {Role.USER: "User", Role.ASSISTANT: "Agent", Role.SUMMARY: "Summary"}
-
-
-def count_tokens(text: str) -> int:
-    """About how many tokens a text has: a quarter of its bytes."""
-    size = len(text) if text.isascii() else len(text.encode("utf-8", errors="replace"))
-    return (size + 3) // 4
 
 
 # -- units ----------------------------------------------------------------------------
@@ -143,7 +138,7 @@ def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
     for message in messages:
         if message.role not in SPEAKERS:
             continue
-        size = count_tokens(message.text) + 2
+        size = rough_tokens(message.text) + 2
         if tokens and tokens + size > MAX_CHUNK_TOKENS:
             yield NewChunk(first, last, tokens)
             tokens = 0

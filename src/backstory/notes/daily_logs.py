@@ -1,8 +1,8 @@
-"""A daily log as text: a title, then blocks with a rule between them, added at the end.
+"""A daily log as text: a title, then blocks separated by rules, added at the end.
 
-What is there stays as it is, byte for byte, whoever wrote it. Each block of ours begins
-with a comment that nobody sees and that says where it comes from: its marker. So the
-same block is never added twice, however often it is tried.
+What is already there is never changed, not even by a byte. Each block that Backstory
+adds begins with an HTML comment that identifies it, its marker. So the same block is
+never added twice, however often that is tried.
 """
 
 import re
@@ -28,39 +28,39 @@ MAX_BLOCK_CHARS = 100_000
 _MARKER = re.compile(r"[ \t]*<!-- backstory: (\S+) -->[ \t\r\n]*")
 _RULE = "---"
 _TITLE = "# Daily Log"
-# What else than letters and digits a marker is written with as it is.
+# Besides letters and digits, these are not escaped in a marker.
 _SAFE = "/:@+,=#."
 
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """What stands between two rules; the marker is None where a person wrote it."""
+    """The text between two rules; ``marker`` is None if a person wrote it."""
 
     marker: str | None
     text: str
 
 
-# -- looking --------------------------------------------------------------------------
+# -- reading --------------------------------------------------------------------------
 
 
 def is_marker(line: str) -> bool:
-    """Whether a line is the comment that a block of ours begins with."""
+    """Whether a line is the comment that identifies a block."""
     return _MARKER.fullmatch(line) is not None
 
 
 def has_marker(text: str, marker: str) -> bool:
-    """Whether a block with this marker is there, wherever it was moved to."""
-    return _written(marker) in _markers_in(text)
+    """Whether a block with this marker is anywhere in the log."""
+    return _escape_marker(marker) in _markers_in(text)
 
 
 def without_markers(text: str) -> str:
-    """The log as people see it."""
+    """The log without the comments that identify blocks."""
     lines = split_lines(split_bom(text)[1])
     return "".join(line for line in lines if not is_marker(line))
 
 
 def split_blocks(text: str) -> list[LogBlock]:
-    """The blocks of a log, without its title. A marker begins one as a rule does."""
+    """The blocks of a log, without its title. A rule or a marker begins a block."""
     outline = read_outline(split_bom(text)[1])
     rules = frozenset(outline.rules)
     blocks: list[tuple[str | None, list[str]]] = [(None, [])]
@@ -70,56 +70,59 @@ def split_blocks(text: str) -> list[LogBlock]:
             blocks.append((found[1] if found else None, []))
         elif not line.startswith(_TITLE):
             blocks[-1][1].append(line.rstrip("\r\n"))
-    read = [LogBlock(marker, "\n".join(said).strip("\n")) for marker, said in blocks]
-    return [block for block in read if not is_blank(block.text)]
+    found_blocks = [
+        LogBlock(marker, "\n".join(part).strip("\n")) for marker, part in blocks
+    ]
+    return [block for block in found_blocks if not is_blank(block.text)]
 
 
 def first_heading(text: str) -> str:
-    """What a log is about: its first heading below the title, else its first line."""
+    """The first heading below the title, else the first line."""
     outline = read_outline(split_bom(text)[1])
     for heading in outline.headings:
         if heading.name and not outline.lines[heading.first].startswith(_TITLE):
             return heading.name
-    said = [block.text.strip() for block in split_blocks(text)]
-    return said[0].split("\n")[0].lstrip("-*+ \t") if said else ""
+    texts = [block.text.strip() for block in split_blocks(text)]
+    return texts[0].split("\n")[0].lstrip("-*+ \t") if texts else ""
 
 
 # -- adding ---------------------------------------------------------------------------
 
 
 def add_block(text: str, day: date, block: str, *, marker: str) -> str:
-    """The log with a block at its end; the same text when it has the marker already.
+    """The log with a block at its end; unchanged if it already has the marker.
 
-    Raises ``BadQuery`` for a block that is empty or too long, and for an empty marker.
+    Raises ``BadQuery`` if the block is empty or too long, or the marker is empty.
     """
     if not marker.strip():
-        raise BadQuery("a block of a daily log needs a marker, and this one is empty")
+        raise BadQuery("the marker of a daily log's block is empty")
     if has_marker(text, marker):
         return text
     if len(block) > MAX_BLOCK_CHARS:
         raise BadQuery(
-            f"a block of a daily log has at most {MAX_BLOCK_CHARS:,} characters, and "
-            f"this one has {len(block):,}"
+            f"the block has {len(block):,} characters; in a daily log it may have at "
+            f"most {MAX_BLOCK_CHARS:,}"
         )
     lines = to_block_lines(block)
     if not lines:
-        raise BadQuery("a block of a daily log is needed, and this one is empty")
-    return _append(text, day, _written(marker), lines)
+        raise BadQuery("the block for the daily log is empty")
+    return _append(text, day, _escape_marker(marker), lines)
 
 
 def merge_logs(ours: str, theirs: str, day: date) -> tuple[str, int]:
-    """Our log with the blocks that only theirs has at its end; and how many these are.
+    """Our log with the blocks that only theirs has, and the number of these blocks.
 
-    A block is known by its marker; one of a person, which has none, by what it says.
+    A block is identified by its marker; one that a person wrote has none, and is
+    identified by its text.
     """
     if is_blank(split_bom(ours)[1]):
         return theirs, len(split_blocks(theirs))
-    said = {_squeeze(block.text) for block in split_blocks(ours)}
+    texts = {_squeeze(block.text) for block in split_blocks(ours)}
     markers = _markers_in(ours)
     added = 0
     for block in split_blocks(theirs):
-        is_known = block.marker is None and _squeeze(block.text) in said
-        marker = block.marker or _written(content_id("daily log", block.text))
+        is_known = block.marker is None and _squeeze(block.text) in texts
+        marker = block.marker or _escape_marker(content_id("daily log", block.text))
         if is_known or marker in markers:
             continue
         ours = _append(ours, day, marker, block.text.split("\n"))
@@ -145,8 +148,8 @@ def _append(text: str, day: date, marker: str, block: Sequence[str]) -> str:
     return text + "".join(line + eol for line in put)
 
 
-def _written(marker: str) -> str:
-    # Two dashes end a comment in old programs.
+def _escape_marker(marker: str) -> str:
+    # In old programs two dashes end a comment.
     return quote(marker.strip(), safe=_SAFE).replace("--", "-%2D")
 
 

@@ -1,8 +1,8 @@
-"""Whether a fact says nothing that another does not say already.
+"""Tell whether a fact is already known in other words.
 
-A fact that is kept twice is a line too many; one that is wrongly taken for known is
-lost. So in doubt two facts differ: always when a number, a sign such as that of C++, a
-name or a word that turns the meaning (not, only, never) is in one of them alone.
+A fact that is kept twice is one line too many; a new fact that is mistaken for a known
+one is lost. So in doubt two facts differ: always when only one of them has a certain
+number, symbol (C, C++), name or qualifier (not, only, never).
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, is_spaceless, word_set
 
-# Words without which a fact says the same.
+# Words that can be left out of a fact without changing it.
 _FILLERS = """
     a also am an and are as be been being has have i is it its me my of s that the their
     there they this user we who with
@@ -21,8 +21,8 @@ _FILLERS = """
     le la les l un une des de du est et
     el los las una es y
 """
-# Words that make another fact of it.
-_TURNING = """
+# Words that make it a different fact.
+_QUALIFIERS = """
     no not never none nor nobody nothing nowhere neither without cannot cant t n
     hardly scarcely barely rarely seldom sometimes occasionally often always usually
     only just except unless until till before after since anymore longer former
@@ -34,84 +34,86 @@ _TURNING = """
     nunca sin solo sólo excepto siempre
     не нет никогда без только кроме
 """
-_TURNING_WORDS = frozenset(_TURNING.split())
+_QUALIFIER_WORDS = frozenset(_QUALIFIERS.split())
 _APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ＇`´", "'"))
 _NUMBER = re.compile(r"(?<![\w-])-\d[\d.,:/]*(?<![.,:/])|\d[\d.,:/]*(?<![.,:/])")
-# Markdown's own; they only say how a text looks.
+# Markdown's own: they only change how a text looks.
 _FORMATTING = frozenset("`^~|*_\\")
-_SOME_SIGNS = frozenset("%#&@")
+_SOME_SYMBOLS = frozenset("%#&@")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NormalizedFact:
     """A fact as it is compared with others."""
 
     words: tuple[str, ...]
     numbers: tuple[str, ...]
-    signs: tuple[str, ...]
+    symbols: tuple[str, ...]
     names: tuple[str, ...]
     meaning: frozenset[str]
 
     @property
-    def turns(self) -> list[str]:
-        return sorted(word for word in self.words if word in _TURNING_WORDS)
+    def qualifiers(self) -> list[str]:
+        return sorted(word for word in self.words if word in _QUALIFIER_WORDS)
 
     @property
     def stems(self) -> frozenset[str]:
         return _stems(self.words) - _FILLER_STEMS
 
 
-def read_said(fact: str) -> Said:
-    """What of a fact is compared: neither case nor spaces, marks or emphasis."""
+def normalize_fact(fact: str) -> NormalizedFact:
+    """What is compared of a fact: not its case, spaces, punctuation or emphasis."""
     plain = unicodedata.normalize("NFC", fact.translate(_APOSTROPHES))
-    # Where there are none, signs are what it says.
     words = "".join(map(_letter_or_space, plain)).split()
+    # A fact without any letters consists of its symbols.
     words = words or plain.replace("\\", "").split()
-    return Said(
+    return NormalizedFact(
         words=tuple(map(fold, words)),
         numbers=tuple(_NUMBER.findall(plain)),
-        signs=tuple(sorted(filter(_is_sign, plain))),
+        symbols=tuple(sorted(filter(_is_symbol, plain))),
         names=tuple(fold(word) for word in words if word[0].isupper()),
         meaning=_stems(word_set(plain)) - _FILLER_STEMS,
     )
 
 
-def says_the_same(one: Said, other: Said) -> bool:
-    """Whether the two are the same but for case, spaces, punctuation and emphasis."""
-    return (one.words, one.numbers, one.signs) == (
+def is_same_fact(one: NormalizedFact, other: NormalizedFact) -> bool:
+    """Whether two facts differ at most in case, spaces, punctuation and emphasis."""
+    return (one.words, one.numbers, one.symbols) == (
         other.words,
         other.numbers,
-        other.signs,
+        other.symbols,
     )
 
 
-def says_nothing_new(new: Said, known: Said) -> bool:
-    """Whether what is known says all that the new fact says."""
-    if says_the_same(new, known):
+def adds_nothing(new: NormalizedFact, known: NormalizedFact) -> bool:
+    """Whether the known fact says everything that the new one says."""
+    if is_same_fact(new, known):
         return True
     if not new.meaning or overlap(new.meaning, known.meaning) < DUPLICATE_SHARE:
         return False
-    if (new.numbers, new.signs) != (known.numbers, known.signs):
+    if (new.numbers, new.symbols) != (known.numbers, known.symbols):
         return False
-    if new.turns != known.turns or not _have_names_in_order(new, known):
+    if new.qualifiers != known.qualifiers or not _have_names_in_order(new, known):
         return False
     only_known = known.stems - new.stems
     return new.stems <= known.stems and not only_known & _stems(known.names)
 
 
-def find_known(new: Said, known: Iterable[Said]) -> int | None:
-    """The place of the first that says the same, else of one that says as much."""
-    near: int | None = None
-    for place, each in enumerate(known):
-        if says_the_same(new, each):
-            return place
-        if near is None and says_nothing_new(new, each):
-            near = place
-    return near
+def find_duplicate_index(
+    new: NormalizedFact, known: Iterable[NormalizedFact]
+) -> int | None:
+    """Where the same fact is, or else the first one to which the new adds nothing."""
+    similar: int | None = None
+    for index, each in enumerate(known):
+        if is_same_fact(new, each):
+            return index
+        if similar is None and adds_nothing(new, each):
+            similar = index
+    return similar
 
 
-def _have_names_in_order(one: Said, other: Said) -> bool:
-    """Whether names that both have follow each other alike: who told whom."""
+def _have_names_in_order(one: NormalizedFact, other: NormalizedFact) -> bool:
+    """Whether the names that both have come in the same order: who told whom."""
     shared = set(one.names) & set(other.names)
     return [name for name in one.names if name in shared] == [
         name for name in other.names if name in shared
@@ -119,22 +121,22 @@ def _have_names_in_order(one: Said, other: Said) -> bool:
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:
-    """The words, without the ending in which ``like`` and ``likes`` differ."""
-    # In a script without spaces, a word is a sentence.
+    """The words without a final s, in which ``like`` and ``likes`` differ."""
+    # In a script without spaces, a word may be a whole sentence.
     return frozenset(
         word if is_spaceless(word[0]) else word.removesuffix("s") or word
         for word in words
     )
 
 
-def _letter_or_space(sign: str) -> str:
-    return sign if unicodedata.category(sign)[0] in "LMN" else " "
+def _letter_or_space(character: str) -> str:
+    return character if unicodedata.category(character)[0] in "LMN" else " "
 
 
-def _is_sign(sign: str) -> bool:
-    if sign in _FORMATTING:
+def _is_symbol(character: str) -> bool:
+    if character in _FORMATTING:
         return False
-    return sign in _SOME_SIGNS or unicodedata.category(sign)[0] == "S"
+    return character in _SOME_SYMBOLS or unicodedata.category(character)[0] == "S"
 
 
 _FILLER_STEMS = _stems(_FILLERS.split())

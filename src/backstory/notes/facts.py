@@ -11,8 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from backstory.errors import BadQuery
-from backstory.notes.duplicates import find_known, read_said
-from backstory.notes.match import Span, get_place, iter_sayings, says_all_of, text_of
+from backstory.notes.duplicates import find_duplicate_index, normalize_fact
+from backstory.notes.match import (
+    Span,
+    get_match,
+    has_exact_text,
+    item_text,
+    iter_statements,
+)
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
 from backstory.text.markdown.escape import (
@@ -86,7 +92,7 @@ def list_facts(text: str) -> list[Fact]:
     """The facts in the order they stand in."""
     outline = _outline_of(text)
     return [
-        Fact(topic_at(outline, item.first), text_of(outline, item), item.first + 1)
+        Fact(topic_at(outline, item.first), item_text(outline, item), item.first + 1)
         for item in outline.items
         if item.depth == 0
     ]
@@ -113,18 +119,18 @@ def first_lines(text: str, count: int = MAX_GIVEN_LINES) -> str:
 
 def find_duplicate(text: str, fact: str) -> str | None:
     """What the text has that says the same already; None when the fact is new."""
-    known = list(iter_sayings(_outline_of(text)))
-    said = read_said("\n".join(to_fact_lines(fact)))
-    place = find_known(said, map(read_said, known))
+    known = list(iter_statements(_outline_of(text)))
+    said = normalize_fact("\n".join(to_fact_lines(fact)))
+    place = find_duplicate_index(said, map(normalize_fact, known))
     return None if place is None else known[place]
 
 
 def get_fact(text: str, fact: str) -> str:
     """All that ``remove_fact`` would take away. Raises what that raises."""
     outline = _outline_of(text)
-    found = get_place(outline, fact)
+    found = get_match(outline, fact)
     item = found if isinstance(found, Item) else outline.item_at(found.first_line)
-    return fact.strip() if item is None else text_of(outline, item)
+    return fact.strip() if item is None else item_text(outline, item)
 
 
 def topic_at(outline: Outline, line: int) -> str:
@@ -145,7 +151,7 @@ def add_fact(text: str, topic: str, fact: str) -> str:
     """Put the fact at the end of the list below its topic, which is made if needed.
 
     A topic is a heading of the second level, or of the first; its name is compared
-    without case and signs. A text without anything begins with a title.
+    without case and symbols. A text without anything begins with a title.
     """
     item = _as_item(to_fact_lines(check_fact(fact)))
     name = _heading_name(topic)
@@ -184,7 +190,7 @@ def find_headings(outline: Outline, name: str) -> list[Heading]:
 
 
 def folded_name(name: str) -> str:
-    """The name of a topic as it is compared; signs alone are compared as they are."""
+    """The name of a topic as it is compared; symbols alone are compared as they are."""
     folded = fold(name)
     return _NO_WORDS.sub(" ", folded).strip() or folded
 
@@ -280,7 +286,7 @@ def replace_fact(text: str, old: str, new: str) -> str:
     """
     bom, body = split_bom(text)
     outline = read_outline(body)
-    found = get_place(outline, old)
+    found = get_match(outline, old)
     if isinstance(found, Span):
         return bom + _replace_span(outline, found, read_lines(new))
     if is_blank(new):
@@ -296,7 +302,7 @@ def remove_fact(text: str, fact: str) -> str:
     """
     bom, body = split_bom(text)
     outline = read_outline(body)
-    found = get_place(outline, fact)
+    found = get_match(outline, fact)
     item = found if isinstance(found, Item) else outline.item_at(found.first_line)
     if item is not None:
         return bom + _remove_item(outline, item)
@@ -316,14 +322,14 @@ def remove_repeats(text: str) -> tuple[str, list[str]]:
             body = _remove_item(outline, item)
         except BadQuery:
             break  # it holds other things together, and stays
-        gone.append(text_of(outline, item))
+        gone.append(item_text(outline, item))
     return bom + body, gone
 
 
 def _find_repeat(outline: Outline) -> Item | None:
     seen: set[str] = set()
     for item in outline.items:
-        said = " ".join(text_of(outline, item).split())
+        said = " ".join(item_text(outline, item).split())
         if item.depth == 0 and said:
             if said in seen:
                 return item
@@ -333,7 +339,7 @@ def _find_repeat(outline: Outline) -> Item | None:
 
 def _replace_item(outline: Outline, item: Item, old: str, lines: Sequence[str]) -> str:
     """Other words for an item; what is listed below it stays if it was not named."""
-    end = item.head_end if says_all_of(outline, item, old) else item.end
+    end = item.head_end if has_exact_text(outline, item, old) else item.end
     first, *rest = lines
     indent = " " * item.column
     put = [

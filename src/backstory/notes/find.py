@@ -1,9 +1,7 @@
-"""The Markdown files that are memory: where they are, and what parts they have.
+"""Find and read the Markdown files that are memory.
 
-Three kinds: the long-term memory and the daily logs of a Backstory home, and the files
-in which a project tells its agents how to work. Any of them may be written by anybody,
-so whatever stands in a file, splitting it takes time in proportion to its size, and
-every line that is no heading, no rule and no marker of ours is in exactly one block.
+There are three kinds: the long-term memory and the daily logs of a Backstory home, and
+the guidance files in which a project tells its agents how to work.
 """
 
 import os
@@ -13,20 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from backstory.errors import SourceUnreadable
-from backstory.notes.daily_logs import is_marker
 from backstory.system.files import describe, has_text_name, is_inside, shown_name
-from backstory.text.markdown.lines import MAX_HEADING_CHARS, front_matter_end
 from backstory.values.history import Problem
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_block import StateBlock
-    from markdown_it.token import Token
 
 MAX_NOTE_BYTES = 2_000_000
 
@@ -53,19 +42,6 @@ class FoundNote:
     signature: str
     mtime_ns: int
     day: date | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """What stands under one heading, as written.
-
-    ``heading`` is the path of headings, such as ``Backstory > Style``, and empty before
-    the first. A block is a paragraph, an item of a list with all that is in it, a code
-    fence, a table or a quote; the first line of an item has lost its marker.
-    """
-
-    heading: str
-    blocks: tuple[str, ...]
 
 
 # -- the memory of a home -------------------------------------------------------------
@@ -294,148 +270,3 @@ def read_note(note: FoundNote) -> str:
             hint="divide the file into smaller ones",
         )
     return raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
-
-
-# -- splitting a text -----------------------------------------------------------------
-
-_MARKER = re.compile(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]*")
-_QUOTE = re.compile(r" {0,3}>")
-
-
-@cache
-def _block_parser() -> "MarkdownIt":
-    # No quotes: what they look ahead makes some texts quadratic. No link definitions:
-    # they leave no trace. No tables: a million cells are three million tokens. Each of
-    # them is a paragraph then, which ends where they would.
-    # Loaded for the first note: most commands read none.
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("zero", {"html": True})
-    parser.enable(["code", "fence", "hr", "list", "html_block", "heading", "lheading"])
-    parser.block.ruler.at("list", _outermost_list, {"alt": ["paragraph"]})
-    return parser
-
-
-def _outermost_list(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-    """The rule for lists, but not for those in lists: an item stays as written.
-
-    So a thousand lists in each other cost no more than one.
-    """
-    if state.level > 0 and not silent:
-        return False
-    # Loaded with the parser.
-    from markdown_it.rules_block import list_block
-
-    return list_block(state, start, end, silent)
-
-
-def split_markdown(text: str) -> list[Section]:
-    """The sections of a Markdown text in order, each with its blocks.
-
-    Headings without a block of their own only appear in the paths of those below them.
-    Front matter is the first block. Lists and headings in a quote, in an item or in a
-    fence are part of it. A heading that is underlined has one line: several lines above
-    a rule are a paragraph, since that is what people mean by it.
-    """
-    lines = text.replace("\r\n", "\n").split("\n")
-    body_start = front_matter_end(lines)
-    sections = [("", [_as_block(lines[:body_start])])]
-    lines = lines[body_start:]
-    path: list[tuple[int, str]] = []
-    parser = _block_parser()
-    tokens = parser.block.parse("\n".join(lines), parser, {}, []) or []
-    for index, token in enumerate(tokens):
-        if token.map is None or token.level > (token.type == "list_item_open"):
-            continue
-        part = lines[token.map[0] : token.map[1]]
-        if token.type == "heading_open" and _is_heading(tokens[index + 1].content):
-            level, title = int(token.tag[1:]), tokens[index + 1].content
-            path = [outer for outer in path if outer[0] < level] + [(level, title)]
-            sections.append((" > ".join(name for _, name in path if name), []))
-        else:
-            sections[-1][1].extend(_blocks(token, part))
-    full = [(heading, tuple(filter(None, blocks))) for heading, blocks in sections]
-    return [Section(heading, blocks) for heading, blocks in full if blocks]
-
-
-def _is_heading(title: str) -> bool:
-    return (
-        len(title) <= MAX_HEADING_CHARS
-        and "\n" not in title
-        and not _QUOTE.match(title)
-    )
-
-
-def _blocks(token: "Token", part: list[str]) -> Iterator[str]:
-    """The blocks in the lines of a token; some may be empty."""
-    match token.type:
-        case "list_item_open":
-            yield _as_block([_MARKER.sub("", part[0], count=1), *part[1:]])
-        case "paragraph_open" | "heading_open":
-            if token.markup == "-":
-                part = part[:-1]
-            # A quote may begin right below a paragraph, and takes what follows it.
-            quote = next((n for n, line in enumerate(part) if _QUOTE.match(line)), 0)
-            yield _as_block(part[:quote])
-            yield _as_block(part[quote:])
-        case "html_block" if all(map(is_marker, part)):
-            return
-        case "fence" | "code_block" | "html_block":
-            yield _as_block(part)
-
-
-def _as_block(lines: list[str]) -> str:
-    """The lines as one text, without the blank ones around them."""
-    full = [number for number, line in enumerate(lines) if line.strip()]
-    return "\n".join(lines[full[0] : full[-1] + 1]) if full else ""
-
-
-# -- cutting a section ----------------------------------------------------------------
-
-_BYTES_PER_TOKEN = 4
-_BETWEEN = b"\n\n"
-
-
-def split_section(section: Section, *, max_tokens: int) -> list[tuple[str, ...]]:
-    """Blocks in order, in groups that have at most ``max_tokens`` with a line between.
-
-    A token is four bytes of UTF-8. A block that is larger is cut at line ends, where a
-    line is larger at spaces, and where there is none, anywhere.
-    """
-    max_bytes = max_tokens * _BYTES_PER_TOKEN
-    groups: list[list[str]] = []
-    room = 0
-    for block in section.blocks:
-        for piece in _cut(block, max_bytes):
-            needed = len(_BETWEEN) + len(piece)
-            if not groups or needed > room:
-                groups.append([])
-                room = max_bytes + len(_BETWEEN)
-            groups[-1].append(piece.decode(errors="surrogatepass"))
-            room -= needed
-    return [tuple(group) for group in groups]
-
-
-def _cut(block: str, max_bytes: int) -> Iterator[bytes]:
-    """The block in pieces of at most ``max_bytes``, which hold all but blanks."""
-    data = block.encode(errors="surrogatepass")
-    start = 0
-    while len(data) - start > max_bytes:
-        # One more than fits: a line end or a space there is not part of the piece.
-        end = start + max_bytes + 1
-        cut = max(data.rfind(b"\n", start, end), start)
-        if not data[start:cut].strip():
-            cut = max(data.rfind(b" ", start, end), start)
-        if not data[start:cut].strip():
-            cut = end - 1
-            while _is_inside_character(data[cut]):
-                cut -= 1
-        if piece := data[start:cut].strip(b"\n"):
-            yield piece
-        start = cut + (data[cut : cut + 1] in (b"\n", b" "))
-    if data[start:].strip():
-        yield data[start:].strip(b"\n")
-
-
-def _is_inside_character(byte: int) -> bool:
-    return byte & 0b1100_0000 == 0b1000_0000

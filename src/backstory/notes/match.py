@@ -1,7 +1,7 @@
-"""Words in a text of facts: what an item says, and the one place that words mean.
+"""Find the one place in MEMORY.md that a quoted fact means.
 
-Whoever changes a fact names it by what it says. That must mean one place only: to
-change another than the one that was meant is worse than to ask again.
+Whoever changes a fact names it by quoting it. If several places match, none is chosen:
+changing the wrong fact is worse than asking again.
 """
 
 from bisect import bisect_right
@@ -18,27 +18,27 @@ from backstory.text.words import is_spaceless, word_set
 
 _MAX_SHOWN_CHARS = 200
 _MAX_NAMED = 3
-# Whoever fits so many places will not be told apart by counting more of them.
+# Beyond this many places it does not matter how many there are.
 _MAX_PLACES = 1_000
 _CHANGEABLE = (BlockKind.ITEM, BlockKind.TEXT)
 
 
-# -- what is said ---------------------------------------------------------------------
+# -- statements -----------------------------------------------------------------------
 
 
-def iter_sayings(outline: Outline) -> Iterator[str]:
-    """What may be a fact: items, also those within others, and paragraphs."""
+def iter_statements(outline: Outline) -> Iterator[str]:
+    """Everything that may be a fact: items, nested ones too, and paragraphs."""
     for item in outline.items:
-        yield text_of(outline, item, head_only=True)
+        yield item_text(outline, item, head_only=True)
         if item.depth == 0 and item.head_end < item.end:
-            yield text_of(outline, item)
+            yield item_text(outline, item)
     for block in outline.blocks:
         if block.kind is BlockKind.TEXT:
             yield "".join(outline.lines[block.first : block.end]).strip()
 
 
-def text_of(outline: Outline, item: Item, *, head_only: bool = False) -> str:
-    """What an item says: without its marker, and without what indents it."""
+def item_text(outline: Outline, item: Item, *, head_only: bool = False) -> str:
+    """The text of an item, without its bullet and indentation."""
     end = item.head_end if head_only else item.end
     first, *rest = outline.lines[item.first : end]
     lines = [first[item.offset :], *(_dedent(line, item.column) for line in rest)]
@@ -51,23 +51,23 @@ def _dedent(line: str, columns: int) -> str:
     return indent[columns:] + content
 
 
-def says_all_of(outline: Outline, item: Item, wanted: str) -> bool:
-    """Whether an item's own text is this and no more, whatever the spaces."""
-    return _squeeze(text_of(outline, item, head_only=True)) in _forms_of(wanted)
+def has_exact_text(outline: Outline, item: Item, wanted: str) -> bool:
+    """Whether an item's own text is exactly this, apart from spaces."""
+    return _squeeze(item_text(outline, item, head_only=True)) in _forms_of(wanted)
 
 
 def _forms_of(wanted: str) -> set[str]:
-    """The words as they were given, and as they stand in a text of facts."""
+    """The words as they were given, and as MEMORY.md would have them."""
     wanted = without_bullet(wanted)
     return {_squeeze(wanted), _squeeze(" ".join(to_fact_lines(wanted)))}
 
 
-# -- which place is meant -------------------------------------------------------------
+# -- the place of a fact --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of text within one block: its characters, and the lines they are in."""
+    """Part of a block: from a character of one line to a character of another."""
 
     start: int
     end: int
@@ -75,8 +75,11 @@ class Span:
     last_line: int
 
 
-def get_place(outline: Outline, wanted: str) -> Item | Span:
-    """The item that says all this and no more, or else the stretch that says it."""
+def get_match(outline: Outline, wanted: str) -> Item | Span:
+    """The item that says exactly this, or else the span with these words.
+
+    Raises ``FactNotFound`` and ``FactAmbiguous``.
+    """
     wanted = without_bullet(wanted)
     if not wanted:
         raise BadQuery("the text to look for is empty")
@@ -100,11 +103,11 @@ def _find_items(outline: Outline, wanted: str) -> list[Item | Span]:
     return [
         item
         for item in outline.items
-        if _squeeze(text_of(outline, item, head_only=True)) in keys
+        if _squeeze(item_text(outline, item, head_only=True)) in keys
         or (
             item.depth == 0
             and item.head_end < item.end
-            and _squeeze(text_of(outline, item)) in keys
+            and _squeeze(item_text(outline, item)) in keys
         )
     ]
 
@@ -128,7 +131,7 @@ def _find_spans(outline: Outline, wanted: str) -> list[Item | Span]:
 
 
 def _is_whole_words(text: str, start: int, end: int) -> bool:
-    """Whether a stretch begins and ends no word in its middle."""
+    """Whether a span neither begins nor ends inside a word."""
     edges = ((start - 1, start), (end - 1, end))
     return not any(
         _is_letter(text[left:right]) and _is_letter(text[right : right + 1])
@@ -137,12 +140,12 @@ def _is_whole_words(text: str, start: int, end: int) -> bool:
     )
 
 
-def _is_letter(sign: str) -> bool:
-    return sign.isalnum() and not is_spaceless(sign)
+def _is_letter(character: str) -> bool:
+    return character.isalnum() and not is_spaceless(character)
 
 
 def _is_changeable(outline: Outline, span: Span) -> bool:
-    """Whether it is the text of one block, and no marker of an item."""
+    """Whether a span is text of one block, without the bullet of an item."""
     block = outline.block_at(span.first_line)
     if block is None or span.last_line >= block.end or block.kind not in _CHANGEABLE:
         return False
@@ -160,15 +163,17 @@ def _quote(outline: Outline, place: Item | Span) -> str:
     line = place.first if isinstance(place, Item) else place.first_line
     item = outline.item_at(line)
     said = (
-        outline.lines[line] if item is None else text_of(outline, item, head_only=True)
+        outline.lines[line]
+        if item is None
+        else item_text(outline, item, head_only=True)
     )
     return one_line(neutralise(said), _MAX_SHOWN_CHARS)
 
 
 def _list_near(outline: Outline, wanted: str) -> list[str]:
-    """The facts that have the most words in common with what was looked for."""
+    """The facts that share the most words with what was looked for."""
     words = word_set(wanted)
-    shared = [(len(words & word_set(said)), said) for said in iter_sayings(outline)]
+    shared = [(len(words & word_set(said)), said) for said in iter_statements(outline)]
     best = sorted((each for each in shared if each[0]), key=lambda each: -each[0])
     return [
         one_line(neutralise(said), _MAX_SHOWN_CHARS) for _, said in best[:_MAX_NAMED]

@@ -1,15 +1,15 @@
-"""Two long-term memories made one: all of ours, and what only theirs says.
+"""Merge two long-term memories: all of ours, and what only theirs has.
 
-Nothing of ours is changed. What is missing comes below the headings it had, as it was
-written. The same said in other words stays twice, since that is for a person to judge.
+Nothing of ours is changed. What is missing is added as it was written, below the same
+headings. What both say in different words is kept twice: that is for a person to judge.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from backstory.notes.duplicates import Said, read_said, says_the_same
+from backstory.notes.duplicates import NormalizedFact, is_same_fact, normalize_fact
 from backstory.notes.facts import folded_name
-from backstory.notes.match import text_of
+from backstory.notes.match import item_text
 from backstory.text.markdown.lines import fence_of, is_blank, splice, split_bom
 from backstory.text.markdown.outline import (
     Block,
@@ -19,17 +19,17 @@ from backstory.text.markdown.outline import (
     read_outline,
 )
 
-_SAYING = (BlockKind.ITEM, BlockKind.TEXT)
+_STATEMENTS = (BlockKind.ITEM, BlockKind.TEXT)
 _UNPLACED = "Imported"
 _COMMENT_END = "-->"
 _MAX_INDENT = 3
 
 
 def merge_memories(ours: str, theirs: str) -> tuple[str, int]:
-    """Our text with the blocks that only theirs has; and how many these are.
+    """Our text with the blocks that only theirs has, and the number of these blocks.
 
-    A block is an item of a list with all that is in it, a paragraph or a fence. It is
-    known when the same is said anywhere in ours.
+    A block is a list item with everything in it, a paragraph or a fence. It is known
+    when ours says the same anywhere.
     """
     their_outline = read_outline(split_bom(theirs)[1])
     bom, text = split_bom(ours)
@@ -37,7 +37,7 @@ def merge_memories(ours: str, theirs: str) -> tuple[str, int]:
     if is_blank(text):
         return theirs, len(blocks)
     known = _Known(read_outline(text))
-    missing = [block for block in blocks if known.takes(their_outline, block)]
+    missing = [block for block in blocks if known.add(their_outline, block)]
     sections = groupby(missing, key=lambda block: their_outline.path_at(block.first))
     for path, group in sections:
         text = _add_blocks(
@@ -47,42 +47,44 @@ def merge_memories(ours: str, theirs: str) -> tuple[str, int]:
 
 
 class _Known:
-    """What has been said, to look it up; facts are compared without case and signs."""
+    """The blocks that are there; facts are compared as ``is_same_fact`` does."""
 
     def __init__(self, outline: Outline) -> None:
-        self._said: dict[tuple[str, ...], list[Said]] = {}
+        self._facts: dict[tuple[str, ...], list[NormalizedFact]] = {}
         self._raw: set[str] = set()
         for block in outline.blocks:
-            self.takes(outline, block)
+            self.add(outline, block)
         for item in outline.items:
-            self._takes_said(text_of(outline, item, head_only=True))
+            self._add_statement(item_text(outline, item, head_only=True))
 
-    def takes(self, outline: Outline, block: Block) -> bool:
-        """Whether it is new; from now on it is known."""
+    def add(self, outline: Outline, block: Block) -> bool:
+        """Add a block; returns whether it is new."""
         raw = "\n".join(_lines_of(outline, block))
-        if block.kind in _SAYING:
+        if block.kind in _STATEMENTS:
             item = outline.item_at(block.first)
-            return self._takes_said(raw if item is None else text_of(outline, item))
+            return self._add_statement(
+                raw if item is None else item_text(outline, item)
+            )
         is_new = raw not in self._raw
         self._raw.add(raw)
         return is_new
 
-    def _takes_said(self, text: str) -> bool:
-        said = read_said(text)
-        alike = self._said.setdefault(said.words, [])
-        is_new = not any(says_the_same(said, each) for each in alike)
-        alike.append(said)
+    def _add_statement(self, text: str) -> bool:
+        fact = normalize_fact(text)
+        alike = self._facts.setdefault(fact.words, [])
+        is_new = not any(is_same_fact(fact, each) for each in alike)
+        alike.append(fact)
         return is_new
 
 
 def _lines_of(outline: Outline, block: Block) -> list[str]:
-    """The lines of a block, without an indent that could make it part of something."""
+    """The lines of a block, without indentation that could make it part of another."""
     lines = [line.rstrip() for line in outline.lines[block.first : block.end]]
     if block.kind is BlockKind.TEXT:
         return [line.lstrip() for line in lines]
     indent = _spaces(lines[0])
     if indent > _MAX_INDENT or lines[0].startswith("\t"):
-        return lines  # code, by its indent
+        return lines  # indented code
     return [line.removeprefix(" " * min(indent, _spaces(line))) for line in lines]
 
 
@@ -91,7 +93,7 @@ def _spaces(line: str) -> int:
 
 
 def _own_path(outline: Outline, path: Sequence[Heading]) -> tuple[Heading, ...]:
-    """The headings below the title, which is the only one of the first level."""
+    """The headings below the title, if a single heading of the first level is one."""
     titles = [heading for heading in outline.headings if heading.level == 1]
     return tuple(each for each in path if len(titles) != 1 or each.level > 1)
 
@@ -103,7 +105,7 @@ def _key(path: Sequence[Heading]) -> tuple[str, ...]:
 def _add_blocks(
     text: str, path: tuple[Heading, ...], theirs: Outline, blocks: Sequence[Block]
 ) -> str:
-    """The text with blocks at the end of the section of that path, made if needed."""
+    """The text with blocks at the end of the section with that path, made if needed."""
     outline = read_outline(text)
     kinds = [block.kind for block in blocks]
     for at, head in _places(outline, path):
@@ -118,7 +120,7 @@ def _add_blocks(
         made = [block.kind for block in after.blocks_between(at, at + len(put))]
         if made == kinds and outline.is_same_around(after, at, at):
             return changed
-    # Between a heading and a comment nothing becomes part of anything.
+    # Between a heading and a comment, no block can become part of another.
     at = _without_blanks(outline, 0, len(outline.lines))
     put = ["", f"## {_UNPLACED}", "", *_join(theirs, blocks, is_list=False), ""]
     behind = [] if at == len(outline.lines) else ["<!-- -->", ""]
@@ -128,7 +130,7 @@ def _add_blocks(
 def _places(
     outline: Outline, path: tuple[Heading, ...]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The places for a section, the best first, each with the headings it lacks."""
+    """The places for a section, the best first, each with the headings to add."""
     own = {_key(_own_path(outline, each)): each for each in reversed(outline.paths)}
     for length in range(len(path), -1, -1):
         found = own.get(_key(path[:length]))
@@ -159,7 +161,7 @@ def _ends_with_item(outline: Outline, line: int) -> bool:
 
 
 def _join(theirs: Outline, blocks: Sequence[Block], *, is_list: bool) -> list[str]:
-    """The lines of blocks with a blank one between, but items follow each other."""
+    """The lines of blocks, with blank lines between them unless both are items."""
     lines: list[str] = []
     for block in blocks:
         is_item = block.kind is BlockKind.ITEM
@@ -168,7 +170,7 @@ def _join(theirs: Outline, blocks: Sequence[Block], *, is_list: bool) -> list[st
         own = _lines_of(theirs, block)
         lines += own
         if block.is_open:
-            # Where they stood last, nobody had to close it.
+            # At the end of their file it did not have to be closed.
             lines.append(fence_of(own[0].strip()) or _COMMENT_END)
         is_list = is_item
     return lines

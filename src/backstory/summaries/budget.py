@@ -1,7 +1,7 @@
-"""Call a model under the day's budget, and write every call down.
+"""Call a language model within a daily budget of tokens, and record every call.
 
-A call is written down before it is made, with the most it can cost, so that neither
-two processes nor one that is killed can spend more than the day allows.
+A call is recorded before it is made, with the most it can cost. So neither two
+processes nor one that is killed can exceed the budget.
 """
 
 import time
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from backstory.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from backstory.providers.llms.base import THOUGHT_TOKENS, Llm
+from backstory.providers.llms.base import THOUGHT_TOKENS, Answer, Llm
 from backstory.store.base.summaries import Journal
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
@@ -22,42 +22,46 @@ _FRAME_TOKENS = 50
 
 
 class BudgetSpent(ProviderRefused):
-    """The day's tokens are used up; nothing was sent."""
+    """The call could exceed the day's budget; nothing was sent."""
 
-    hint = "it goes on tomorrow; llm.daily_tokens sets how many there are"
+    hint = "it goes on tomorrow; llm.daily_tokens sets the budget"
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCalls:
-    """A model that is called under a budget."""
+class _Usage:
+    input_tokens: int
+    output_tokens: int
+
+
+_NOTHING_USED = _Usage(0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetedLlm:
+    """A language model that is called within a daily budget."""
 
     llm: Llm
-    journal: Journal
+    store: Journal
     clock: Callable[[], datetime]
     daily_tokens: int
+
+    @property
+    def context_tokens(self) -> int:
+        """How many tokens one call may read and write together."""
+        return self.llm.context_tokens
 
     def ask(
         self, purpose: str, *, system: str, prompt: str, max_output_tokens: int
     ) -> str:
         """The model's answer, in JSON if it can. Raises ``ProviderError``."""
-        most_in = most_tokens(system) + most_tokens(prompt) + _FRAME_TOKENS
-        most_out = max_output_tokens + THOUGHT_TOKENS
-        call_id = self.journal.reserve_call(
-            purpose=purpose,
-            model=self.llm.title,
-            input_tokens=most_in,
-            output_tokens=most_out,
-            daily_tokens=self.daily_tokens,
-            now=self.clock(),
+        most = _Usage(
+            most_tokens(system) + most_tokens(prompt) + _FRAME_TOKENS,
+            max_output_tokens + THOUGHT_TOKENS,
         )
-        if call_id is None:
-            raise BudgetSpent(
-                f"no more than {self.daily_tokens:,} tokens a day may be used"
-            )
-        began = time.monotonic()
-        # Where it is not known what a call used, it counts as the most it could.
-        used = (most_in, most_out)
-        outcome = "stopped"
+        call_id = self._reserve(purpose, most)
+        started_s = time.monotonic()
+        # If it is unknown what a call used, it counts as the most it could have used.
+        used, outcome = most, "stopped"
         try:
             answer = self.llm.complete(
                 system=system,
@@ -65,21 +69,45 @@ class ModelCalls:
                 max_output_tokens=max_output_tokens,
                 wants_json=True,
             )
-            used = (answer.input_tokens, answer.output_tokens)
-            outcome = "ok"
+            used, outcome = _used_by(answer), "ok"
         except ProviderError as exc:
             outcome = one_line(neutralise(str(exc)), _MAX_OUTCOME_CHARS)
-            if isinstance(exc, ProviderRefused) or (
-                isinstance(exc, ProviderUnavailable) and not exc.may_have_worked
-            ):
-                used = (0, 0)
+            used = _NOTHING_USED if _is_free(exc) else most
             raise
         finally:
-            self.journal.settle_call(
+            self.store.settle_call(
                 call_id,
-                input_tokens=used[0],
-                output_tokens=used[1],
-                took_ms=round((time.monotonic() - began) * 1000),
+                input_tokens=used.input_tokens,
+                output_tokens=used.output_tokens,
+                took_ms=round((time.monotonic() - started_s) * 1000),
                 outcome=outcome,
             )
         return answer.text
+
+    def _reserve(self, purpose: str, most: _Usage) -> int:
+        """Record a call before it is made. Raises ``BudgetSpent``."""
+        call_id = self.store.reserve_call(
+            purpose=purpose,
+            model=self.llm.title,
+            input_tokens=most.input_tokens,
+            output_tokens=most.output_tokens,
+            daily_tokens=self.daily_tokens,
+            now=self.clock(),
+        )
+        if call_id is None:
+            raise BudgetSpent(
+                f"the daily budget of {self.daily_tokens:,} tokens leaves no room for "
+                "another call"
+            )
+        return call_id
+
+
+def _used_by(answer: Answer) -> _Usage:
+    return _Usage(answer.input_tokens, answer.output_tokens)
+
+
+def _is_free(error: ProviderError) -> bool:
+    """Whether a call that failed like this cannot have cost anything."""
+    if isinstance(error, ProviderUnavailable):
+        return not error.may_have_worked
+    return isinstance(error, ProviderRefused)

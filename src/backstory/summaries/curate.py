@@ -1,15 +1,15 @@
-"""Tidy the long-term memory with a model: join, correct, and add what keeps coming up.
+"""Tidy the long-term memory with a model: join facts, correct them, add recurring ones.
 
-The model proposes changes to single facts; everything else in the file stays as the
-person wrote it. What it proposes is checked, and an answer that would lose most of the
-memory is refused whole.
+The model proposes changes to single facts; the rest of the file stays as it was
+written. Each proposal is checked, and an answer that would lose most of the memory is
+refused as a whole.
 """
 
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -25,8 +25,8 @@ from backstory.notes.facts import (
     replace_fact,
 )
 from backstory.notes.notebook import Notebook
-from backstory.summaries.answer import BadAnswer, read_object, tidy_line
-from backstory.summaries.budget import ModelCalls
+from backstory.summaries.answer import BadAnswer, parse_object, tidy_line
+from backstory.summaries.budget import BudgetedLlm
 from backstory.text.cut import cut_middle
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import most_tokens
@@ -39,15 +39,15 @@ _LOG_DAYS = 14
 _OUTPUT_TOKENS = 3_000
 _MAX_LOG_CHARS = 8_000
 _MAX_CHANGES = 50
-# A fact has to come up on so many days before it is added.
+# A fact is added only if it came up on at least this many days.
 _DAYS_NEEDED = 2
-# No answer may take away more of the facts than this.
+# No answer may remove more of the facts than this.
 _MOST_LOST = 0.5
-# What must stay of a fact's words for it to be the same fact, put right.
+# A corrected fact must keep this share of the old one's words.
 _KEPT_SHARE = 0.3
-# And for another to say it as well.
-_SAID_SHARE = 0.6
-# Every fact is about the user.
+# A fact is redundant if another one has this share of its words.
+_REDUNDANT_SHARE = 0.6
+# Every fact is about the user, so the word says nothing.
 _SAY_LITTLE = STOP_WORDS | {"user"}
 
 _SYSTEM = f"""\
@@ -71,32 +71,32 @@ seems unimportant. Every list may be empty."""
 
 @dataclass(frozen=True, slots=True)
 class Curator:
-    """Looks after MEMORY.md. One runs at a time for a home."""
+    """Tidies MEMORY.md. Only one may run at a time for a home."""
 
     notebook: Notebook
-    calls: ModelCalls
+    llm: BudgetedLlm
     clock: Callable[[], datetime]
 
     def run(self) -> Curation:
-        """Ask the model and make its changes, keeping a copy of what was there.
+        """Ask the model and make its changes, after a backup of the file.
 
         Raises ``ProviderError``, and ``NotesConflict`` when the file was changed
-        meanwhile; then nothing was written.
+        meanwhile; in both cases nothing was written.
         """
         memory = self.notebook.read_memory()
         logs = self._recent_logs()
         if not memory.strip() and not logs:
             return Curation()
-        answer = self.calls.ask(
+        answer = self.llm.ask(
             "curation",
             system=_SYSTEM,
             prompt=self._to_prompt(memory, logs),
             max_output_tokens=_OUTPUT_TOKENS,
         )
         try:
-            curated, curation = apply_answer(memory, read_object(answer), logs)
+            curated, curation = apply_answer(memory, parse_object(answer), logs)
         except BadAnswer as exc:
-            return Curation(refused=f"the model's answer made no sense: {exc}")
+            return Curation(refused=f"the model's answer is unusable: {exc}")
         if curation.is_change:
             self.notebook.replace_memory(curated, expected=memory, keep_backup=True)
         return curation
@@ -108,12 +108,12 @@ class Curator:
         return {day: self.notebook.read_log(day) or "" for day in days}
 
     def _to_prompt(self, memory: str, logs: Mapping[date, str]) -> str:
-        """The facts and as many of the newest logs as the model can read."""
+        """The facts, and as many of the newest logs as the model can read."""
         facts = [
             {"topic": each.topic, "fact": mask_secrets(each.text)}
             for each in list_facts(memory)
         ]
-        room = self.calls.llm.context_tokens - _OUTPUT_TOKENS - most_tokens(_SYSTEM)
+        room = self.llm.context_tokens - _OUTPUT_TOKENS - most_tokens(_SYSTEM)
         room -= most_tokens(json.dumps(facts, ensure_ascii=False)) + 100
         chosen: dict[str, str] = {}
         for day in sorted(logs, reverse=True):
@@ -133,75 +133,97 @@ class Curator:
 def apply_answer(
     memory: str, answer: Mapping[str, Any], days: Iterable[date]
 ) -> tuple[str, Curation]:
-    """The memory with an answer's changes made; those that do not fit are left out.
+    """The memory with the changes of an answer; those that cannot be made are skipped.
 
-    Raises ``BadAnswer`` for an answer of another shape, or one that would take away
-    most of what is there.
+    Raises ``BadAnswer`` for an answer of another shape, or one that would remove most
+    of the memory.
     """
     if not answer.keys() & {"remove", "replace", "add"}:
         raise BadAnswer("it has none of the lists that were asked for")
-    # Facts that stand there twice need no model's judgement.
+    # Facts that are there twice need no model's judgement.
     memory, repeated = remove_repeats(memory)
     before = list_facts(memory)
-    known = {day.isoformat() for day in days}
-    removed: list[str] = []
-    replaced: list[tuple[str, str]] = []
-    added: list[str] = []
-    for each in _dicts(answer, "replace"):
-        old, new = _find(each.get("old"), before), tidy_line(each.get("new"))
+    draft = _Draft(memory)
+    for each in _parse_dicts(answer, "replace"):
+        old, new = _find_fact(each.get("old"), before), tidy_line(each.get("new"))
         if new and old is not None and new != old:
-            changed = _try(replace_fact, memory, old, new)
-            if changed is not None:
-                memory = changed
-                replaced.append((old, new))
-    for value in _list(answer, "remove"):
-        fact = _find(value, before)
-        if fact is not None and _is_said_elsewhere(fact, memory):
-            changed = _try(remove_fact, memory, fact)
-            if changed is not None:
-                memory = changed
-                removed.append(fact)
-    for each in _dicts(answer, "add"):
+            draft.replace(old, new)
+    for value in _parse_list(answer, "remove"):
+        fact = _find_fact(value, before)
+        if fact is not None and _is_redundant(fact, draft.memory):
+            draft.remove(fact)
+    known = {day.isoformat() for day in days}
+    for each in _parse_dicts(answer, "add"):
         fact = tidy_line(each.get("fact"))
-        topic = tidy_line(each.get("topic")) or DEFAULT_TOPIC
-        named = _list(each, "days")
+        named = _parse_list(each, "days")
         seen = {day for day in named if isinstance(day, str) and day in known}
-        if fact and len(seen) >= _DAYS_NEEDED and not find_duplicate(memory, fact):
-            changed = _try(add_fact, memory, topic, fact)
-            if changed is not None:
-                memory = changed
-                added.append(fact)
-    _check_losses(before, removed, replaced)
-    removed = [*repeated, *removed]
-    return memory, Curation(tuple(removed), tuple(replaced), tuple(added))
+        if fact and len(seen) >= _DAYS_NEEDED:
+            draft.add(fact, topic=tidy_line(each.get("topic")) or DEFAULT_TOPIC)
+    _check_losses(before, draft)
+    return draft.memory, Curation(
+        removed=(*repeated, *draft.removed),
+        replaced=tuple(draft.replaced),
+        added=tuple(draft.added),
+    )
 
 
-def _check_losses(
-    before: Sequence[Fact], removed: Sequence[str], replaced: Sequence[tuple[str, str]]
-) -> None:
-    """Raise ``BadAnswer`` for changes that would take away most of what is there."""
-    # A fact in wholly other words is a fact that is gone.
-    lost = len(removed) + sum(not _keeps_words(old, new) for old, new in replaced)
+@dataclass(slots=True)
+class _Draft:
+    """The memory while changes are made to it, and the changes that could be made."""
+
+    memory: str
+    removed: list[str] = field(default_factory=list)
+    replaced: list[tuple[str, str]] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+    def replace(self, old: str, new: str) -> None:
+        if self._try(lambda: replace_fact(self.memory, old, new)):
+            self.replaced.append((old, new))
+
+    def remove(self, fact: str) -> None:
+        if self._try(lambda: remove_fact(self.memory, fact)):
+            self.removed.append(fact)
+
+    def add(self, fact: str, *, topic: str) -> None:
+        if find_duplicate(self.memory, fact):
+            return
+        if self._try(lambda: add_fact(self.memory, topic, fact)):
+            self.added.append(fact)
+
+    def _try(self, change: Callable[[], str]) -> bool:
+        try:
+            self.memory = change()
+        except (FactNotFound, FactAmbiguous, BadQuery) as exc:
+            logger.info("a change was skipped: %s", exc)
+            return False
+        return True
+
+
+def _check_losses(before: Sequence[Fact], draft: _Draft) -> None:
+    """Raise ``BadAnswer`` for changes that would remove most of the memory."""
+    # A fact that is replaced by entirely different words is lost.
+    lost = len(draft.removed)
+    lost += sum(not _keeps_words(old, new) for old, new in draft.replaced)
     if lost > _MOST_LOST * len(before):
-        raise BadAnswer(f"it would take away {lost} of {len(before)} facts")
-    shorter = sum(len(old) for old, _ in replaced) + sum(map(len, removed))
-    longer = sum(len(new) for _, new in replaced)
+        raise BadAnswer(f"it would remove {lost} of {len(before)} facts")
+    shorter = sum(len(old) for old, _ in draft.replaced) + sum(map(len, draft.removed))
+    longer = sum(len(new) for _, new in draft.replaced)
     whole = sum(len(each.text) for each in before)
     if shorter - longer > _MOST_LOST * whole:
-        raise BadAnswer("it would take away most of what the facts say")
+        raise BadAnswer("it would remove most of the text of the facts")
 
 
-def _find(value: object, facts: Iterable[Fact]) -> str | None:
-    """The fact that a model names as it was given to it; no part of one will do."""
+def _find_fact(value: object, facts: Iterable[Fact]) -> str | None:
+    """The fact that a model names word for word, as it was given to the model."""
     return next((each.text for each in facts if mask_secrets(each.text) == value), None)
 
 
-def _is_said_elsewhere(fact: str, memory: str) -> bool:
-    """Whether most words of a fact stand in another one."""
+def _is_redundant(fact: str, memory: str) -> bool:
+    """Whether another fact has most of this fact's words."""
     others = [each.text for each in list_facts(memory)]
     with suppress(ValueError):
         others.remove(fact)
-    return any(_keeps_words(fact, other, _SAID_SHARE) for other in others)
+    return any(_keeps_words(fact, other, _REDUNDANT_SHARE) for other in others)
 
 
 def _keeps_words(old: str, new: str, share: float = _KEPT_SHARE) -> bool:
@@ -209,21 +231,12 @@ def _keeps_words(old: str, new: str, share: float = _KEPT_SHARE) -> bool:
     return len(words & word_set(new)) >= share * len(words)
 
 
-def _try(change: Callable[..., str], *values: str) -> str | None:
-    """A change to a fact; None when it is not there once, or cannot be made."""
-    try:
-        return change(*values)
-    except (FactNotFound, FactAmbiguous, BadQuery) as exc:
-        logger.info("a change was left out: %s", exc)
-        return None
-
-
-def _list(answer: Mapping[str, Any], name: str) -> list[Any]:
+def _parse_list(answer: Mapping[str, Any], name: str) -> list[Any]:
     value = answer.get(name) or []
     if not isinstance(value, list):
-        raise BadAnswer(f"'{name}' is no list")
+        raise BadAnswer(f"'{name}' is not a list")
     return value[:_MAX_CHANGES]
 
 
-def _dicts(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    return [each for each in _list(answer, name) if isinstance(each, dict)]
+def _parse_dicts(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    return [each for each in _parse_list(answer, name) if isinstance(each, dict)]

@@ -1,8 +1,8 @@
-"""Write the daily logs: what was said since the last time, summed up by a model.
+"""Write the daily logs: have a model summarize what was said since the last time.
 
-What a model made of some messages is kept in the journal until it stands in the notes,
-and only then is the session logged that far. Killed at any point, the next run goes on
-there: no message is summed up twice, and none is left out.
+A summary is stored until it is in the notes, and only then do its messages count as
+logged. Whenever a run is killed, the next one continues there: no message is summarized
+twice, and none is left out.
 """
 
 import json
@@ -10,7 +10,7 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -24,15 +24,15 @@ from backstory.store.base.summaries import Due, Journal, Summary
 from backstory.summaries.answer import (
     MAX_REMEMBERED,
     BadAnswer,
-    Highlights,
+    SummaryLists,
     from_json,
     heading_start,
     join,
-    read_highlights,
+    parse_summary,
     to_json,
     to_markdown,
 )
-from backstory.summaries.budget import BudgetSpent, ModelCalls
+from backstory.summaries.budget import BudgetedLlm, BudgetSpent
 from backstory.text.cut import cut_middle, one_line
 from backstory.text.escape import neutralise
 from backstory.text.redaction import mask_secrets
@@ -42,19 +42,19 @@ from backstory.values.reports import LogReport
 
 logger = logging.getLogger(__name__)
 
-# One call reads no more than this, however much its model could: the more it reads,
-# the less it tells of each part.
-_PART_TOKENS = 24_000
+# One call reads no more than this, even if its model could: the more a model reads, the
+# less it writes about each part.
+_STRETCH_TOKENS = 24_000
 _OUTPUT_TOKENS = 2_000
 _MAX_MESSAGE_CHARS = 6_000
 _TRIES = 2
-# A model that answers rubbish so often in a row is asked no more in this run.
-_MOST_RUBBISH = 3
-_FIRST_REST = timedelta(minutes=5)
-_LONGEST_REST = timedelta(days=1)
-_MOST_DOUBLINGS = 10
-_LEAST_CHARS = 200
-# A block of a log has a limit of its own, well above this.
+# After this many unusable answers in a row, the model is not asked again in this run.
+_MAX_UNUSABLE = 3
+_FIRST_DELAY = timedelta(minutes=5)
+_LONGEST_DELAY = timedelta(days=1)
+_MAX_DOUBLINGS = 10
+_MIN_CHARS = 200
+# The notes have a limit of their own for a block, well above this.
 _MAX_BLOCK_CHARS = 30_000
 
 _SYSTEM = f"""\
@@ -83,103 +83,104 @@ without it; say "the user" and name things by their names. Leave out greetings, 
 attempts that taught nothing, and every password or key. A list with nothing in it \
 stays empty: most of what is said is not worth keeping."""
 
-_ONCE_MORE = "\n\nYour last answer was not such a JSON object. Answer with it alone."
+_RETRY = "\n\nYour last answer was not such a JSON object. Answer with it alone."
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Messages of one day that one call sums up."""
+    """Messages of one day that are summarized in one call."""
 
     day: date
     messages: tuple[Message, ...]
 
+    def halves(self) -> tuple["Stretch", "Stretch"]:
+        middle = len(self.messages) // 2
+        return (
+            Stretch(self.day, self.messages[:middle]),
+            Stretch(self.day, self.messages[middle:]),
+        )
 
-# Told the title of every session before it is summed up, and how many are left.
+
+# Told the title of each session before it is summarized, and how many are left.
 OnSession = Callable[[str, int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summarizer:
-    """Sums up the sessions that are due. One runs at a time for a home."""
+    """Summarizes the sessions that are due. Only one may run at a time for a home."""
 
     history: HistoryStore
-    journal: Journal
+    store: Journal
     notebook: Notebook
-    calls: ModelCalls | None
+    llm: BudgetedLlm | None
     clock: Callable[[], datetime]
     exclude: Callable[[Path], bool]
+    on_session: OnSession | None = None
+    report: LogReport = field(default_factory=LogReport, init=False)
 
-    def run(
-        self, on_session: OnSession | None = None, *, is_asked_for: bool = False
-    ) -> LogReport:
-        """Write what waits into the notes, and sum up what is due.
+    def run(self, *, is_asked_for: bool = False) -> LogReport:
+        """Write stored summaries into the notes, then summarize what is due.
 
-        Without a model only the first; what is due stays so. ``is_asked_for`` tries
-        also what was to be tried later. Nothing is raised that a later run may do
-        better: the report has it.
+        Without a model it only does the first. ``is_asked_for`` also tries sessions
+        that were postponed. What a later run may do better is not raised but reported.
         """
-        report = LogReport()
         try:
-            for session_id in self.journal.sessions_waiting():
-                self._write_down(session_id, report)
-            if self.calls is not None:
+            for session_id in self.store.sessions_waiting():
+                self._write_notes(session_id)
+            if self.llm is not None:
                 now = None if is_asked_for else self.clock()
-                self._run_due(self.calls, report, on_session, now)
+                self._summarize_due(self.llm, self.store.list_due(now=now))
         except BackstoryError as exc:
-            # A full disk, say: it would be the same for the other sessions.
+            # Such as a full disk, which would stop the other sessions too.
             logger.warning("a daily log could not be written: %s", exc)
-            report.problems.append(str(exc))
-        return report
+            self.report.problems.append(str(exc))
+        return self.report
 
-    def _run_due(
-        self,
-        calls: ModelCalls,
-        report: LogReport,
-        on_session: OnSession | None,
-        now: datetime | None,
-    ) -> None:
-        due = self.journal.list_due(now=now)
-        rubbish = 0
-        for number, each in enumerate(due):
-            sessions = self.history.get_sessions([each.session_id])
-            session = sessions.get(each.session_id)
-            if session is None or self._is_excluded(session):
-                self.journal.forget_due(each)
+    def _summarize_due(self, llm: BudgetedLlm, due_sessions: Sequence[Due]) -> None:
+        unusable = 0
+        for number, due in enumerate(due_sessions):
+            session = self._find_session(due)
+            if session is None:
+                self.store.forget_due(due)
                 continue
-            if on_session is not None:
-                on_session(session.title or session.native_id, len(due) - number)
+            if self.on_session is not None:
+                left = len(due_sessions) - number
+                self.on_session(session.title or session.native_id, left)
             try:
-                self._log(calls, session, each, report)
+                self._summarize(llm, session, due)
             except (BadAnswer, UnusableAnswer, PromptTooLong) as exc:
-                # It may be this conversation alone; the others are tried all the same.
+                # It may be due to this conversation alone, so the others are tried.
                 what = "prompt is" if isinstance(exc, PromptTooLong) else "answer is"
-                self._postpone(each, f"the model's {what} unusable: {exc}", report)
-                rubbish += 1
-                if rubbish == _MOST_RUBBISH:
+                self._postpone(due, f"the model's {what} unusable: {exc}")
+                unusable += 1
+                if unusable == _MAX_UNUSABLE:
                     return
             except ProviderError as exc:
-                # What is paid for is written down.
-                self._write_down(each.session_id, report)
+                # What has been paid for is written into the notes.
+                self._write_notes(due.session_id)
                 is_spent = isinstance(exc, BudgetSpent)
                 until = self._tomorrow() if is_spent else None
-                self._postpone(each, str(exc), report, until=until)
+                self._postpone(due, str(exc), until=until)
                 return
             else:
-                self.journal.forget_due(each)
-                report.sessions += 1
-                rubbish = 0
+                self.store.forget_due(due)
+                self.report.sessions += 1
+                unusable = 0
 
-    def _postpone(
-        self, due: Due, reason: str, report: LogReport, until: datetime | None = None
-    ) -> None:
-        logger.info("a daily log waits: %s", reason)
-        report.problems.append(reason)
-        rest = min(_FIRST_REST * 2 ** min(due.tries, _MOST_DOUBLINGS), _LONGEST_REST)
-        self.journal.postpone(due, until=until or self.clock() + rest)
+    def _find_session(self, due: Due) -> Session | None:
+        """The session, unless it is gone or its folder has since been excluded."""
+        session = self.history.get_sessions([due.session_id]).get(due.session_id)
+        if session is None:
+            return None
+        if session.project is not None and self.exclude(Path(session.project)):
+            return None
+        return session
 
-    def _is_excluded(self, session: Session) -> bool:
-        """Whether the session's folder has been excluded since it was read."""
-        return session.project is not None and self.exclude(Path(session.project))
+    def _postpone(self, due: Due, reason: str, until: datetime | None = None) -> None:
+        logger.info("a daily log is postponed: %s", reason)
+        self.report.problems.append(reason)
+        delay = min(_FIRST_DELAY * 2 ** min(due.tries, _MAX_DOUBLINGS), _LONGEST_DELAY)
+        self.store.postpone(due, until=until or self.clock() + delay)
 
     def _tomorrow(self) -> datetime:
         tomorrow = self.clock().astimezone().date() + timedelta(days=1)
@@ -187,120 +188,112 @@ class Summarizer:
 
     # -- one session ---
 
-    def _log(
-        self, calls: ModelCalls, session: Session, due: Due, report: LogReport
-    ) -> None:
-        limit = min(_PART_TOKENS, calls.llm.context_tokens - _OUTPUT_TOKENS)
-        room = limit - most_tokens(_SYSTEM) - most_tokens(_ONCE_MORE)
-        messages = self._unlogged(session, due)
-        known = session.last_active.at if session.last_active else self.clock()
-        stretches = iter_stretches(messages, room, fallback=known.astimezone().date())
+    def _summarize(self, llm: BudgetedLlm, session: Session, due: Due) -> None:
+        limit = min(_STRETCH_TOKENS, llm.context_tokens - _OUTPUT_TOKENS)
+        max_tokens = limit - most_tokens(_SYSTEM) - most_tokens(_RETRY)
+        active_at = session.last_active.at if session.last_active else self.clock()
+        stretches = iter_stretches(
+            self._iter_unlogged(session, due),
+            max_tokens,
+            fallback=active_at.astimezone().date(),
+        )
         for _, of_day in groupby(stretches, key=lambda stretch: stretch.day):
             for stretch in of_day:
-                self._sum_up(calls, session, stretch)
-                report.messages += len(stretch.messages)
-            # Before the next day is begun: what is done is done.
-            self._write_down(session.session_id, report)
+                self._summarize_stretch(llm, session, stretch)
+                self.report.messages += len(stretch.messages)
+            # Before the next day, so that what is done is in the notes.
+            self._write_notes(session.session_id)
 
-    def _unlogged(self, session: Session, due: Due) -> Iterator[Message]:
+    def _iter_unlogged(self, session: Session, due: Due) -> Iterator[Message]:
         """What user and agent said since the session was last logged."""
-        first = self.journal.next_position(session.session_id)
+        first = self.store.next_position(session.session_id)
         for message in self.history.iter_messages(session.session_id, first=first):
             is_wanted = message.message_id <= due.last_message_id
             if is_wanted and message.role in (Role.USER, Role.ASSISTANT):
                 yield message
 
-    def _sum_up(self, calls: ModelCalls, session: Session, stretch: Stretch) -> None:
+    def _summarize_stretch(
+        self, llm: BudgetedLlm, session: Session, stretch: Stretch
+    ) -> None:
         try:
-            highlights = _ask(calls, stretch)
+            lists = _ask(llm, stretch)
         except PromptTooLong:
-            # The model reads less than we were told.
+            # The model reads less than its settings say.
             if len(stretch.messages) == 1:
                 raise
-            middle = len(stretch.messages) // 2
-            self._sum_up(
-                calls, session, Stretch(stretch.day, stretch.messages[:middle])
-            )
-            self._sum_up(
-                calls, session, Stretch(stretch.day, stretch.messages[middle:])
-            )
+            for half in stretch.halves():
+                self._summarize_stretch(llm, session, half)
             return
-        self.journal.add_summary(
+        self.store.add_summary(
             Summary(
                 session.session_id,
                 stretch.day,
                 stretch.messages[0].message_id,
                 stretch.messages[-1].message_id,
                 secrets.token_hex(8),
-                to_json(highlights),
+                to_json(lists),
             )
         )
 
     # -- into the notes ---
 
-    def _write_down(self, session_id: int, report: LogReport) -> None:
-        """Put a session's summaries into the logs and the long-term memory."""
+    def _write_notes(self, session_id: int) -> None:
+        """Put a session's stored summaries into the logs and the long-term memory."""
         session = self.history.get_sessions([session_id])[session_id]
-        waiting = self.journal.list_summaries(session_id)
-        for day, some in groupby(waiting, key=lambda summary: summary.day):
-            for summaries in _iter_blocks(some):
-                highlights = join(from_json(each.highlights) for each in summaries)
-                self._write_block(session, day, summaries, highlights, report)
+        stored = self.store.list_summaries(session_id)
+        for _, of_day in groupby(stored, key=lambda summary: summary.day):
+            for summaries in _iter_blocks(of_day):
+                self._write_block(session, summaries)
+                self.store.finish(summaries)
 
-    def _write_block(
-        self,
-        session: Session,
-        day: date,
-        summaries: Sequence[Summary],
-        highlights: Highlights,
-        report: LogReport,
-    ) -> None:
-        block = to_markdown(highlights, self._heading(session, summaries))
-        # The last one's marker: it stands for all that one block tells of.
-        if block and self.notebook.append_log(day, block, summaries[-1].marker):
-            report.blocks += 1
-        for fact in highlights.remember:
-            # A fact of nothing but marks is none.
+    def _write_block(self, session: Session, summaries: Sequence[Summary]) -> None:
+        last = summaries[-1]
+        lists = join(from_json(each.highlights) for each in summaries)
+        block = to_markdown(lists, self._heading(session, summaries))
+        # The marker of the last summary stands for all of them.
+        if block and self.notebook.append_log(last.day, block, last.marker):
+            self.report.blocks += 1
+        for new in lists.remember:
+            # A fact without any letters is refused.
             with suppress(BadQuery):
-                report.facts += bool(self.notebook.add_fact(fact.fact, fact.topic))
-        self.journal.finish(summaries)
+                self.report.facts += bool(self.notebook.add_fact(new.fact, new.topic))
 
     def _heading(self, session: Session, summaries: Sequence[Summary]) -> str:
-        """What a block is about: the session, its program and project, and the time."""
+        """The heading of a block: the session, its host and project, and the time."""
         ends = (summaries[0].first_message_id, summaries[-1].last_message_id)
         messages = self.history.get_messages(ends)
         sent = [local_time(messages[each]) for each in ends if each in messages]
         times = dict.fromkeys(each.strftime("%H:%M") for each in sent if each)
         project = (session.project or "").rstrip("/\\").replace("\\", "/")
-        told = (project.rpartition("/")[2], "–".join(times))
-        about = "".join(f", {one_line(neutralise(each), 40)}" for each in told if each)
-        return f"{heading_start(session)}{about})"
+        details = (project.rpartition("/")[2], "–".join(times))
+        shown = [one_line(neutralise(each), 40) for each in details if each]
+        return ", ".join([heading_start(session), *shown]) + ")"
 
 
 # -- pieces ---------------------------------------------------------------------------
 
 
-def _ask(calls: ModelCalls, stretch: Stretch) -> Highlights:
-    """The highlights of a stretch; a model that answers rubbish is asked once more."""
+def _ask(llm: BudgetedLlm, stretch: Stretch) -> SummaryLists:
+    """The summary of a stretch; after an unusable answer the model is asked again."""
     prompt = to_prompt(stretch)
     for attempt in range(_TRIES):
-        answer = calls.ask(
+        answer = llm.ask(
             "daily log",
             system=_SYSTEM,
-            prompt=prompt + _ONCE_MORE * (attempt > 0),
+            prompt=prompt + _RETRY * (attempt > 0),
             max_output_tokens=_OUTPUT_TOKENS,
         )
         try:
-            return read_highlights(answer)
+            return parse_summary(answer)
         except BadAnswer as exc:
             if attempt == _TRIES - 1:
                 raise
-            logger.info("the model is asked once more: %s", exc)
+            logger.info("the model is asked again: %s", exc)
     raise AssertionError("there is at least one try")
 
 
 def _iter_blocks(summaries: Iterable[Summary]) -> Iterator[list[Summary]]:
-    """The summaries of a day, as many together as one block of a log can hold."""
+    """The summaries of a day, grouped into as few blocks of a log as can hold them."""
     block: list[Summary] = []
     size = 0
     for each in summaries:
@@ -318,7 +311,8 @@ def iter_stretches(
 ) -> Iterator[Stretch]:
     """Cut messages where the local day changes, and where a call would be too long.
 
-    What was said at no known time belongs to the day before it, or to ``fallback``.
+    A message without a time belongs to the day of the one before it, else to
+    ``fallback``.
     """
     day: date | None = None
     taken: list[Message] = []
@@ -339,17 +333,17 @@ def iter_stretches(
 
 
 def to_prompt(stretch: Stretch) -> str:
-    """A stretch as JSON, in which nothing that was said can end what it stands in."""
+    """A stretch as JSON, so that no message can pretend to be anything else."""
     said = ",\n".join(_entry(message) for message in stretch.messages)
     return f'{{"date": "{stretch.day.isoformat()}", "said": [\n{said}\n]}}'
 
 
 def _shortened(message: Message, max_tokens: int) -> Message:
-    """The message, cut in its middle until a call can hold it."""
-    # Masked before it is cut: half a secret is not known for one.
+    """The message, with its middle cut out until it fits into a call."""
+    # Masked before it is cut: half a secret is not recognised.
     text = cut_middle(mask_secrets(message.text), _MAX_MESSAGE_CHARS)
     shortened = replace(message, text=text)
-    while most_tokens(_entry(shortened)) >= max_tokens and len(text) > _LEAST_CHARS:
+    while most_tokens(_entry(shortened)) >= max_tokens and len(text) > _MIN_CHARS:
         text = cut_middle(text, len(text) // 2)
         shortened = replace(message, text=text)
     return shortened
@@ -365,5 +359,5 @@ def _entry(message: Message) -> str:
 
 
 def local_time(message: Message) -> datetime | None:
-    """When a message was sent, on this machine's clock."""
+    """When a message was sent, in this machine's time zone."""
     return None if message.sent is None else message.sent.at.astimezone()

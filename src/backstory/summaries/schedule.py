@@ -1,7 +1,7 @@
-"""Logbook: the daily logs of one home, and the model that writes them.
+"""When daily logs are written: which sessions are due, and which process writes them.
 
-A trigger only writes down that a session is due, which takes no time; the worker, or
-``write``, does the rest. Several triggers in a row are one.
+Marking a session as due only records that, which takes no time. The worker, or a call
+of ``write``, does the rest; a session that is marked several times is written once.
 """
 
 import logging
@@ -18,7 +18,7 @@ from backstory.providers.llms.base import Llm
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.sqlite.history import HISTORY_NAME
 from backstory.store.sqlite.summaries import SqliteJournal
-from backstory.summaries.budget import ModelCalls
+from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.curate import Curator
 from backstory.summaries.summarize import OnSession, Summarizer
 from backstory.system.files import locked, try_locked
@@ -37,7 +37,7 @@ _PROBLEM = "log_problem"
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What the settings say about daily logs; the budget is for a day."""
+    """What the settings say about daily logs."""
 
     is_enabled: bool = True
     in_background: bool = True
@@ -45,17 +45,17 @@ class LogOptions:
     daily_tokens: int = 200_000
 
 
-class Logbook:
-    """Writes the daily logs and looks after the long-term memory."""
+class Summaries:
+    """Has the daily logs of one home written, and its long-term memory curated."""
 
     def __init__(
         self,
         home: Path,
         options: LogOptions,
+        *,
         load_llm: Callable[[], Llm | None],
         history: HistoryStore,
         notebook: Notebook,
-        *,
         clock: Callable[[], datetime],
         start_worker: Callable[..., None] | None,
         exclude: Callable[[Path], bool],
@@ -65,7 +65,7 @@ class Logbook:
         self._options = options
         self._load_llm = load_llm
         self._history = history
-        self._journal = SqliteJournal(home / HISTORY_NAME)
+        self._store = SqliteJournal(home / HISTORY_NAME)
         self._clock = clock
         self._start_worker = start_worker
         self._exclude = exclude
@@ -82,18 +82,18 @@ class Logbook:
     def close(self) -> None:
         if "llm" in self.__dict__ and self.llm is not None:
             self.llm.close()
-        self._journal.close()
+        self._store.close()
 
-    # -- triggers ---
+    # -- what is due ---
 
     def mark_due(self, session: Session, cause: str, *, wake: bool = True) -> bool:
-        """Ask for the log of a session; returns whether there is anything to log."""
+        """Have a session summarized soon; returns whether it has anything new."""
         if not self.is_enabled or session.kind is not SessionKind.CONVERSATION:
             return False
-        is_due = self._journal.mark_due(session.session_id, cause, now=self._clock())
+        is_due = self._store.mark_due(session.session_id, cause, now=self._clock())
         may_wake = wake and self._options.in_background
         if is_due and may_wake and self._start_worker is not None and self.has_work():
-            # The one that is running may have looked already at what is due.
+            # A worker that is running may already have listed what is due.
             self._start_worker(beside=True)
         return is_due
 
@@ -104,37 +104,37 @@ class Logbook:
             self.mark_due(session, "asked for", wake=False)
 
     def has_work(self) -> bool:
-        """Whether the worker has something to write."""
+        """Whether a worker would find something to write."""
         if not self.is_enabled:
             return False
-        if self._journal.sessions_waiting():
+        if self._store.sessions_waiting():
             return True
         with suppress(ConfigError, ProviderError):
             if self.llm is not None:
-                return bool(self._journal.list_due(now=self._clock()))
+                return bool(self._store.list_due(now=self._clock()))
         return False
 
     # -- writing ---
 
     def write(self, on_session: OnSession | None = None) -> LogReport:
-        """Write the logs that are due, now; waits for another process that does.
+        """Write the logs that are due now, after any other process that does so.
 
-        Raises ``NoModel`` when that takes one.
+        Raises ``NoModel`` when a model is needed and none is configured.
         """
         if not self.is_enabled:
-            return LogReport(problems=["the daily logs are switched off"])
+            return LogReport(problems=["daily logs are turned off"])
         with locked(self.home / _LOCK):
-            if self.llm is None and not self._journal.sessions_waiting():
+            if self.llm is None and not self._store.sessions_waiting():
                 raise NoModel(_NO_MODEL)
             return self._run(on_session, is_asked_for=True)
 
     def work(self) -> None:
-        """The worker's part: write what is due, and curate once a day."""
+        """Do the worker's part: write what is due, and curate once a day."""
         if not self.is_enabled:
             return
         with ExitStack() as waiting:
-            # One that writes may have looked at what is due before the latest trigger;
-            # so the next one waits for it, and no more than one does.
+            # The process that is writing may have listed what is due before the last
+            # session was marked, so one other process waits for it to finish.
             if not waiting.enter_context(try_locked(self.home / _WAITING_LOCK)):
                 return
             with locked(self.home / _LOCK):
@@ -142,48 +142,57 @@ class Logbook:
                 try:
                     self._run()
                     if self._is_curation_due():
-                        self._curate_by_itself()
+                        self._curate_unasked()
                 except BackstoryError as exc:
                     # Nobody sees a worker fail; the next one tries again.
-                    logger.warning("the daily logs wait: %s", exc)
+                    logger.warning("daily logs are postponed: %s", exc)
 
     def _run(
         self, on_session: OnSession | None = None, *, is_asked_for: bool = False
     ) -> LogReport:
-        report = self._summarizer().run(on_session, is_asked_for=is_asked_for)
-        # For whoever asks how things stand: nobody sees what a worker says.
+        summarizer = Summarizer(
+            history=self._history,
+            store=self._store,
+            notebook=self.notebook,
+            llm=self._budgeted_llm(),
+            clock=self._clock,
+            exclude=self._exclude,
+            on_session=on_session,
+        )
+        report = summarizer.run(is_asked_for=is_asked_for)
+        # Shown by ``status``: nobody sees what a worker reports.
         with suppress(BackstoryError):
-            self._journal.set_state(_PROBLEM, "; ".join(dict.fromkeys(report.problems)))
+            self._store.set_state(_PROBLEM, "; ".join(dict.fromkeys(report.problems)))
         return report
 
     def curate(self) -> Curation:
-        """Tidy the long-term memory now; raises what ``Curator.run`` does."""
+        """Tidy the long-term memory now. Raises what ``Curator.run`` raises."""
         if not self.is_enabled:
             raise ConfigError(
-                "the daily logs are switched off, and curating with them",
+                "daily logs are turned off, and so is curation",
                 hint="set logs.enabled = true",
             )
         with locked(self.home / _LOCK):
             curation = self._curate()
-            self._journal.set_state(_CURATED_ON, self._today().isoformat())
+            self._store.set_state(_CURATED_ON, self._today().isoformat())
             return curation
 
-    def _curate_by_itself(self) -> None:
-        # Before it is tried: what fails is tried again tomorrow, not all day long.
-        self._journal.set_state(_CURATED_ON, self._today().isoformat())
+    def _curate_unasked(self) -> None:
+        # Recorded first: if it fails, it is tried again tomorrow, not all day long.
+        self._store.set_state(_CURATED_ON, self._today().isoformat())
         self._curate()
 
     def _curate(self) -> Curation:
-        calls = self._calls()
-        if calls is None:
+        llm = self._budgeted_llm()
+        if llm is None:
             raise NoModel(_NO_MODEL)
-        return Curator(self.notebook, calls, self._clock).run()
+        return Curator(self.notebook, llm, self._clock).run()
 
     def _is_curation_due(self) -> bool:
-        """Whether there may be logs that no curation has seen yet."""
+        """Whether there may be logs that have not been used for curation yet."""
         if not self._options.curate_daily or self.llm is None:
             return False
-        curated_on = self._journal.get_state(_CURATED_ON)
+        curated_on = self._store.get_state(_CURATED_ON)
         if curated_on == self._today().isoformat():
             return False
         logs = self.notebook.list_logs()
@@ -192,43 +201,34 @@ class Logbook:
     def _today(self) -> date:
         return self._clock().astimezone().date()
 
-    def _summarizer(self) -> Summarizer:
-        return Summarizer(
-            self._history,
-            self._journal,
-            self.notebook,
-            self._calls(),
-            self._clock,
-            self._exclude,
-        )
-
-    def _calls(self) -> ModelCalls | None:
+    def _budgeted_llm(self) -> BudgetedLlm | None:
         if self.llm is None:
             return None
-        return ModelCalls(
-            self.llm,
-            self._journal,
-            self._clock,
-            self._options.daily_tokens,
+        return BudgetedLlm(
+            llm=self.llm,
+            store=self._store,
+            clock=self._clock,
+            daily_tokens=self._options.daily_tokens,
         )
 
-    # -- how things stand ---
+    # -- status ---
 
     def status(self) -> LogStatus:
-        calls = self._journal.list_calls(self._today())
+        """What is due, what it cost today, and what went wrong last."""
+        calls = self._store.list_calls(self._today())
         problem = ""
         model = ""
         try:
             model = "" if self.llm is None else self.llm.title
         except BackstoryError as exc:
             problem = str(exc)
-        # How the model that is set now did; another may have been tried since.
+        # Only calls of the model that is set now say anything about it.
         own = [call for call in calls if call.model == model]
         if own and own[-1].outcome not in ("ok", "running"):
             problem = problem or own[-1].outcome
-        due = self._journal.count_due()
-        if due or self._journal.sessions_waiting():
-            problem = problem or self._journal.get_state(_PROBLEM) or ""
+        due = self._store.count_due()
+        if due or self._store.sessions_waiting():
+            problem = problem or self._store.get_state(_PROBLEM) or ""
         return LogStatus(
             model=model,
             is_enabled=self.is_enabled,
