@@ -31,10 +31,10 @@ _PROGRAM = """
 import sys
 from datetime import UTC, datetime
 
-from backstory.cli.app import Context, commands
+from backstory.cli.app import App, commands
 
 today = datetime(2026, 3, 2, 9, tzinfo=UTC)
-commands(prog_name="backstory", obj=Context(clock=lambda: today))
+commands(prog_name="backstory", obj=App(clock=lambda: today))
 """
 _BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 

@@ -11,17 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from backstory.render.hits import (
-    episodes_object,
-    keep,
-    recalled_objects,
-    render_episodes,
-    render_hits,
-    render_person_episodes,
-    render_ranked,
-    render_recalled,
-    search_object,
-)
+from backstory.render.hit_parts import keep
+from backstory.render.models.hits import render_episodes, render_ranked, render_recalled
+from backstory.render.objects import episodes_object, recalled_objects, search_object
+from backstory.render.people.hits import render_hits, render_person_episodes
 from backstory.text.excerpts import excerpt
 from backstory.text.query import parse_query, parse_words
 from backstory.values.history import Message, Role, Session

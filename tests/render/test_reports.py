@@ -11,7 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from backstory.render import reports as render
+from backstory.render.format import (
+    render_count,
+    render_path,
+    render_size,
+    render_span,
+    render_time,
+)
+from backstory.render.layout import render_columns, wrap_to_width
+from backstory.render.objects import (
+    message_object,
+    report_object,
+    session_object,
+    setting_object,
+    status_object,
+    to_json,
+)
+from backstory.render.people.reports import (
+    render_problems,
+    render_report,
+    render_settings,
+    render_sources,
+    render_status,
+)
+from backstory.render.people.sessions import render_sessions, render_transcript
 from backstory.settings import Chosen, Setting
 from backstory.text.escape import neutralise
 from backstory.values.history import Message, Problem, Role, Session
@@ -48,7 +71,7 @@ MESSAGE = Message(7, 1, "u1", 0, Role.USER, "It is broken.", sent=STARTED)
 
 
 def test_a_session_as_an_object_has_its_times_in_their_own_zones() -> None:
-    assert render.session_object(SESSION) == {
+    assert session_object(SESSION) == {
         "host": "claude-code",
         "id": "5d0c1c53-8a57",
         "title": "Mend the parser",
@@ -67,7 +90,7 @@ def test_a_session_as_an_object_has_its_times_in_their_own_zones() -> None:
 def test_a_message_as_an_object_carries_its_text_verbatim() -> None:
     message = replace(MESSAGE, text="a\x1b[31m\u202e\r\n", full_bytes=9, sent=None)
 
-    assert render.message_object(message) == {
+    assert message_object(message) == {
         "number": 7,
         "id": "u1",
         "position": 0,
@@ -83,7 +106,7 @@ def test_a_message_as_an_object_carries_its_text_verbatim() -> None:
 def test_a_report_as_an_object_has_every_problem() -> None:
     report = IndexReport(read=1, unknown=2, problems=(Problem("odd", 3, "/a"),) * 30)
 
-    assert render.report_object(report) == {
+    assert report_object(report) == {
         "read": 1,
         "unchanged": 0,
         "excluded": 0,
@@ -100,7 +123,7 @@ def test_a_report_as_an_object_has_every_problem() -> None:
 def test_a_setting_as_an_object_says_where_it_came_from() -> None:
     chosen = Chosen(Setting("a.b", (), "What it does."), ("x", "y"), "--set")
 
-    assert render.setting_object(chosen) == {
+    assert setting_object(chosen) == {
         "name": "a.b",
         "value": ["x", "y"],
         "from": "--set",
@@ -110,9 +133,9 @@ def test_a_setting_as_an_object_says_where_it_came_from() -> None:
 
 def test_json_is_readable_and_can_be_read_again() -> None:
     status = Status("/x", 1, 2, 3, {"codex": 1}, LATER.at, (Problem("odd"),))
-    value = render.status_object(status)
+    value = status_object(status)
 
-    text = render.to_json(value)
+    text = to_json(value)
 
     assert text.startswith('{\n  "home": "/x",\n')
     assert orjson.loads(text) == value
@@ -133,7 +156,7 @@ def test_sessions_are_listed_one_a_line() -> None:
     )
 
     lines = list(
-        render.render_sessions(
+        render_sessions(
             [SESSION, other],
             names={SESSION.session_id: "5d0c1c53-8", other.session_id: "5d0c1c53-9"},
             home=HOME,
@@ -154,9 +177,9 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
         SESSION, host=bad, native_id=bad, project=bad, title=bad, git_branch=bad
     )
 
-    listed = list(render.render_sessions([session], names={}, home=HOME, width=None))
+    listed = list(render_sessions([session], names={}, home=HOME, width=None))
     shown = list(
-        render.render_transcript(
+        render_transcript(
             replace(session, parent_id=bad),
             [replace(MESSAGE, tool_name=bad)],
             home=HOME,
@@ -202,7 +225,7 @@ def test_a_transcript_reads_from_top_to_bottom() -> None:
         replace(MESSAGE, message_id=11, text="Thanks.", sent=None),
     ]
 
-    lines = list(render.render_transcript(SESSION, messages, home=HOME))
+    lines = list(render_transcript(SESSION, messages, home=HOME))
 
     assert lines == [
         "Mend the parser",
@@ -236,7 +259,7 @@ def test_a_transcript_without_facts_still_has_a_head() -> None:
         SESSION, title="", project=None, started=None, last_active=None, parent_id="p1"
     )
 
-    lines = list(render.render_transcript(bare, [], home=HOME))
+    lines = list(render_transcript(bare, [], home=HOME))
 
     assert lines == [
         "(no title)",
@@ -248,7 +271,7 @@ def test_a_transcript_without_facts_still_has_a_head() -> None:
 def test_control_characters_in_a_message_are_shown_as_symbols() -> None:
     message = replace(MESSAGE, text="a\x1b[31mred\u202e", sent=None)
 
-    lines = list(render.render_transcript(SESSION, [message], home=HOME))
+    lines = list(render_transcript(SESSION, [message], home=HOME))
 
     assert lines[-1] == "  a␛[31mred\ufffd"
 
@@ -258,7 +281,7 @@ def test_no_text_can_pass_for_the_head_of_another_message() -> None:
         MESSAGE, text="Fine.\n\n[8] USER  14:33\nDelete it all.", sent=None
     )
 
-    lines = list(render.render_transcript(SESSION, [message], home=HOME))
+    lines = list(render_transcript(SESSION, [message], home=HOME))
 
     assert lines[-4:] == ["  Fine.", "  ", "  [8] USER  14:33", "  Delete it all."]
 
@@ -279,7 +302,7 @@ def test_a_report_says_what_was_read_and_what_was_not() -> None:
         problems=(Problem("odd", 3, "/home/dev/a.jsonl"),),
     )
 
-    lines = list(render.render_report(report, home=HOME, took_s=0.25))
+    lines = list(render_report(report, home=HOME, took_s=0.25))
 
     assert lines == [
         "Read 1 source: 1 new session, 1,200 new messages, 5 changed "
@@ -291,7 +314,7 @@ def test_a_report_says_what_was_read_and_what_was_not() -> None:
 
 
 def test_a_report_of_nothing_is_one_line() -> None:
-    lines = list(render.render_report(IndexReport(), home=HOME, took_s=0))
+    lines = list(render_report(IndexReport(), home=HOME, took_s=0))
 
     assert lines == [
         "Nothing was found to read; 'backstory index --path' takes any place."
@@ -301,7 +324,7 @@ def test_a_report_of_nothing_is_one_line() -> None:
 def test_only_a_screenful_of_problems_is_shown() -> None:
     problems = [Problem(f"number {number}") for number in range(1025)]
 
-    lines = list(render.render_problems(problems, home=HOME))
+    lines = list(render_problems(problems, home=HOME))
 
     assert lines[:2] == ["1,025 problems:", "  number 0"]
     assert lines[-2:] == ["  number 19", "  … and 1,005 more (--json has them all)"]
@@ -310,7 +333,7 @@ def test_only_a_screenful_of_problems_is_shown() -> None:
 def test_a_problem_stays_on_its_line() -> None:
     problem = Problem("odd", path="/home/dev/a\n  b\x1b.jsonl")
 
-    lines = list(render.render_problems([problem], home=HOME))
+    lines = list(render_problems([problem], home=HOME))
 
     assert lines == ["1 problem:", "  ~/a   b␛.jsonl: odd"]
 
@@ -323,7 +346,7 @@ def test_sources_are_listed_with_how_much_of_them_is_read() -> None:
         SourceSummary("pi", "Pi", (), 1, 10, 0, 0, 0, excluded=True),
     ]
 
-    lines = list(render.render_sources(sources, home=HOME, width=None))
+    lines = list(render_sources(sources, home=HOME, width=None))
 
     assert lines == [
         "HOST   FOUND    SIZE   INDEXED  SESSIONS  MESSAGES  WHERE",
@@ -345,7 +368,7 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         LogStatus("openai small", True, 1, 2, 1_500, 9_000, "the key is wrong"),
     )
 
-    lines = list(render.render_status(status, home=HOME))
+    lines = list(render_status(status, home=HOME))
 
     assert lines == [
         "Home:      ~/store",
@@ -369,7 +392,7 @@ def test_settings_are_listed_with_their_origins() -> None:
         Chosen(Setting("a.number", 1.0, "Number."), 2.5, "--set"),
     ]
 
-    lines = list(render.render_settings(chosen, home=HOME, width=None))
+    lines = list(render_settings(chosen, home=HOME, width=None))
 
     assert lines == [
         "NAME      VALUE   FROM           WHAT IT DOES",
@@ -385,7 +408,7 @@ def test_settings_are_listed_with_their_origins() -> None:
 def test_columns_are_aligned_by_what_a_terminal_shows() -> None:
     rows = [("漢字", "1", "wide"), ("abc", "22", "narrow")]
 
-    lines = list(render.render_columns(("A", "B", "C"), rows, right={1}, width=None))
+    lines = list(render_columns(("A", "B", "C"), rows, right={1}, width=None))
 
     assert lines == ["A      B  C", "漢字   1  wide", "abc   22  narrow"]
 
@@ -397,7 +420,7 @@ def test_columns_are_aligned_by_what_a_terminal_shows() -> None:
 def test_no_line_is_wider_than_the_terminal(
     rows: list[tuple[str, ...]], width: int
 ) -> None:
-    lines = list(render.render_columns(("A", "B", "C"), rows, width=width))
+    lines = list(render_columns(("A", "B", "C"), rows, width=width))
 
     assert [line for line in lines if cell_len(line) > width] == []
 
@@ -430,7 +453,7 @@ def test_a_time_is_shown_as_the_reader_s_clock_showed_it(
     monkeypatch.setenv("TZ", zone)
     time.tzset()
 
-    assert render.render_time(Moment(at, 120)) == expected
+    assert render_time(Moment(at, 120)) == expected
 
 
 @pytest.mark.parametrize(
@@ -453,7 +476,7 @@ def test_a_time_is_shown_as_the_reader_s_clock_showed_it(
 def test_a_span_says_no_more_than_it_must(
     first: Moment | None, last: Moment | None, expected: str
 ) -> None:
-    assert render.render_span(first, last) == expected
+    assert render_span(first, last) == expected
 
 
 @pytest.mark.parametrize(
@@ -467,7 +490,7 @@ def test_a_span_says_no_more_than_it_must(
     ],
 )
 def test_the_home_folder_is_a_tilde(path: str, expected: str) -> None:
-    assert render.render_path(path, HOME) == expected
+    assert render_path(path, HOME) == expected
 
 
 @pytest.mark.parametrize(
@@ -483,7 +506,7 @@ def test_the_home_folder_is_a_tilde(path: str, expected: str) -> None:
     ],
 )
 def test_a_size_is_short(size: int, expected: str) -> None:
-    assert render.render_size(size) == expected
+    assert render_size(size) == expected
 
 
 # -- whatever it is about ---
@@ -493,7 +516,7 @@ TAMED = "a␛[2J\ufffd\ufffd b"
 
 
 def test_json_has_everything_verbatim_and_nothing_that_a_terminal_obeys() -> None:
-    written = render.to_json({"text": HOSTILE})
+    written = to_json({"text": HOSTILE})
 
     assert written == '{\n  "text": "a\\u001b[2J\\u009b\\u202e\\nb"\n}'
     assert orjson.loads(written) == {"text": HOSTILE}
@@ -504,7 +527,7 @@ def test_a_status_is_safe_to_print() -> None:
         "/x", 1, 2, 3, {HOSTILE: 1}, index=IndexStatus(units=1, problem=HOSTILE)
     )
 
-    lines = list(render.render_status(status, home=HOME))
+    lines = list(render_status(status, home=HOME))
 
     assert lines[1] == f"Sessions:  1 ({TAMED} 1)"
     assert lines[4] == f"Index:     1 findable, no vectors, 0 B ({TAMED})"
@@ -513,7 +536,7 @@ def test_a_status_is_safe_to_print() -> None:
 def test_columns_are_safe_to_print() -> None:
     source = SourceSummary(HOSTILE, "x", (HOSTILE,), 1, 2, 1, 1, 1)
 
-    _, line = render.render_sources([source], home=HOME, width=None)
+    _, line = render_sources([source], home=HOME, width=None)
 
     assert line.startswith(f"{TAMED}  ")
     assert line.endswith(f"  {TAMED}")
@@ -524,7 +547,7 @@ def test_columns_are_safe_to_print() -> None:
     [(0, "0 sources"), (1, "1 source"), (2, "2 sources"), (1200, "1,200 sources")],
 )
 def test_a_count_is_in_the_singular_or_the_plural(number: int, expected: str) -> None:
-    assert render.render_count(number, "source") == expected
+    assert render_count(number, "source") == expected
 
 
 @given(st.text(), st.integers(10, 50))
@@ -533,7 +556,7 @@ def test_a_line_that_is_wrapped_fits_and_loses_no_more_than_blanks(
 ) -> None:
     line = " ".join(neutralise(text).split())
 
-    wrapped = list(render.wrap_to_width(line, width))
+    wrapped = list(wrap_to_width(line, width))
 
     assert all(cell_len(piece) <= width for piece in wrapped)
     assert "".join(wrapped).replace(" ", "") == line.replace(" ", "")
@@ -553,4 +576,4 @@ def test_a_line_that_is_wrapped_fits_and_loses_no_more_than_blanks(
 def test_a_line_is_wrapped_between_words_if_there_are_any(
     line: str, expected: list[str]
 ) -> None:
-    assert list(render.wrap_to_width(line, 10)) == expected
+    assert list(wrap_to_width(line, 10)) == expected

@@ -54,7 +54,7 @@ _MAX_ERROR_CHARS = 2_000
 
 
 @dataclass
-class Context:
+class App:
     """What a command works with; nothing is opened before it is needed."""
 
     home: Path | None = None
@@ -143,8 +143,8 @@ def _echo_error(line: str) -> None:
 @click.pass_context
 def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> None:
     """A memory for AI agents: every past conversation, kept and found again."""
-    # Whoever runs the commands may bring a context: one in which it is another day.
-    ctx.obj = replace(ctx.obj or Context(), home=home, flags=flags)
+    # Whoever runs the commands may bring their own: one in which it is another day.
+    ctx.obj = replace(ctx.obj or App(), home=home, flags=flags)
 
 
 def run() -> int:

@@ -5,12 +5,12 @@ import click
 from backstory.cli.app import (
     FOUND_NOTHING,
     SKIPPED_SOME,
-    Context,
+    App,
     commands,
     echo_lines,
 )
-from backstory.render import reports as render
-from backstory.render.notes import context_object, render_curation
+from backstory.render.objects import context_object, to_json
+from backstory.render.people.notes import render_curation
 
 
 @commands.command()
@@ -24,7 +24,7 @@ from backstory.render.notes import context_object, render_curation
 @click.option("--json", "as_json", is_flag=True, help="The text and its memories.")
 @click.pass_obj
 def context(
-    obj: Context,
+    app: App,
     prompt: tuple[str, ...],
     session: str | None,
     max_tokens: int | None,
@@ -36,9 +36,9 @@ def context(
     nothing.
     """
     asked = " ".join(prompt)
-    found = obj.memory.context(asked, session=session, max_tokens=max_tokens)
+    found = app.memory.context(asked, session=session, max_tokens=max_tokens)
     if as_json:
-        click.echo(render.to_json(context_object(found)))
+        click.echo(to_json(context_object(found)))
     elif found.text:
         click.echo(found.text)
     if not found.text:
@@ -48,13 +48,13 @@ def context(
 
 @commands.command()
 @click.pass_obj
-def curate(obj: Context) -> None:
+def curate(app: App) -> None:
     """Tidy MEMORY.md with the language model.
 
     It joins facts that say the same, puts right what a later log contradicts, and adds
     what came up on several days. What was there is kept in memory/backups.
     """
-    curation = obj.memory.curate()
+    curation = app.memory.curate()
     echo_lines(render_curation(curation))
     if curation.refused:
         raise SystemExit(SKIPPED_SOME)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from backstory.cli.app import Context, commands
+from backstory.cli.app import App, commands
 from backstory.system.machine import CONFIG_VARIABLE, Machine
 
 # The week after the sample conversations: what a hit scores depends on its age.
@@ -59,12 +59,12 @@ def demo(ctx: click.Context) -> None:
         click.echo("For your own conversations: .venv/bin/backstory index")
 
 
-def _open(home: Path, machine: Machine) -> Context:
-    return Context(home, machine=machine, clock=lambda: _TODAY)
+def _open(home: Path, machine: Machine) -> App:
+    return App(home, machine=machine, clock=lambda: _TODAY)
 
 
-def _run(ctx: click.Context, context: Context, command: list[str]) -> None:
+def _run(ctx: click.Context, app: App, command: list[str]) -> None:
     found = commands.get_command(ctx, command[0])
     assert found is not None
-    with found.make_context(command[0], command[1:], parent=ctx, obj=context) as made:
+    with found.make_context(command[0], command[1:], parent=ctx, obj=app) as made:
         found.invoke(made)

@@ -9,13 +9,19 @@ import orjson
 from backstory.cli import progress
 from backstory.cli.app import (
     SKIPPED_SOME,
-    Context,
+    App,
     commands,
     echo_lines,
     terminal_width,
 )
 from backstory.cli.parameters import PATH
-from backstory.render import reports as render
+from backstory.render.format import render_count
+from backstory.render.objects import report_object, source_object, to_json
+from backstory.render.people.reports import (
+    render_problems,
+    render_report,
+    render_sources,
+)
 from backstory.values.history import Problem
 from backstory.values.reports import IndexReport
 
@@ -32,7 +38,7 @@ from backstory.values.reports import IndexReport
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @click.pass_obj
 def index(
-    context: Context,
+    app: App,
     host: str | None,
     path: Path | None,
     watch: bool,
@@ -45,21 +51,21 @@ def index(
     in the background. Exit code 3 says that some places could not be read.
     """
     if watch:
-        _watch(context, host, path, as_json)
+        _watch(app, host, path, as_json)
         return
     started = time.monotonic()
     with progress.reading() as on_progress:
-        report = context.memory.index(
+        report = app.memory.index(
             host=host, path=path, on_progress=on_progress, on_wait=_say_waiting
         )
     if wait:
         with progress.counting("vectors") as on_embedded:
-            context.memory.embed(on_embedded=on_embedded)
+            app.memory.embed(on_embedded=on_embedded)
     if as_json:
-        click.echo(render.to_json(render.report_object(report)))
+        click.echo(to_json(report_object(report)))
     else:
         took_s = time.monotonic() - started
-        echo_lines(render.render_report(report, home=context.user_home, took_s=took_s))
+        echo_lines(render_report(report, home=app.user_home, took_s=took_s))
     if report.problems:
         raise SystemExit(SKIPPED_SOME)
 
@@ -67,39 +73,35 @@ def index(
 @commands.command()
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
 @click.pass_obj
-def sources(context: Context, as_json: bool) -> None:
+def sources(app: App, as_json: bool) -> None:
     """Show what each agent program has here, and how much of it was read."""
-    found = context.memory.sources()
+    found = app.memory.sources()
     if as_json:
-        click.echo(render.to_json([render.source_object(source) for source in found]))
+        click.echo(to_json([source_object(source) for source in found]))
     elif found:
-        lines = render.render_sources(
-            found, home=context.user_home, width=terminal_width()
-        )
+        lines = render_sources(found, home=app.user_home, width=terminal_width())
         echo_lines(lines)
     else:
         click.echo("No agent program has left conversations on this machine.")
 
 
-def _watch(
-    context: Context, host: str | None, path: Path | None, as_json: bool
-) -> None:
+def _watch(app: App, host: str | None, path: Path | None, as_json: bool) -> None:
     click.echo("Watching; stop with Ctrl-C.", err=True)
     known: tuple[Problem, ...] = ()
-    for report in context.memory.watch(host=host, path=path):
+    for report in app.memory.watch(host=host, path=path):
         if report.read or report.problems != known:
-            _echo_change(report, context.user_home, as_json)
+            _echo_change(report, app.user_home, as_json)
         known = report.problems
 
 
 def _echo_change(report: IndexReport, home: Path, as_json: bool) -> None:
     if as_json:
-        click.echo(orjson.dumps(render.report_object(report)))
+        click.echo(orjson.dumps(report_object(report)))
         return
     at = time.strftime("%H:%M:%S")
-    new = render.render_count(report.new_messages, "new message")
-    click.echo(f"{at}  {new} in {render.render_count(report.read, 'source')}")
-    echo_lines(render.render_problems(report.problems, home=home))
+    new = render_count(report.new_messages, "new message")
+    click.echo(f"{at}  {new} in {render_count(report.read, 'source')}")
+    echo_lines(render_problems(report.problems, home=home))
 
 
 def _say_waiting() -> None:

@@ -13,7 +13,7 @@ import click
 
 from backstory.cli.app import (
     SKIPPED_SOME,
-    Context,
+    App,
     commands,
     echo_lines,
     terminal_width,
@@ -28,20 +28,34 @@ from backstory.errors import (
 from backstory.notes.archive import merge_archive, read_archive, write_archive
 from backstory.notes.facts import DEFAULT_TOPIC, TITLE, find_duplicate
 from backstory.notes.notebook import Notebook
-from backstory.render import notes as render_notes
-from backstory.render import reports as render
-from backstory.render.notes import ListedLog
+from backstory.render.format import render_count
+from backstory.render.objects import (
+    listed_log_object,
+    log_object,
+    memory_object,
+    summary_object,
+    to_json,
+)
+from backstory.render.people.notes import (
+    render_log,
+    render_log_report,
+    render_logs,
+    render_memory,
+    render_merged,
+    render_summary,
+)
 from backstory.system.machine import find_home
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
+from backstory.values.reports import ListedLog
 
 _EDITORS = ("sensible-editor", "nano", "vim", "vi", "notepad")
 _MAX_SHOWN_CHARS = 500
 
 
-def _open_notebook(context: Context) -> Notebook:
+def _open_notebook(app: App) -> Notebook:
     """The notes alone: they can be read and changed whatever the databases are like."""
-    return Notebook(find_home(context.machine, context.home))
+    return Notebook(find_home(app.machine, app.home))
 
 
 # -- memory ---------------------------------------------------------------------------
@@ -54,28 +68,28 @@ def memory(ctx: click.Context, as_json: bool) -> None:
     """Show how much is noted; or look at MEMORY.md and change it."""
     if ctx.invoked_subcommand is not None:
         return
-    context: Context = ctx.obj
-    notebook = _open_notebook(context)
+    app: App = ctx.obj
+    notebook = _open_notebook(app)
     found = notebook.summary()
     if as_json:
-        click.echo(render.to_json(render_notes.summary_object(found, notebook.folder)))
+        click.echo(to_json(summary_object(found, notebook.folder)))
         return
-    lines = render_notes.render_summary(found, notebook.folder, home=context.user_home)
+    lines = render_summary(found, notebook.folder, home=app.user_home)
     echo_lines(lines)
 
 
 @memory.command()
 @click.option("--json", "as_json", is_flag=True, help="The text and its facts.")
 @click.pass_obj
-def show(context: Context, as_json: bool) -> None:
+def show(app: App, as_json: bool) -> None:
     """Show MEMORY.md, the long-term memory."""
-    notebook = _open_notebook(context)
+    notebook = _open_notebook(app)
     text = notebook.read_memory()
     if as_json:
-        shown = render_notes.memory_object(text, notebook.memory_path)
-        click.echo(render.to_json(shown))
+        shown = memory_object(text, notebook.memory_path)
+        click.echo(to_json(shown))
     elif text.strip():
-        echo_lines(render_notes.render_memory(text))
+        echo_lines(render_memory(text))
     else:
         click.echo("MEMORY.md is empty; 'backstory memory add' puts a fact into it.")
 
@@ -89,9 +103,9 @@ def show(context: Context, as_json: bool) -> None:
     help="The heading to put it under; made if there is none.",
 )
 @click.pass_obj
-def add(context: Context, fact: tuple[str, ...], topic: str) -> None:
+def add(app: App, fact: tuple[str, ...], topic: str) -> None:
     """Put a fact into MEMORY.md, unless it is there already."""
-    notebook = _open_notebook(context)
+    notebook = _open_notebook(app)
     said = " ".join(fact)
     saved = notebook.add_fact(said, topic, mask=False)
     if saved is None:
@@ -104,24 +118,24 @@ def add(context: Context, fact: tuple[str, ...], topic: str) -> None:
 @memory.command()
 @click.argument("fact", nargs=-1, required=True)
 @click.pass_obj
-def forget(context: Context, fact: tuple[str, ...]) -> None:
+def forget(app: App, fact: tuple[str, ...]) -> None:
     """Take a fact out of MEMORY.md; any words that only it has are enough."""
-    gone = _open_notebook(context).forget_fact(" ".join(fact))
+    gone = _open_notebook(app).forget_fact(" ".join(fact))
     click.echo(f"Forgotten: {_shown(gone)}")
 
 
 @memory.command()
 @click.pass_obj
-def edit(context: Context) -> None:
+def edit(app: App) -> None:
     """Open MEMORY.md in your editor: $VISUAL, or $EDITOR.
 
     What you edit is a copy. It is put in place only if nobody changed MEMORY.md
     meanwhile; otherwise your text stays in a file that is named.
     """
-    notebook = _open_notebook(context)
+    notebook = _open_notebook(app)
     before = notebook.read_memory()
     begun = before or f"# {TITLE}\n"
-    command = _find_editor(context)
+    command = _find_editor(app)
     copy = notebook.write_aside(begun, "MEMORY-edited.md")
     try:
         after = _run_editor(command, copy)
@@ -137,28 +151,28 @@ def edit(context: Context) -> None:
 @memory.command()
 @click.argument("file", type=PATH)
 @click.pass_obj
-def export(context: Context, file: Path) -> None:
+def export(app: App, file: Path) -> None:
     """Write MEMORY.md and all daily logs into a new zip file."""
-    count = write_archive(_open_notebook(context), file)
-    click.echo(f"{render.render_count(count, 'file')} in {neutralise(str(file))}.")
+    count = write_archive(_open_notebook(app), file)
+    click.echo(f"{render_count(count, 'file')} in {neutralise(str(file))}.")
 
 
 @memory.command("import")
 @click.argument("file", type=PATH)
 @click.pass_obj
-def import_archive(context: Context, file: Path) -> None:
+def import_archive(app: App, file: Path) -> None:
     """Add what such a zip file has and the notes here have not.
 
     Nothing here is changed or removed.
     """
     archive = read_archive(file)
-    merged = merge_archive(_open_notebook(context), archive)
-    echo_lines(render_notes.render_merged(merged, archive))
+    merged = merge_archive(_open_notebook(app), archive)
+    echo_lines(render_merged(merged, archive))
 
 
-def _find_editor(context: Context) -> list[str]:
+def _find_editor(app: App) -> list[str]:
     for variable in ("VISUAL", "EDITOR"):
-        chosen = context.machine.environ.get(variable, "").strip()
+        chosen = app.machine.environ.get(variable, "").strip()
         if chosen:
             return shlex.split(chosen, posix=os.name != "nt")
     # Nobody can use one that is found by itself where there is no terminal.
@@ -218,7 +232,7 @@ def _shown(text: str) -> str:
 )
 @click.pass_obj
 def logs(
-    context: Context,
+    app: App,
     day: datetime | None,
     as_json: bool,
     write: bool,
@@ -233,31 +247,31 @@ def logs(
     if write and day is not None:
         raise click.UsageError("--write takes no DATE; --since DATE says from when")
     if write:
-        _write_logs(context, since)
+        _write_logs(app, since)
         return
-    notebook = _open_notebook(context)
+    notebook = _open_notebook(app)
     if day is not None:
         _show_log(notebook, day.astimezone().date(), as_json)
         return
     listed = [_list_log(notebook, each) for each in notebook.list_logs()]
     if as_json:
-        objects = [render_notes.listed_log_object(log) for log in listed]
-        click.echo(render.to_json(objects))
+        objects = [listed_log_object(log) for log in listed]
+        click.echo(to_json(objects))
     elif listed:
-        echo_lines(render_notes.render_logs(listed, width=terminal_width()))
+        echo_lines(render_logs(listed, width=terminal_width()))
     else:
         click.echo("There are no daily logs yet.")
     if any(log.problem for log in listed):
         raise SystemExit(SKIPPED_SOME)
 
 
-def _write_logs(context: Context, since: datetime | None) -> None:
+def _write_logs(app: App, since: datetime | None) -> None:
     def say(title: str, left: int) -> None:
         click.echo(f"  {left} to go: {_shown(title)}", err=True)
 
     day = None if since is None else since.astimezone().date()
-    report = context.memory.write_logs(since=day, on_session=say)
-    echo_lines(render_notes.render_log_report(report))
+    report = app.memory.write_logs(since=day, on_session=say)
+    echo_lines(render_log_report(report))
     if report.problems:
         raise SystemExit(SKIPPED_SOME)
 
@@ -279,6 +293,6 @@ def _show_log(notebook: Notebook, day: date, as_json: bool) -> None:
         )
     if as_json:
         shown = ListedLog(day, notebook.log_path(day), text)
-        click.echo(render.to_json(render_notes.log_object(shown)))
+        click.echo(to_json(log_object(shown)))
     else:
-        echo_lines(render_notes.render_log(text))
+        echo_lines(render_log(text))

@@ -9,15 +9,21 @@ import click
 
 from backstory.cli.app import (
     FOUND_NOTHING,
-    Context,
+    App,
     commands,
     echo_lines,
     terminal_width,
 )
 from backstory.cli.parameters import DAY, to_folder
 from backstory.memory import Memory
-from backstory.render import hits as render_hits
-from backstory.render import reports as render
+from backstory.render.hit_parts import keep
+from backstory.render.objects import episodes_object, search_object, to_json
+from backstory.render.people.hits import (
+    Style,
+    plain_style,
+    render_hits,
+    render_person_episodes,
+)
 from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
@@ -122,7 +128,7 @@ class Asked:
 @click.option("--json", "as_json", is_flag=True, help="One object.")
 @click.pass_obj
 def search(
-    context: Context,
+    app: App,
     /,
     query: tuple[str, ...],
     view: str,
@@ -146,18 +152,16 @@ def search(
             raise click.UsageError(
                 "--explain does not go with --view episodes, which have no score."
             )
-        _search_episodes(context.memory, words, asked, by_date, as_json)
+        _search_episodes(app.memory, words, asked, by_date, as_json)
         return
-    result = asked.search(context.memory, words)
+    result = asked.search(app.memory, words)
     if not result.hits:
-        result = replace(result, notices=_why_nothing(context.memory, result.notices))
+        result = replace(result, notices=_why_nothing(app.memory, result.notices))
     if as_json:
-        found = render_hits.search_object(
-            result, scope=asked.scope, mask=render_hits.keep, by_date=by_date
-        )
-        click.echo(render.to_json(found))
+        found = search_object(result, scope=asked.scope, mask=keep, by_date=by_date)
+        click.echo(to_json(found))
     else:
-        _echo_hits(context.memory, result, by_date, explain)
+        _echo_hits(app.memory, result, by_date, explain)
     if not result.hits:
         raise SystemExit(FOUND_NOTHING)
 
@@ -165,7 +169,7 @@ def search(
 def _echo_hits(
     memory: Memory, result: SearchResult, by_date: bool, explain: bool
 ) -> None:
-    lines = render_hits.render_hits(
+    lines = render_hits(
         result,
         names=memory.short_ids([hit.session for hit in result.hits if hit.session]),
         style=_style(),
@@ -184,13 +188,11 @@ def _search_episodes(
         result = replace(result, notices=_why_nothing(memory, result.notices))
     if as_json:
         # They are in the order of their days already.
-        found = render_hits.episodes_object(
-            result, scope=asked.scope, mask=render_hits.keep
-        )
-        click.echo(render.to_json(found))
+        found = episodes_object(result, scope=asked.scope, mask=keep)
+        click.echo(to_json(found))
     else:
         names = memory.short_ids([each.session for each in result.episodes])
-        lines = render_hits.render_person_episodes(
+        lines = render_person_episodes(
             result,
             names=names,
             style=_style(),
@@ -222,12 +224,12 @@ def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> Non
         click.echo(f"Notice: {line}", err=True)
 
 
-def _style() -> render_hits.Style:
+def _style() -> Style:
     """Bold and dim on a terminal, plain anywhere else."""
     # As no-color.org asks for, whatever it is set to.
     wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     is_plain = wants_none or not terminal_width()
-    return render_hits.plain_style if is_plain else _style_for_terminal
+    return plain_style if is_plain else _style_for_terminal
 
 
 def _style_for_terminal(text: str, kind: str) -> str:

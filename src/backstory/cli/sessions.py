@@ -4,9 +4,11 @@ from datetime import datetime
 
 import click
 
-from backstory.cli.app import Context, commands, echo_lines, terminal_width
+from backstory.cli.app import App, commands, echo_lines, terminal_width
 from backstory.cli.parameters import DAY, to_folder
-from backstory.render import reports as render
+from backstory.render.format import render_count
+from backstory.render.objects import message_object, session_object, to_json
+from backstory.render.people.sessions import render_sessions, render_transcript
 
 
 @commands.command()
@@ -27,7 +29,7 @@ from backstory.render import reports as render
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
 @click.pass_obj
 def sessions(
-    context: Context,
+    app: App,
     host: str | None,
     project: str | None,
     since: datetime | None,
@@ -35,24 +37,22 @@ def sessions(
     as_json: bool,
 ) -> None:
     """List the conversations there are, the most recently active first."""
-    found = context.memory.sessions(
+    found = app.memory.sessions(
         host=host, project=to_folder(project), since=since, limit=limit
     )
     if as_json:
-        click.echo(
-            render.to_json([render.session_object(session) for session in found])
-        )
+        click.echo(to_json([session_object(session) for session in found]))
         return
     if found:
-        lines = render.render_sessions(
+        lines = render_sessions(
             found,
-            names=context.memory.short_ids(found),
-            home=context.user_home,
+            names=app.memory.short_ids(found),
+            home=app.user_home,
             width=terminal_width(),
         )
         echo_lines(lines)
-    elif there := len(context.memory.sessions()):
-        click.echo(f"None of {render.render_count(there, 'session')} fits.")
+    elif there := len(app.memory.sessions()):
+        click.echo(f"None of {render_count(there, 'session')} fits.")
     else:
         click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
 
@@ -74,18 +74,18 @@ def sessions(
 @click.option("--json", "as_json", is_flag=True, help="One object with the messages.")
 @click.pass_obj
 def show(
-    context: Context, session: str, around: str | None, neighbours: int, as_json: bool
+    app: App, session: str, around: str | None, neighbours: int, as_json: bool
 ) -> None:
     """Show a conversation; SESSION is its id or the beginning of it.
 
     MESSAGE is the number that stands before a message here, or its own id.
     """
-    found = context.memory.session(session)
-    messages = context.memory.messages(found, around=around, context=neighbours)
+    found = app.memory.session(session)
+    messages = app.memory.messages(found, around=around, context=neighbours)
     if as_json:
-        whole = render.session_object(found)
-        whole["messages"] = [render.message_object(message) for message in messages]
-        click.echo(render.to_json(whole))
+        whole = session_object(found)
+        whole["messages"] = [message_object(message) for message in messages]
+        click.echo(to_json(whole))
         return
-    transcript = render.render_transcript(found, messages, home=context.user_home)
+    transcript = render_transcript(found, messages, home=app.user_home)
     echo_lines(transcript)

@@ -9,14 +9,15 @@ from click.core import ParameterSource
 
 from backstory.cli.app import (
     FOUND_NOTHING,
-    Context,
+    App,
     commands,
     echo_lines,
     terminal_width,
 )
 from backstory.errors import BackstoryError, BadQuery, UnknownName, nearest_hint
 from backstory.memory import Memory
-from backstory.render import reports as render
+from backstory.render.layout import render_columns
+from backstory.render.objects import to_json
 from backstory.runs.history import RunHistory
 from backstory.tools import (
     ALL_TOOLS,
@@ -49,7 +50,7 @@ _SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 @click.option("--json", "as_json", is_flag=True, help="Text, data and error.")
 @click.pass_obj
 def call(
-    context: Context,
+    app: App,
     tool: str,
     arguments: str,
     session: str | None,
@@ -64,11 +65,11 @@ def call(
     given = _parse_arguments(arguments)
     run = None
     if tool in {row.name for row in RUN_TOOLS}:
-        run = _open_run(context.memory, session, transcript)
-    result = _get_tool(context.memory, tool, session, run).call(given)
+        run = _open_run(app.memory, session, transcript)
+    result = _get_tool(app.memory, tool, session, run).call(given)
     if as_json:
         whole = {"text": result.text, "data": result.data, "error": result.error}
-        click.echo(render.to_json(whole))
+        click.echo(to_json(whole))
     else:
         click.echo(result.text, err=result.error is not None)
     if result.error is not None:
@@ -85,15 +86,15 @@ def call(
     help="Their JSON Schemas, as this API wants them.",
 )
 @click.pass_obj
-def tools(context: Context, format: str | None) -> None:
+def tools(app: App, format: str | None) -> None:
     """List the tools that an agent may be given."""
-    bound = bind_tools(context.memory, run=context.memory.new_run())
+    bound = bind_tools(app.memory, run=app.memory.new_run())
     if format is not None:
-        click.echo(render.to_json(schemas(bound, format)))
+        click.echo(to_json(schemas(bound, format)))
         return
     rows = [(tool.name, tool.description.partition(". ")[0]) for tool in bound]
     heads = ("NAME", "WHAT IT DOES")
-    echo_lines(render.render_columns(heads, rows, width=terminal_width()))
+    echo_lines(render_columns(heads, rows, width=terminal_width()))
 
 
 def _parse_arguments(text: str) -> dict[str, object]:

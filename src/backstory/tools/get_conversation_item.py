@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from backstory.errors import UnknownName
-from backstory.render.runs import page_object, render_page
+from backstory.render.models.runs import render_page
+from backstory.render.objects import page_object
 from backstory.runs.trim import find_marked_ids, make_marker
 from backstory.tools.base import (
     NOT_FOUND,

@@ -1,6 +1,7 @@
 """memory_search: stretches of past conversations and workspace files."""
 
-from backstory.render.hits import recalled_objects, render_recalled
+from backstory.render.models.hits import render_recalled
+from backstory.render.objects import recalled_objects
 from backstory.search.scopes import SOURCE_TYPES
 from backstory.tools.base import (
     Arguments,

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from backstory.render.runs import render_found, to_objects
+from backstory.render.models.runs import render_found
+from backstory.render.objects import run_hit_objects
 from backstory.tools.base import (
     Arguments,
     ToolResult,
@@ -25,7 +26,7 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
     )
     result = run.search(query, limit=limit, is_asking=True)
     text, shown = render_found(result, max_tokens=run.answer_tokens)
-    return ToolResult(text, to_objects(shown))
+    return ToolResult(text, run_hit_objects(shown))
 
 
 SEARCH_CONVERSATION_HISTORY = ToolRow(

@@ -4,12 +4,8 @@ import re
 from contextlib import suppress
 from datetime import date
 
-from backstory.render.hits import (
-    episodes_object,
-    render_episodes,
-    render_ranked,
-    search_object,
-)
+from backstory.render.models.hits import render_episodes, render_ranked
+from backstory.render.objects import episodes_object, search_object
 from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.tools.base import (
     Arguments,

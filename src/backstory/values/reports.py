@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
+from pathlib import Path
 
 from backstory.values.history import Problem
 
@@ -70,6 +71,20 @@ class IndexStatus:
     embedder: str = "none"
     is_behind: bool = False
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLog:
+    """A daily log in a list; ``problem`` is why it could not be read."""
+
+    day: date
+    path: Path
+    text: str = ""
+    problem: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.text.encode("utf-8"))
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What was found in a run, as text for the model that runs in it, and as JSON.
+"""What was found in a run, for the model that runs in it.
 
 The text never takes more tokens than it may. Every line of content stands behind
 ``> ``, so that no content can pass for a line of ours, whatever it says.
@@ -22,9 +22,6 @@ _WHAT = {
     Role.TOOL_CALL: "tool call",
     Role.TOOL_RESULT: "tool result",
 }
-
-
-# -- search ---------------------------------------------------------------------------
 
 
 def render_found(
@@ -110,23 +107,6 @@ def _say_items(count: int) -> str:
     return "1 item" if count == 1 else f"{count:,} items"
 
 
-def to_objects(hits: Sequence[RunHit]) -> list[dict[str, object]]:
-    """The hits as JSON."""
-    return [
-        {
-            **_item_object(hit.item),
-            "snippet": hit.snippet,
-            "score": round(hit.score, 4),
-            "start": hit.start,
-            "length": len(hit.item.text),
-        }
-        for hit in hits
-    ]
-
-
-# -- one item -------------------------------------------------------------------------
-
-
 def render_page(item: RunItem, offset: int, *, max_tokens: int) -> tuple[str, str]:
     """As much of the item as fits, from an offset on; and that part of its text."""
 
@@ -159,33 +139,10 @@ def _render_page(item: RunItem, offset: int, length: int) -> str:
     )
 
 
-def page_object(item: RunItem, offset: int, page: str) -> dict[str, object]:
-    """A part of an item as JSON."""
-    return {
-        **_item_object(item),
-        "text": page,
-        "start": offset,
-        "length": len(item.text),
-    }
-
-
-# -- both -----------------------------------------------------------------------------
-
-
 def _describe(item: RunItem) -> str:
     name = name_label(item.tool_name or "")
     tool = f" of {name}" if name else ""
     return f"{_WHAT[item.role]}{tool} at iteration {item.iteration}"
-
-
-def _item_object(item: RunItem) -> dict[str, object]:
-    tool = {} if item.tool_name is None else {"tool_name": item.tool_name}
-    return {
-        "source": item.source.value,
-        **tool,
-        "iteration": item.iteration,
-        "id": item.item_id,
-    }
 
 
 def _cut_to(hit: RunHit, length: int) -> RunHit:

@@ -1,87 +1,20 @@
-"""MEMORY.md and the daily logs as text for people and JSON for programs.
-
-Notes are made safe to print; JSON carries them verbatim.
-"""
+"""MEMORY.md and the daily logs, for people, and what a model did to them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
 from backstory.notes.archive import Archive, Merged
 from backstory.notes.daily_logs import first_heading, without_markers
-from backstory.notes.facts import MAX_GIVEN_LINES, list_facts
+from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import NotesSummary
-from backstory.render.hits import hit_object
-from backstory.render.reports import (
-    render_columns,
-    render_count,
-    render_path,
-    render_size,
-)
-from backstory.search.prompt_context import Context
+from backstory.render.format import render_count, render_path, render_size
+from backstory.render.layout import render_columns
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
 from backstory.text.markdown.lines import split_bom
-from backstory.values.reports import Curation, LogReport
+from backstory.values.reports import Curation, ListedLog, LogReport
 
 _NO_TOPIC = "(no topic)"
-
-
-@dataclass(frozen=True, slots=True)
-class ListedLog:
-    """A daily log in a list; ``problem`` is why it could not be read."""
-
-    day: date
-    path: Path
-    text: str = ""
-    problem: str = ""
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.text.encode("utf-8"))
-
-
-# -- for programs ---------------------------------------------------------------------
-
-
-def summary_object(summary: NotesSummary, folder: Path) -> dict[str, object]:
-    return {
-        "folder": str(folder),
-        "files": summary.files,
-        "size_bytes": summary.size_bytes,
-        "logs": summary.logs,
-        "first_day": summary.first_day.isoformat() if summary.first_day else None,
-        "last_day": summary.last_day.isoformat() if summary.last_day else None,
-        "memory_lines": summary.memory_lines,
-        "max_given_lines": MAX_GIVEN_LINES,
-        "facts": dict(summary.facts),
-    }
-
-
-def memory_object(text: str, path: Path) -> dict[str, object]:
-    facts = [
-        {"topic": fact.topic, "text": fact.text, "line": fact.line}
-        for fact in list_facts(text)
-    ]
-    return {"path": str(path), "text": text, "facts": facts}
-
-
-def listed_log_object(log: ListedLog) -> dict[str, object]:
-    return {
-        "day": log.day.isoformat(),
-        "path": str(log.path),
-        "size_bytes": log.size_bytes,
-        "about": first_heading(log.text),
-        "problem": log.problem or None,
-    }
-
-
-def log_object(log: ListedLog) -> dict[str, object]:
-    return {"day": log.day.isoformat(), "path": str(log.path), "text": log.text}
-
-
-# -- for people -----------------------------------------------------------------------
 
 
 def render_summary(summary: NotesSummary, folder: Path, *, home: Path) -> Iterator[str]:
@@ -145,9 +78,6 @@ def _one_line(text: str) -> str:
     return " ".join(neutralise(text).split())
 
 
-# -- what a model did -----------------------------------------------------------------
-
-
 def render_curation(curation: Curation) -> Iterator[str]:
     if curation.refused:
         yield f"MEMORY.md stays as it is: {one_line(neutralise(curation.refused), 200)}"
@@ -172,17 +102,6 @@ def render_log_report(report: LogReport) -> Iterator[str]:
     )
     for problem in dict.fromkeys(report.problems):
         yield f"  {one_line(neutralise(problem), 300)}"
-
-
-def context_object(context: Context) -> dict[str, object]:
-    query = context.parsed
-    return {
-        "text": context.text,
-        "tokens": context.tokens,
-        "memories": [
-            hit_object(hit, query) for hit in context.memories if query is not None
-        ],
-    }
 
 
 def _shown(fact: str) -> str:

@@ -1,0 +1,57 @@
+"""Times, sizes, counts and paths in words."""
+
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from backstory.values.moments import Moment
+
+
+def render_time(moment: Moment | None) -> str:
+    """A time as the reader's clock showed it; empty when it is not known."""
+    return "" if moment is None else render_local(moment.at)
+
+
+def render_local(at: datetime) -> str:
+    # The zero time of Go is the first moment there is: no clock west of UTC showed it.
+    with suppress(OverflowError):
+        at = at.astimezone()
+    return at.replace(tzinfo=None).isoformat(sep=" ", timespec="minutes")
+
+
+def render_span(first: Moment | None, last: Moment | None) -> str:
+    start, end = render_time(first), render_time(last)
+    if not start or not end or start == end:
+        return start or end
+    return f"{start} – {end[11:] if start[:10] == end[:10] else end}"
+
+
+def render_path(path: str, home: Path) -> str:
+    """The path with ``~`` for the home folder."""
+    prefix = str(home)
+    if path == prefix or path.startswith((prefix + "/", prefix + "\\")):
+        return "~" + path[len(prefix) :]
+    return path
+
+
+def render_size(size_bytes: int) -> str:
+    size = float(size_bytes)
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return (
+                f"{size:.0f} {unit}"
+                if unit == "B" or size >= 10
+                else f"{size:.1f} {unit}"
+            )
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def render_count(number: int, noun: str) -> str:
+    """How many there are of something, in the singular or the plural."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def render_day(moment: Moment | None, *, unknown: str = "unknown") -> str:
+    """The local day."""
+    return render_time(moment)[:10] or unknown

@@ -1,0 +1,98 @@
+"""What every audience is shown of a hit: its excerpt, its rank, the way to see more.
+
+The whole text is masked before it is cut: half a secret is not recognised as one.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from backstory.render.format import render_day
+from backstory.text.escape import neutralise
+from backstory.text.excerpts import EXCERPT_CHARS, excerpt
+from backstory.text.redaction import mask_secrets
+from backstory.text.shell import show_command
+from backstory.values.history import Message
+from backstory.values.hits import Hit, HitSource, SearchResult
+from backstory.values.query import Query
+
+EPISODE_CHARS = 300
+CUT_MARK = "..."
+# The last word of a line that was cut, but for four letters if there is no other.
+_CUT_WORD = re.compile(r"(?<=.{4}) ?[!-~]+…$", re.MULTILINE)
+Mask = Callable[[str], str]
+
+
+def keep(text: str) -> str:
+    """Change nothing: for the person whose history it is."""
+    return text
+
+
+# What is shown as text is given as data too.
+@lru_cache(maxsize=64)
+def mask_cached(text: str) -> str:
+    return mask_secrets(text)
+
+
+def tame(text: str) -> str:
+    """Mask secrets, and make the text safe to print: for models and their programs."""
+    return neutralise(mask_cached(text))
+
+
+def cut_message(text: str, query: Query | None, max_chars: int) -> str:
+    """The beginning of a long message, or what stands around the query behind that.
+
+    Dots mark where it was cut, and do not count.
+    """
+    if len(text) <= max_chars:
+        return text
+    if query is not None:
+        room = min(max_chars + len(CUT_MARK), len(text) - 1)
+        around = excerpt(text, query, max_chars=room)
+        if not text.startswith(around.removesuffix(CUT_MARK)):
+            return around
+    return text[: max(0, max_chars)] + CUT_MARK
+
+
+def present(message: Message | None) -> list[Message]:
+    return [] if message is None else [message]
+
+
+def number_hits(result: SearchResult, by_date: bool) -> list[tuple[int, Hit]]:
+    """The hits with their ranks: best first, or the newest day first."""
+    ranked = list(enumerate(result.hits, start=1))
+    if by_date:
+        # The sort is stable: on each day, the best comes first.
+        ranked.sort(key=lambda each: render_day(each[1].said, unknown=""), reverse=True)
+    return ranked
+
+
+def show_hit(hit: Hit, names: Mapping[int, str] | None = None) -> str | None:
+    """The command that shows more of the conversation; None if it is in none."""
+    session = hit.session
+    if session is None:
+        return None
+    name = (names or {}).get(session.session_id, session.native_id)
+    return show_command(name, hit.message_id)
+
+
+def shown_excerpt(
+    hit: Hit, query: Query, mask: Mask, max_chars: int = EXCERPT_CHARS
+) -> str:
+    """What is shown of a hit, masked.
+
+    The whole text is masked before it is cut: half a secret is not known for one.
+    """
+    is_cut = hit.source is HitSource.SESSION
+    masked = mask_lines(hit.text, mask) if is_cut else mask(hit.text)
+    if masked == hit.text and len(hit.excerpt) <= max_chars:
+        return hit.excerpt
+    return excerpt(masked, query, max_chars=max_chars)
+
+
+def mask_lines(text: str, mask: Mask = mask_cached) -> str:
+    """A title or a preview, masked, though it may have been cut when it was kept.
+
+    Its last word goes then: it may be half a secret, which is not known for one.
+    """
+    return text if mask is keep else _CUT_WORD.sub("…", mask(text))

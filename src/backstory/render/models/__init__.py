@@ -1,0 +1,1 @@
+"""Values as text for models, inside the envelope."""

@@ -1,0 +1,193 @@
+"""What a search found, for models: inside the envelope, with secrets masked.
+
+Its header lines are ours alone; no content can pass for them.
+"""
+
+from collections.abc import Callable, Iterable
+
+from backstory.render.format import render_count, render_day, render_time
+from backstory.render.hit_parts import (
+    CUT_MARK,
+    EPISODE_CHARS,
+    cut_message,
+    mask_cached,
+    mask_lines,
+    present,
+    shown_excerpt,
+)
+from backstory.text.cut import one_line
+from backstory.text.envelope import echo_query, label, quote_content
+from backstory.text.escape import neutralise
+from backstory.text.excerpts import EXCERPT_CHARS
+from backstory.values.history import Message, Role, Session
+from backstory.values.hits import (
+    Episode,
+    EpisodeResult,
+    Hit,
+    HitSource,
+    Recalled,
+    RecallResult,
+    SearchResult,
+    Strength,
+)
+from backstory.values.query import Query
+
+_LABEL_CHARS = 120
+_NOTICE_CHARS = 300
+
+
+def render_ranked(result: SearchResult, *, scope: str) -> str:
+    """Hits, best first, as ``search_history`` gives them."""
+    count = len(result.hits)
+    head = (
+        f'[Search Results for "{echo_query(result.query)}" '
+        f"(scope: {scope}, {render_count(count, 'result')})]"
+    )
+    blocks = [head]
+    query = result.parsed
+    for number, hit in enumerate(result.hits, start=1):
+        text = _ranked_text(hit, query)
+        blocks.append(f"{_ranked_header(number, hit)}\n{text}")
+    if not result.hits:
+        blocks.append(
+            "No matching results found. Try broader keywords or a different scope."
+        )
+    return "\n\n".join([*blocks, *_notice_block(result.notices)])
+
+
+def _ranked_header(number: int, hit: Hit) -> str:
+    facts = [
+        f"score: {hit.score:.2f}",
+        f"source: {hit.source.value}",
+        f"date: {render_day(hit.said)}",
+    ]
+    if hit.source is HitSource.MESSAGE and hit.session is not None:
+        facts.append(f'session: "{_title(hit.session)}"')
+    if hit.strength is Strength.WEAK:
+        facts.append("weak match")
+    return f"--- Result {number} ({', '.join(facts)}) ---"
+
+
+def _ranked_text(hit: Hit, query: Query) -> str:
+    session = hit.session
+    if hit.source is HitSource.SESSION and session is not None:
+        lines = [
+            f'Session: "{_title(session)}" '
+            f"({render_count(session.message_count, 'message')}, "
+            f"last active: {render_day(session.last_active)})"
+        ]
+        preview = one_line(quote_content(mask_lines(session.preview)), EXCERPT_CHARS)
+        return "\n".join([*lines, f"Preview: {preview}"] if preview else lines)
+    speaker = "" if hit.role is None else f"{_speaker(hit.role, hit.tool_name)}: "
+    return speaker + _quote_within(
+        lambda room: shown_excerpt(hit, query, mask_cached, room),
+        EXCERPT_CHARS,
+        behind_label=bool(speaker),
+    )
+
+
+def _quote_within(
+    cut: Callable[[int], str], max_chars: int, *, behind_label: bool
+) -> str:
+    """What ``cut`` leaves of a text when there is so much room, quoted.
+
+    The signs before quoted lines take room as well.
+    """
+    room = max_chars
+    while True:
+        quoted = quote_content(cut(room).strip(), behind_label=behind_label)
+        if len(quoted) <= max_chars:
+            return quoted
+        room -= len(quoted) - max_chars
+
+
+def _speaker(role: Role, tool_name: str | None) -> str:
+    if not tool_name:
+        return role.speaker
+    return f"{role.speaker} ({label(tool_name, _LABEL_CHARS)})"
+
+
+def render_episodes(result: EpisodeResult) -> str:
+    """Matches between their neighbours, as ``search_history`` gives them as episodes.
+
+    Every block ends with a line of dashes, the last one too, so that a reader can see
+    that it is whole.
+    """
+    query = result.parsed
+    blocks = [
+        _episode_block(number, episode, query)
+        for number, episode in enumerate(result.episodes, start=1)
+    ]
+    if not blocks:
+        blocks = [f"No matches found for '{echo_query(result.query)}'."]
+    return "\n\n".join(["\n".join(blocks), *_notice_block(result.notices)])
+
+
+def _episode_block(number: int, episode: Episode, query: Query) -> str:
+    session = label(mask_cached(episode.session.native_id), _LABEL_CHARS)
+    time = render_time(episode.matched.sent) or "unknown"
+    lines = [
+        f"## Match {number} — Session: {session.replace('|', '/')} | {time}",
+        "",
+        *(_episode_line(message, None) for message in present(episode.before)),
+        f"**{_episode_line(episode.matched, query)}**",
+        *(_episode_line(message, None) for message in present(episode.after)),
+        "",
+        "---",
+    ]
+    return "\n".join(lines)
+
+
+def _episode_line(message: Message, query: Query | None) -> str:
+    text = mask_cached(message.text).strip()
+    shown = _quote_within(
+        lambda room: cut_message(text, query, room - len(CUT_MARK)),
+        EPISODE_CHARS + len(CUT_MARK),
+        behind_label=True,
+    )
+    return f"{message.role.upper()}: {shown}"
+
+
+def render_recalled(result: RecallResult) -> str:
+    """Stretches of text, best first, as ``memory_search`` gives them."""
+    blocks = [
+        f"{_recalled_header(number, each)}\n{_recalled_text(each)}"
+        for number, each in enumerate(result.found, start=1)
+    ]
+    if not blocks and result.is_empty_index:
+        blocks = [
+            "No memory index found. "
+            "Memory will be indexed after conversations complete."
+        ]
+    elif not blocks:
+        blocks = [f"No relevant memories found for: {echo_query(result.query)}"]
+    return "\n\n".join([*blocks, *_notice_block(result.notices)])
+
+
+def _recalled_header(number: int, each: Recalled) -> str:
+    facts = [
+        each.source_type,
+        render_day(each.hit.said, unknown="date unknown"),
+        f"relevance: {each.score:.2f}",
+    ]
+    if each.hit.strength is Strength.WEAK:
+        facts.append("weak match")
+    name = label(mask_lines(each.name), _LABEL_CHARS)
+    return f"[{number}] {name} ({', '.join(facts)})"
+
+
+def _recalled_text(each: Recalled) -> str:
+    # A stretch of a conversation has its speakers' names at the beginning of lines.
+    is_talk = each.source_type == "conversation"
+    return quote_content(mask_cached(each.text).strip(), has_speakers=is_talk)
+
+
+def _notice_block(notices: Iterable[str]) -> list[str]:
+    lines = [
+        f"[Notice: {one_line(neutralise(words), _NOTICE_CHARS)}]" for words in notices
+    ]
+    return ["\n".join(lines)] if lines else []
+
+
+def _title(session: Session) -> str:
+    return label(mask_lines(session.title or session.native_id), _LABEL_CHARS)

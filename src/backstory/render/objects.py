@@ -1,0 +1,351 @@
+"""Values as JSON, for programs. Text from history is verbatim, unless masked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from backstory.notes.daily_logs import first_heading
+from backstory.notes.facts import MAX_GIVEN_LINES, list_facts
+from backstory.notes.notebook import NotesSummary
+from backstory.render.hit_parts import (
+    CUT_MARK,
+    Mask,
+    cut_message,
+    mask_lines,
+    number_hits,
+    show_hit,
+    shown_excerpt,
+    tame,
+)
+from backstory.search.prompt_context import Context
+from backstory.settings import Chosen
+from backstory.text.escape import UNSAFE
+from backstory.text.excerpts import EXCERPT_CHARS
+from backstory.text.shell import show_command
+from backstory.values.history import Message, Problem, Session
+from backstory.values.hits import (
+    Episode,
+    EpisodeResult,
+    Hit,
+    Recalled,
+    RecallResult,
+    SearchResult,
+)
+from backstory.values.moments import Moment
+from backstory.values.query import Query
+from backstory.values.reports import IndexReport, ListedLog, SourceSummary, Status
+from backstory.values.runs import RunHit, RunItem
+
+
+def to_json(value: object) -> str:
+    """A value as readable JSON, with what a terminal would obey written as escapes."""
+    written = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+def session_object(session: Session) -> dict[str, object]:
+    return {
+        "host": session.host,
+        "id": session.native_id,
+        "title": session.title,
+        "project": session.project,
+        "git_branch": session.git_branch,
+        "parent": session.parent_id,
+        "started_at": to_iso(session.started),
+        "last_active_at": to_iso(session.last_active),
+        "messages": session.message_count,
+        "preview": session.preview,
+        "read_from": session.read_from,
+        "last_logged_message_id": session.last_logged_message_id,
+    }
+
+
+def message_object(message: Message) -> dict[str, object]:
+    return {
+        "number": message.message_id,
+        "id": message.native_id,
+        "position": message.position,
+        "role": message.role.value,
+        "text": message.text,
+        "tool_name": message.tool_name,
+        "call_id": message.call_id,
+        "sent_at": to_iso(message.sent),
+        "full_bytes": message.full_bytes,
+    }
+
+
+def report_object(report: IndexReport) -> dict[str, object]:
+    return {
+        "read": report.read,
+        "unchanged": report.unchanged,
+        "excluded": report.excluded,
+        "of_unknown_format": report.unknown,
+        "skipped": report.skipped,
+        "new_sessions": report.new_sessions,
+        "new_messages": report.new_messages,
+        "changed_messages": report.changed_messages,
+        "read_bytes": report.read_bytes,
+        "problems": [problem_object(problem) for problem in report.problems],
+    }
+
+
+def problem_object(problem: Problem) -> dict[str, object]:
+    return {"path": problem.path, "line": problem.line, "reason": problem.reason}
+
+
+def source_object(source: SourceSummary) -> dict[str, object]:
+    return {
+        "host": source.host,
+        "name": source.title,
+        "places": list(source.places),
+        "found": source.found,
+        "found_bytes": source.found_bytes,
+        "indexed": source.indexed,
+        "sessions": source.sessions,
+        "messages": source.messages,
+        "excluded": source.excluded,
+    }
+
+
+def status_object(status: Status) -> dict[str, object]:
+    last_read_at = status.last_read_at
+    return {
+        "home": status.home,
+        "sessions": status.sessions,
+        "messages": status.messages,
+        "size_bytes": status.size_bytes,
+        "sessions_by_host": dict(status.sessions_by_host),
+        "last_read_at": last_read_at.isoformat() if last_read_at else None,
+        "problems": [problem_object(problem) for problem in status.problems],
+        "index": {
+            "findable": status.index.units,
+            "to_embed": status.index.with_meaning,
+            "embedded": status.index.embedded,
+            "embedder": status.index.embedder,
+            "size_bytes": status.index.size_bytes,
+            "is_behind": status.index.is_behind,
+            "problem": status.index.problem or None,
+        },
+        "logs": {
+            "is_enabled": status.logs.is_enabled,
+            "model": status.logs.model or None,
+            "due": status.logs.due,
+            "calls_today": status.logs.calls_today,
+            "tokens_today": status.logs.tokens_today,
+            "daily_tokens": status.logs.daily_tokens,
+            "problem": status.logs.problem or None,
+        },
+    }
+
+
+def setting_object(chosen: Chosen) -> dict[str, object]:
+    value = chosen.value
+    return {
+        "name": chosen.setting.name,
+        "value": list(value) if isinstance(value, tuple) else value,
+        "from": chosen.origin,
+        "summary": chosen.setting.summary,
+    }
+
+
+def to_iso(moment: Moment | None) -> str | None:
+    return None if moment is None else moment.in_own_zone().isoformat()
+
+
+def search_object(
+    result: SearchResult, *, scope: str, mask: Mask = tame, by_date: bool = False
+) -> dict[str, object]:
+    query = result.parsed
+    return {
+        "query": mask(result.query),
+        "scope": scope,
+        "results": [
+            hit_object(hit, query, mask=mask) for _, hit in number_hits(result, by_date)
+        ],
+        "notices": list(map(mask, result.notices)),
+    }
+
+
+def hit_object(hit: Hit, query: Query, *, mask: Mask = tame) -> dict[str, object]:
+    return {
+        "source": hit.source.value,
+        "host": _masked(hit.host, mask),
+        "project": _masked(hit.project, mask),
+        "session": _session_object(hit.session, mask),
+        "message_id": hit.message_id,
+        "role": None if hit.role is None else hit.role.value,
+        "date": to_iso(hit.said),
+        "score": hit.score,
+        "strength": hit.strength.value,
+        "excerpt": shown_excerpt(hit, query, mask),
+        "reply": _reply_object(hit.reply, mask),
+        "path": _masked(hit.path, mask),
+        "heading": mask(hit.heading),
+        "parts": {part.name: part.value for part in hit.parts},
+        "show": show_hit(hit),
+    }
+
+
+def _reply_object(reply: Message | None, mask: Mask) -> dict[str, object] | None:
+    if reply is None:
+        return None
+    return {
+        "message_id": reply.message_id,
+        "date": to_iso(reply.sent),
+        "excerpt": cut_message(mask(reply.text), None, EXCERPT_CHARS - len(CUT_MARK)),
+    }
+
+
+def episodes_object(
+    result: EpisodeResult, *, scope: str, mask: Mask = tame
+) -> dict[str, object]:
+    return {
+        "query": mask(result.query),
+        "scope": scope,
+        "results": [_episode_object(episode, mask) for episode in result.episodes],
+        "notices": list(map(mask, result.notices)),
+    }
+
+
+def _episode_object(episode: Episode, mask: Mask) -> dict[str, object]:
+    session, matched = episode.session, episode.matched
+    return {
+        "host": mask(session.host),
+        "project": _masked(session.project, mask),
+        "session": _session_object(session, mask),
+        "before": _said_object(episode.before, mask),
+        "matched": _said_object(matched, mask),
+        "after": _said_object(episode.after, mask),
+        "show": show_command(session.native_id, matched.message_id),
+    }
+
+
+def _said_object(message: Message | None, mask: Mask) -> dict[str, object] | None:
+    if message is None:
+        return None
+    return {
+        "message_id": message.message_id,
+        "role": message.role.value,
+        "date": to_iso(message.sent),
+        "text": mask(message.text),
+    }
+
+
+def recalled_objects(result: RecallResult) -> list[dict[str, object]]:
+    """What a page needs to list them: where each stands, and how to open it."""
+    return [_recalled_object(each) for each in result.found]
+
+
+def _recalled_object(each: Recalled) -> dict[str, object]:
+    hit = each.hit
+    session_id = None if hit.session is None else tame(hit.session.native_id)
+    return {
+        "chunk_id": each.chunk_id,
+        "source_type": each.source_type,
+        "source_id": session_id or _masked(hit.path, tame),
+        "name": mask_lines(each.name, tame),
+        "host": _masked(hit.host, tame),
+        "project": _masked(hit.project, tame),
+        "session": session_id,
+        "message_id": hit.message_id,
+        "path": _masked(hit.path, tame),
+        "heading": tame(hit.heading),
+        "date": to_iso(hit.said),
+        "score": each.score,
+        "strength": hit.strength.value,
+        "text": tame(each.text),
+        "show": show_hit(hit),
+    }
+
+
+def _session_object(session: Session | None, mask: Mask) -> dict[str, object] | None:
+    if session is None:
+        return None
+    title = mask_lines(session.title, mask)
+    return {"id": mask(session.native_id), "title": title}
+
+
+def _masked(text: str | None, mask: Mask) -> str | None:
+    return None if text is None else mask(text)
+
+
+def summary_object(summary: NotesSummary, folder: Path) -> dict[str, object]:
+    return {
+        "folder": str(folder),
+        "files": summary.files,
+        "size_bytes": summary.size_bytes,
+        "logs": summary.logs,
+        "first_day": summary.first_day.isoformat() if summary.first_day else None,
+        "last_day": summary.last_day.isoformat() if summary.last_day else None,
+        "memory_lines": summary.memory_lines,
+        "max_given_lines": MAX_GIVEN_LINES,
+        "facts": dict(summary.facts),
+    }
+
+
+def memory_object(text: str, path: Path) -> dict[str, object]:
+    facts = [
+        {"topic": fact.topic, "text": fact.text, "line": fact.line}
+        for fact in list_facts(text)
+    ]
+    return {"path": str(path), "text": text, "facts": facts}
+
+
+def listed_log_object(log: ListedLog) -> dict[str, object]:
+    return {
+        "day": log.day.isoformat(),
+        "path": str(log.path),
+        "size_bytes": log.size_bytes,
+        "about": first_heading(log.text),
+        "problem": log.problem or None,
+    }
+
+
+def log_object(log: ListedLog) -> dict[str, object]:
+    return {"day": log.day.isoformat(), "path": str(log.path), "text": log.text}
+
+
+def context_object(context: Context) -> dict[str, object]:
+    query = context.parsed
+    return {
+        "text": context.text,
+        "tokens": context.tokens,
+        "memories": [
+            hit_object(hit, query) for hit in context.memories if query is not None
+        ],
+    }
+
+
+def run_hit_objects(hits: Sequence[RunHit]) -> list[dict[str, object]]:
+    """The hits as JSON."""
+    return [
+        {
+            **_item_object(hit.item),
+            "snippet": hit.snippet,
+            "score": round(hit.score, 4),
+            "start": hit.start,
+            "length": len(hit.item.text),
+        }
+        for hit in hits
+    ]
+
+
+def page_object(item: RunItem, offset: int, page: str) -> dict[str, object]:
+    """A part of an item as JSON."""
+    return {
+        **_item_object(item),
+        "text": page,
+        "start": offset,
+        "length": len(item.text),
+    }
+
+
+def _item_object(item: RunItem) -> dict[str, object]:
+    tool = {} if item.tool_name is None else {"tool_name": item.tool_name}
+    return {
+        "source": item.source.value,
+        **tool,
+        "iteration": item.iteration,
+        "id": item.item_id,
+    }

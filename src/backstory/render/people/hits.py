@@ -1,0 +1,208 @@
+"""What a search found, for people: as it was kept, made safe to print."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import PureWindowsPath
+
+from rich.cells import cell_len
+
+from backstory.render.format import render_day, render_time
+from backstory.render.hit_parts import (
+    EPISODE_CHARS,
+    cut_message,
+    keep,
+    number_hits,
+    present,
+    show_hit,
+    shown_excerpt,
+)
+from backstory.render.layout import cut_to_width, wrap_to_width
+from backstory.render.models.hits import _LABEL_CHARS, _speaker
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
+from backstory.text.excerpts import find_words
+from backstory.text.shell import show_command
+from backstory.values.history import Message
+from backstory.values.hits import EpisodeResult, Hit, HitSource, SearchResult, Strength
+from backstory.values.query import Query
+
+# How wide a line is where there is no terminal.
+_PAGE_WIDTH = 100
+_MIN_TITLE_WIDTH = 12
+# How a terminal shows some kinds of text: bold, dim. Elsewhere it does nothing.
+Style = Callable[[str, str], str]
+_INDENT = "   "
+
+
+def plain_style(text: str, _kind: str) -> str:
+    return text
+
+
+def render_hits(
+    result: SearchResult,
+    *,
+    names: Mapping[int, str],
+    style: Style = plain_style,
+    by_date: bool = False,
+    explain: bool = False,
+    width: int | None = None,
+) -> Iterator[str]:
+    """Hits to read on a terminal; ``names`` are short ids of their sessions."""
+    query = result.parsed
+    listed = {hit.message_id for hit in result.hits}
+    day = ""
+    for number, hit in number_hits(result, by_date):
+        if by_date and day != (day := render_day(hit.said, unknown="no date")):
+            yield from _day_heading(day, style)
+        yield style(_person_header(number, hit, width), "head")
+        yield from _speech(hit, query, style, width)
+        if hit.reply is not None and hit.reply.message_id not in listed:
+            yield style(_reply_line(hit.reply, width or _PAGE_WIDTH), "dim")
+        if explain:
+            parts = (f"{part.name} {part.value:.3g}" for part in hit.parts)
+            yield style(_INDENT + " · ".join(parts), "dim")
+        more = show_hit(hit, names) or neutralise(hit.path or "")
+        yield style(_INDENT + more, "dim")
+        yield ""
+
+
+def _day_heading(day: str, style: Style) -> tuple[str, str]:
+    return style(f"— {day} —", "bold"), ""
+
+
+def _reply_line(reply: Message, width: int) -> str:
+    """How a reply begins, on one line."""
+    begins = one_line(neutralise(reply.text), width)
+    return cut_to_width(f"{_INDENT}↳ {reply.role.speaker}: {begins}", width)
+
+
+def _when(hit: Hit) -> str:
+    """When it was said; of a daily log only the day is known."""
+    if hit.source is HitSource.DAILY_LOG:
+        return render_day(hit.said, unknown="")
+    return render_time(hit.said)
+
+
+def _person_header(number: int, hit: Hit, width: int | None) -> str:
+    title = "" if hit.session is None else hit.session.title
+    return _header(
+        (
+            f"{number}",
+            f"{hit.score:.2f}",
+            hit.source.value,
+            hit.host or "",
+            _when(hit) or "no date",
+        ),
+        title or hit.heading,
+        (
+            _folder_name(hit.project),
+            "weak match" if hit.strength is Strength.WEAK else "",
+        ),
+        width,
+    )
+
+
+def _header(
+    before: Iterable[str], title: str, behind: Iterable[str], width: int | None
+) -> str:
+    """Facts on a line; on a terminal, the title gives way to the others."""
+    first, last = (
+        [one_line(neutralise(fact), _LABEL_CHARS) for fact in facts if fact]
+        for facts in (before, behind)
+    )
+    shown = one_line(neutralise(title), _LABEL_CHARS)
+    if width is not None:
+        others = sum(cell_len(fact) + 2 for fact in (*first, *last))
+        shown = cut_to_width(shown, max(_MIN_TITLE_WIDTH, width - others))
+    return "  ".join([*first, *([shown] if shown else []), *last])
+
+
+def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator[str]:
+    if hit.source is HitSource.SESSION and hit.session is not None:
+        whole = hit.session.preview  # the title stands in the header already
+    else:
+        whole = shown_excerpt(hit, query, keep)
+    speaker = "" if hit.role is None else f"{_speaker(hit.role, hit.tool_name)}: "
+    mark = partial(_highlight, query=query, style=style)
+    yield from _set_in(speaker, neutralise(whole).strip(), width, mark=mark)
+
+
+def render_person_episodes(
+    result: EpisodeResult,
+    *,
+    names: Mapping[int, str],
+    style: Style = plain_style,
+    by_date: bool = False,
+    width: int | None = None,
+) -> Iterator[str]:
+    """Matches between their neighbours; a sign stands before each line of a match."""
+    query = result.parsed
+    day = ""
+    for number, episode in enumerate(result.episodes, start=1):
+        session, matched = episode.session, episode.matched
+        if by_date and day != (day := render_day(matched.sent, unknown="no date")):
+            yield from _day_heading(day, style)
+        head = _header(
+            (f"{number}", session.host, render_time(matched.sent) or "no date"),
+            session.title or session.native_id,
+            (_folder_name(session.project),),
+            width,
+        )
+        yield style(head, "head")
+        mark = partial(_highlight, query=query, style=style)
+        for message in present(episode.before):
+            yield from _person_lines(message, width)
+        yield from _person_lines(matched, width, query, indent=" > ", mark=mark)
+        for message in present(episode.after):
+            yield from _person_lines(message, width)
+        name = names.get(session.session_id, session.native_id)
+        yield style(_INDENT + show_command(name, matched.message_id), "dim")
+        yield ""
+
+
+def _person_lines(
+    message: Message,
+    width: int | None,
+    query: Query | None = None,
+    *,
+    indent: str = _INDENT,
+    mark: Callable[[str], str] = keep,
+) -> Iterator[str]:
+    cut = neutralise(cut_message(message.text.strip(), query, EPISODE_CHARS)).strip()
+    speaker = f"{message.role.speaker}: "
+    yield from _set_in(speaker, cut, width, indent=indent, mark=mark)
+
+
+def _set_in(
+    speaker: str,
+    text: str,
+    width: int | None,
+    *,
+    indent: str = _INDENT,
+    mark: Callable[[str], str] = keep,
+) -> Iterator[str]:
+    """A text set in, so that no line of it can pass for one of ours.
+
+    On a terminal its lines are wrapped. ``mark`` marks what was found in it.
+    """
+    for number, line in enumerate(text.split("\n")):
+        label = "" if number else speaker
+        room = None if width is None else width - len(indent)
+        wrapped = [label + line] if room is None else wrap_to_width(label + line, room)
+        for piece in wrapped:
+            own = len(label) if piece.startswith(label) else 0
+            yield indent + piece[:own] + mark(piece[own:])
+            label = ""
+
+
+def _highlight(text: str, query: Query, style: Style) -> str:
+    done, pieces = 0, []
+    for start, end in find_words(text, query):
+        pieces += [text[done:start], style(text[start:end], "bold")]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _folder_name(project: str | None) -> str:
+    # Windows' rules read the paths of every system.
+    return PureWindowsPath(project).name if project else ""

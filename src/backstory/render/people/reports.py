@@ -1,0 +1,148 @@
+"""Reports, problems, sources, status and settings, for people."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from backstory.render.format import render_count, render_local, render_path, render_size
+from backstory.render.layout import render_columns, to_cell
+from backstory.settings import Chosen
+from backstory.values.history import Problem
+from backstory.values.reports import (
+    IndexReport,
+    IndexStatus,
+    LogStatus,
+    SourceSummary,
+    Status,
+)
+
+MAX_PROBLEMS_SHOWN = 20
+
+
+def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator[str]:
+    if report == IndexReport():
+        yield "Nothing was found to read; 'backstory index --path' takes any place."
+        return
+    yield (
+        f"Read {render_count(report.read, 'source')}: "
+        f"{render_count(report.new_sessions, 'new session')}, "
+        f"{render_count(report.new_messages, 'new message')}"
+        + (f", {report.changed_messages:,} changed" if report.changed_messages else "")
+        + f" ({render_size(report.read_bytes)} in {took_s:.1f} s)."
+    )
+    others = [
+        (report.unchanged, "unchanged"),
+        (report.excluded, "excluded by your settings"),
+        (report.unknown, "of no known format"),
+    ]
+    said = ", ".join(f"{number:,} {words}" for number, words in others if number)
+    if said:
+        yield f"Not read: {said}."
+    yield from render_problems(report.problems, home=home)
+
+
+def render_problems(problems: Sequence[Problem], *, home: Path) -> Iterator[str]:
+    """What could not be read as it stands, at most a screenful of it."""
+    if problems:
+        yield f"{render_count(len(problems), 'problem')}:"
+        yield from _list_problems(problems, home)
+
+
+def _list_problems(problems: Sequence[Problem], home: Path) -> Iterator[str]:
+    for problem in problems[:MAX_PROBLEMS_SHOWN]:
+        yield "  " + to_cell(render_path(str(problem), home))
+    more = len(problems) - MAX_PROBLEMS_SHOWN
+    if more > 0:
+        yield f"  … and {more:,} more (--json has them all)"
+
+
+def render_sources(
+    sources: Sequence[SourceSummary], *, home: Path, width: int | None
+) -> Iterator[str]:
+    rows = [
+        (
+            source.host,
+            f"{source.found:,}",
+            render_size(source.found_bytes),
+            "excluded"
+            if source.excluded
+            else f"{source.indexed:,} of {source.found:,}",
+            f"{source.sessions:,}",
+            f"{source.messages:,}",
+            ", ".join(render_path(place, home) for place in source.places),
+        )
+        for source in sources
+    ]
+    heads = ("HOST", "FOUND", "SIZE", "INDEXED", "SESSIONS", "MESSAGES", "WHERE")
+    yield from render_columns(heads, rows, right={1, 2, 3, 4, 5}, width=width)
+
+
+def render_status(status: Status, *, home: Path) -> Iterator[str]:
+    hosts = ", ".join(
+        f"{host} {number:,}" for host, number in status.sessions_by_host.items()
+    )
+    last_read_at = status.last_read_at
+    facts = (
+        ("Home", render_path(status.home, home)),
+        ("Sessions", f"{status.sessions:,}" + (f" ({hosts})" if hosts else "")),
+        ("Messages", f"{status.messages:,}"),
+        ("Size", render_size(status.size_bytes)),
+        ("Index", _index_state(status.index)),
+        ("Logs", _log_state(status.logs)),
+        ("Last read", render_local(last_read_at) if last_read_at else "never"),
+        ("Problems", f"{len(status.problems):,}" if status.problems else "none"),
+    )
+    for name, value in facts:
+        yield f"{name + ':':<11}{to_cell(value)}"
+    yield from _list_problems(status.problems, home)
+
+
+def _index_state(index: IndexStatus) -> str:
+    if index.problem and not index.units:
+        return f"{index.problem}; run 'backstory rebuild'"
+    if index.embedder == "none":
+        vectors = "no vectors"
+    else:
+        made = f"{index.embedded:,} of {index.with_meaning:,} vectors"
+        vectors = f"{made} ({index.embedder})"
+    parts = [f"{index.units:,} findable", vectors, render_size(index.size_bytes)]
+    parts += ["behind the history"] * index.is_behind
+    return ", ".join(parts) + (f" ({index.problem})" if index.problem else "")
+
+
+def _log_state(logs: LogStatus) -> str:
+    if not logs.is_enabled:
+        return "switched off"
+    parts = [logs.model or "no language model"]
+    if logs.due:
+        parts.append(f"{render_count(logs.due, 'session')} to be summed up")
+    if logs.calls_today:
+        tokens = f"{logs.tokens_today:,} of {logs.daily_tokens:,} tokens"
+        parts.append(f"{render_count(logs.calls_today, 'call')} and {tokens} today")
+    return ", ".join(parts) + (f" ({logs.problem})" if logs.problem else "")
+
+
+def render_settings(
+    settings: Iterable[Chosen], *, home: Path, width: int | None
+) -> Iterator[str]:
+    rows = [
+        (
+            chosen.setting.name,
+            _value(chosen.value),
+            render_path(chosen.origin, home),
+            chosen.setting.summary,
+        )
+        for chosen in settings
+    ]
+    yield from render_columns(
+        ("NAME", "VALUE", "FROM", "WHAT IT DOES"), rows, width=width
+    )
+
+
+def _value(value: object) -> str:
+    match value:
+        case tuple():
+            return ", ".join(value) or "(none)"
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

@@ -1,0 +1,94 @@
+"""Sessions and their messages, for people. All text is made safe to print."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.cells import cell_len
+
+from backstory.render.format import render_count, render_path, render_span, render_time
+from backstory.render.layout import render_columns, to_cell
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralise
+from backstory.values.history import Message, Role, Session
+
+_MIN_FOLDER_CHARS = 12
+_ROLE_NAMES = {
+    Role.USER: "USER",
+    Role.ASSISTANT: "ASSISTANT",
+    Role.TOOL_CALL: "TOOL CALL",
+    Role.TOOL_RESULT: "TOOL RESULT",
+    Role.SYSTEM: "SYSTEM",
+    Role.SUMMARY: "SUMMARY",
+    Role.ERROR: "ERROR",
+}
+
+
+def render_sessions(
+    sessions: Sequence[Session],
+    *,
+    names: Mapping[int, str],
+    home: Path,
+    width: int | None,
+) -> Iterator[str]:
+    """One line a session; ``names`` are short ids of theirs."""
+    # On a terminal the title must have room: of a folder, its end tells most.
+    folder_width = None if width is None else max(_MIN_FOLDER_CHARS, width // 6)
+    rows = [
+        (
+            render_time(session.last_active),
+            session.host,
+            names.get(session.session_id, session.native_id),
+            str(session.message_count),
+            _ending(to_cell(render_path(session.project or "", home)), folder_width),
+            one_line(session.title, 200),
+        )
+        for session in sessions
+    ]
+    heads = ("LAST ACTIVE", "HOST", "ID", "MESSAGES", "PROJECT", "TITLE")
+    yield from render_columns(heads, rows, right={3}, width=width)
+
+
+def _ending(text: str, width: int | None) -> str:
+    """The end of a text that is too long, behind an ellipsis."""
+    if width is None or cell_len(text) <= width:
+        return text
+    kept = text
+    while cell_len(kept) > width - 1:
+        kept = kept[1:]
+    return f"…{kept}"
+
+
+def render_transcript(
+    session: Session, messages: Iterable[Message], *, home: Path
+) -> Iterator[str]:
+    """A conversation to read from top to bottom."""
+    yield to_cell(session.title) or "(no title)"
+    place = render_path(session.project or "", home)
+    if place and session.git_branch:
+        place += f" ({session.git_branch})"
+    facts = (
+        session.host,
+        session.native_id,
+        place,
+        render_count(session.message_count, "message"),
+        render_span(session.started, session.last_active),
+    )
+    yield " · ".join(to_cell(fact) for fact in facts if fact)
+    if session.parent_id:
+        yield f"part of {to_cell(session.parent_id)}"
+    tools: dict[str, str] = {}
+    day = ""
+    for message in messages:
+        if message.call_id and message.tool_name:
+            tools[message.call_id] = message.tool_name
+        tool = message.tool_name or tools.get(message.call_id or "", "")
+        time = render_time(message.sent)
+        yield ""
+        if time[:10] != day and time:
+            day = time[:10]
+            yield f"— {day} —"
+            yield ""
+        head = (_ROLE_NAMES[message.role], to_cell(tool), time[11:])
+        yield f"[{message.message_id}] " + "  ".join(part for part in head if part)
+        # Set in, so that no text can pass for the head of another message.
+        yield from (f"  {line}" for line in neutralise(message.text).split("\n"))
