@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from backstory.store.sqlite import index_writer, units
+from backstory.store.sqlite import index_writer, words
 from backstory.store.sqlite.index_writer import SqliteIndexWriter
 from backstory.values.units import NewUnit, UnitKind, session_unit_id
 from tests.index_builders import a_unit, an_index, close_index, file_units, traces
@@ -29,13 +29,13 @@ def test_words_are_filed_in_order_whatever_order_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filed: list[int] = []
-    insert = units.insert_words
+    insert = words.insert_words
 
     def insert_words(db: apsw.Connection, rows: list[tuple[int, str, str]]) -> None:
         filed.extend(unit_id for unit_id, _, _ in rows)
         insert(db, rows)
 
-    monkeypatch.setattr(units, "insert_words", insert_words)
+    monkeypatch.setattr(words, "insert_words", insert_words)
     index = an_index(tmp_path)
     with index.writing() as writer:
         for first in (10, 1, 20):

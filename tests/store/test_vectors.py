@@ -52,7 +52,7 @@ def test_threads_that_search_at_once_share_the_vectors(index: SqliteIndex) -> No
     def search() -> None:
         start.wait()
         index.nearest(vectors[0], ANYTHING, 1)
-        loaded.add(id(index._vectors))
+        loaded.add(id(index._vectors.pages))
 
     threads = [threading.Thread(target=search) for _ in range(8)]
     for thread in threads:

@@ -165,7 +165,7 @@ def set_durability(db: apsw.Connection, *, is_durable: bool) -> None:
     db.execute(f"PRAGMA synchronous = {mode}")
 
 
-def forget_deleted(db: apsw.Connection) -> bool:
+def empty_log(db: apsw.Connection) -> bool:
     """Let nothing of deleted rows stay in the log; the file has zeros for them.
 
     Returns whether that was possible: whoever reads an older state needs the log.

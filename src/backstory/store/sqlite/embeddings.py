@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
-import orjson
 
 from backstory.store.sqlite.connection import (
-    forget_deleted,
+    empty_log,
     open_database,
     set_durability,
     transaction,
     translated,
 )
 from backstory.store.sqlite.opening import Connections
-from backstory.store.sqlite.units import to_dict
+from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.system.fork_safety import reset_in_child
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class SqliteEmbeddings:
                 SELECT embedding_id, vector FROM embeddings
                  WHERE embedding_id IN (SELECT value FROM json_each(?))
                 """,
-                (orjson.dumps(list(embedding_ids)).decode(),),
+                (to_json(embedding_ids),),
             )
             return to_dict(rows)
 
@@ -110,7 +109,7 @@ class SqliteEmbeddings:
                     """,
                     (_hex_list(hashes),),
                 )
-            forget_deleted(self._db)
+            empty_log(self._db)
 
     def list_hashes(self) -> set[bytes]:
         """Of what there is any vector."""
@@ -134,4 +133,4 @@ def _open(path: Path) -> apsw.Connection:
 
 
 def _hex_list(hashes: Collection[bytes]) -> str:
-    return orjson.dumps([each.hex() for each in hashes]).decode()
+    return to_json(each.hex() for each in hashes)

@@ -20,7 +20,7 @@ from backstory.store.base.history import (
 )
 from backstory.store.sqlite import changes, messages, session_names, sessions, sources
 from backstory.store.sqlite.connection import (
-    forget_deleted,
+    empty_log,
     open_database,
     set_durability,
     transaction,
@@ -66,7 +66,7 @@ class SqliteHistory:
             with transaction(self._db):
                 written = _write_batch(self._db, batch, now)
             if batch.emptied:
-                forget_deleted(self._db)
+                empty_log(self._db)
             return written
 
     def replace_loose_problems(

@@ -3,13 +3,14 @@
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
 from backstory.store.base.index import IndexedFile, MadeVector
-from backstory.store.sqlite import units
+from backstory.store.sqlite import chunks, indexed_sources, units, words
 from backstory.store.sqlite.folded_text import FoldedText, to_stored
+from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import (
     SLOTS,
     VECTOR_COLUMNS,
@@ -21,20 +22,17 @@ from backstory.store.sqlite.text_blocks import (
     count_wipes,
     wipe_deleted,
 )
+from backstory.store.sqlite.text_scan import TextScan
+from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.text.words import fold, index_words
 from backstory.values.identity import meaning_hash
-from backstory.values.moments import Moment
 from backstory.values.units import (
     NewChunk,
     NewUnit,
-    UnitKind,
     first_note_id,
     first_session_unit_id,
     is_session,
 )
-
-if TYPE_CHECKING:
-    from backstory.store.sqlite.index import SqliteIndex
 
 # So many characters wait in memory at most before their words are filed.
 _MAX_UNFILED_CHARS = 16 * 1024 * 1024
@@ -43,32 +41,34 @@ _MAX_UNFILED_CHARS = 16 * 1024 * 1024
 SOME = "some"
 MUCH = "much"
 _MUCH_OF = 100
-_FILE_KINDS = {
-    "memory": UnitKind.MEMORY,
-    "daily_log": UnitKind.DAILY_LOG,
-    "file": UnitKind.GUIDANCE,
-}
-_FILE_TYPES = {kind: name for name, kind in _FILE_KINDS.items()}
 
 
 class SqliteIndexWriter:
     """One transaction on the index."""
 
-    def __init__(self, index: "SqliteIndex", db: apsw.Connection) -> None:
-        self._index = index
-        self._db = db
+    def __init__(
+        self,
+        connection: IndexConnection,
+        text_scan: TextScan,
+        vector_search: VectorSearch,
+    ) -> None:
+        self._path = connection.path
+        self._db = db = connection.db
+        self._text_scan = text_scan
+        self._vector_search = vector_search
         self._texts: list[bytes] = []
         self._text_name = get_state(db, "text_file") or self._name_text_file()
         self._text_start = self._text_end = int(get_state(db, "text_bytes") or 0)
         self._unit_count_before = int(get_state(db, "units") or 0)
         self._unit_count = self._unit_count_before
-        self._orphans: set[bytes] = set()
+        # Hashes whose vectors may be of no more use.
+        self.deleted_hashes: set[bytes] = set()
         self._old_text_name: str | None = None
         self._unfiled: dict[int, tuple[int, str, str]] = {}
         self._unfiled_chars = 0
 
     def _name_text_file(self) -> str:
-        name = f"{self._index.path.stem}-{secrets.token_hex(4)}.text"
+        name = f"{self._path.stem}-{secrets.token_hex(4)}.text"
         set_state(self._db, "text_file", name)
         return name
 
@@ -106,7 +106,7 @@ class SqliteIndexWriter:
         if filed:
             self.delete_units(gone)
             # Of the others, only the words around them may differ.
-            units.delete_words(self._db, filed.keys() - set(gone))
+            words.delete_words(self._db, filed.keys() - set(gone))
         units.insert_units(self._db, rows)
         units.insert_notes(self._db, wanted.values())
         self._texts += texts
@@ -124,7 +124,7 @@ class SqliteIndexWriter:
             return False
         if len(text) != text_bytes or text_at + text_bytes > self._text_start:
             return False
-        view = self._index._text_file(self._db).view(self._text_start)
+        view = self._text_scan.open_file(self._db).view(self._text_start)
         return view[text_at : text_at + text_bytes] == text
 
     def _add_words(self, new: Collection[NewUnit]) -> None:
@@ -141,7 +141,7 @@ class SqliteIndexWriter:
     def _file_words(self) -> None:
         # In the order of their numbers: at one that is lower than the last, FTS5 writes
         # out all it holds in memory, and has to merge it with the rest later.
-        units.insert_words(self._db, sorted(self._unfiled.values()))
+        words.insert_words(self._db, sorted(self._unfiled.values()))
         self._unfiled.clear()
         self._unfiled_chars = 0
 
@@ -179,7 +179,7 @@ class SqliteIndexWriter:
         )
         for _, _, slot, key, *_ in filed.values():
             if key is not None:
-                self._orphans.add(key)
+                self.deleted_hashes.add(key)
             if slot is not None:
                 _free_slot(self._db, slot)
         units.delete_units(self._db, filed)
@@ -229,75 +229,38 @@ class SqliteIndexWriter:
         if unit_ids:
             self._delete(unit_ids)
             self._note_deletion(MUCH)
-        self._db.execute("DELETE FROM chunks WHERE source_id = ?", (source_id,))
+        chunks.delete_chunks(self._db, source_id)
         if source_id > 0:
-            self._db.execute(
-                """
-                DELETE FROM index_state
-                 WHERE source_type = 'conversation' AND source_id = ?
-                """,
-                (str(source_id),),
-            )
+            indexed_sources.delete_session(self._db, source_id)
 
     # -- chunks ---
 
     def list_chunks(self, source_id: int) -> list[tuple[int, int]]:
-        return units.list_chunks(self._db, source_id)
+        return chunks.list_chunks(self._db, source_id)
 
     def replace_chunks(
         self,
         source_type: str,
         source_id: int,
-        chunks: Sequence[NewChunk],
+        new: Sequence[NewChunk],
         *,
         first: int = 0,
         before: int | None = None,
     ) -> None:
-        units.replace_chunks(self._db, source_type, source_id, chunks, first, before)
+        chunks.delete_chunks(self._db, source_id, first=first, before=before)
+        chunks.insert_chunks(self._db, source_type, source_id, new)
 
     # -- sources ---
 
     def note_session(self, session_id: int, change_id: int, now: datetime) -> None:
-        self._db.execute(
-            """
-            INSERT INTO index_state (source_type, source_id, signature, hash,
-                                     indexed_at)
-            VALUES ('conversation', ?1, ?2, ?2, ?3)
-                ON CONFLICT (source_type, source_id) DO UPDATE
-               SET signature = ?2, hash = ?2, indexed_at = ?3
-            """,
-            (str(session_id), f"change:{change_id}", Moment(now).to_microseconds()),
-        )
+        indexed_sources.replace_session(self._db, session_id, change_id, now)
 
     def replace_file(self, file: IndexedFile, now: datetime) -> int:
-        self._db.execute(
-            """
-            INSERT INTO index_state (source_type, source_id, project, signature, hash,
-                                     modified_at, indexed_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-                ON CONFLICT (source_type, source_id) DO UPDATE
-               SET project = ?3, signature = ?4, hash = ?5, modified_at = ?6,
-                   indexed_at = ?7
-            """,
-            (
-                _FILE_TYPES[file.kind],
-                file.path,
-                file.project,
-                file.signature,
-                file.hash,
-                file.modified_at,
-                Moment(now).to_microseconds(),
-            ),
-        )
-        file_id: int = self._db.execute(
-            "SELECT state_id FROM index_state WHERE source_type = ? AND source_id = ?",
-            (_FILE_TYPES[file.kind], file.path),
-        ).get
-        return file_id
+        return indexed_sources.replace_file(self._db, file, now)
 
     def delete_file(self, file_id: int) -> None:
         self.delete_source(-file_id)
-        self._db.execute("DELETE FROM index_state WHERE state_id = ?", (file_id,))
+        indexed_sources.delete_file(self._db, file_id)
 
     def next_note_id(self) -> int:
         last: int | None = self._db.execute(
@@ -309,7 +272,7 @@ class SqliteIndexWriter:
     # -- vectors ---
 
     def set_vectors(self, fingerprint: str, made: Sequence[MadeVector]) -> int:
-        name = self._index.vectors_name(fingerprint)
+        name = self._vector_search.name_vectors(fingerprint)
         if get_state(self._db, "vectors_of") != name:
             self.drop_vectors()
             set_state(self._db, "vectors_of", name)
@@ -338,7 +301,7 @@ class SqliteIndexWriter:
 
     def flush(self) -> None:
         """Write the texts before the transaction that names them is committed."""
-        file = FoldedText(self._index.path.with_name(self._text_name))
+        file = FoldedText(self._path.with_name(self._text_name))
         if self._texts:
             data = b"\0".join([*self._texts, b""])
             file.append(self._text_start, data)
@@ -352,28 +315,11 @@ class SqliteIndexWriter:
     def clean_up(self) -> None:
         """Wipe what the transaction deleted; done again if it is cut short."""
         if self._old_text_name is not None:
-            self._index.path.with_name(self._old_text_name).unlink(missing_ok=True)
-        wipe_deleted(self._db, self._index.path.parent)
-        if self._orphans:
-            self._index.delete_unused_vectors(self._orphans)
+            self._path.with_name(self._old_text_name).unlink(missing_ok=True)
+        wipe_deleted(self._db, self._path.parent)
 
 
 # -- pieces ---------------------------------------------------------------------------
-
-
-def list_files(db: apsw.Connection) -> list[IndexedFile]:
-    rows = db.execute(
-        """
-        SELECT state_id, source_type, source_id, project, signature, hash, modified_at
-          FROM index_state WHERE source_type != 'conversation' ORDER BY state_id
-        """
-    )
-    return [
-        IndexedFile(
-            state_id, _FILE_KINDS[kind], path, project, signature, key, modified
-        )
-        for state_id, kind, path, project, signature, key, modified in rows
-    ]
 
 
 def _lines(heading: str | None, text: str) -> list[str]:

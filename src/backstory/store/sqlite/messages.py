@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from backstory.store.base.history import KeptMessage
-from backstory.store.sqlite.parameters import to_json
+from backstory.store.sqlite.rows import to_json
 from backstory.store.sqlite.sessions import read_moment
 from backstory.text.words import fold
 from backstory.values.history import Message, Role

@@ -12,8 +12,8 @@ import apsw
 import orjson
 
 from backstory.store.base.run_index import Match
-from backstory.store.sqlite.parameters import to_json
-from backstory.store.sqlite.units import any_of
+from backstory.store.sqlite.rows import to_json
+from backstory.store.sqlite.words import any_of
 from backstory.system.fork_safety import unforked
 from backstory.text.words import index_words, phrase_words
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 import apsw
 
-from backstory.store.sqlite.parameters import to_json
+from backstory.store.sqlite.rows import to_json
 from backstory.store.sqlite.sessions import COLUMNS, to_session
 from backstory.values.history import Session
 

@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 
 from backstory.store.base.history import Counts, SessionFilter
-from backstory.store.sqlite.parameters import to_json
+from backstory.store.sqlite.rows import to_json
 from backstory.text.cut import one_line
 from backstory.values.history import Session, SessionFacts, SessionKind
 from backstory.values.moments import Moment, from_microseconds

@@ -1,4 +1,4 @@
-"""The tables ``units``, ``words``, ``notes``, ``chunks``: what is found and shown."""
+"""The tables ``units`` and ``notes``: what is found, and what parts of files say."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -7,38 +7,26 @@ from typing import Any
 import apsw
 
 from backstory.store.base.index import (
-    Chunk,
     IndexCounts,
     Note,
     ToEmbed,
     Unit,
     UnitFilter,
-    Words,
 )
-from backstory.store.sqlite.parameters import to_json
+from backstory.store.sqlite.rows import to_dict, to_json
+from backstory.store.sqlite.unit_filter import to_clause
+from backstory.store.sqlite.words import delete_words
 from backstory.values.moments import Moment
-from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
+from backstory.values.units import NewUnit, UnitKind, first_note_id
 
-# A word beside a message says less about it than one in it.
-_TEXT_WEIGHT = 1.0
-_AROUND_WEIGHT = 0.6
 # The first and the last moment that Python knows, in microseconds.
 _FIRST_TIME = Moment(datetime.min.replace(tzinfo=UTC)).to_microseconds()
 _LAST_TIME = Moment(datetime.max.replace(tzinfo=UTC)).to_microseconds()
-# Of so many units at most, a set is made before their words are looked at.
-_FEW_UNITS = 20_000
-_BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
 
 
 # A row of ``units``: unit_id, kind, source_id, position, said_at, text_at, text_bytes,
 # meaning_hash.
 UnitRow = tuple[int, int, int, int, int | None, int, int, bytes | None]
-
-
-# Any: SQLite rows carry no types; the schema does.
-def to_dict(rows: Iterable[Any]) -> dict[Any, Any]:
-    """Rows of two columns as a dictionary."""
-    return dict(rows)
 
 
 # -- writing --------------------------------------------------------------------------
@@ -64,17 +52,6 @@ def insert_notes(db: apsw.Connection, units: Iterable[NewUnit]) -> None:
             for unit in units
             if unit.heading is not None
         ],
-    )
-
-
-def insert_words(db: apsw.Connection, rows: Sequence[tuple[int, str, str]]) -> None:
-    """File the words of units: number, words of the text, words around it."""
-    db.executemany("INSERT INTO words (rowid, text, around) VALUES (?, ?, ?)", rows)
-
-
-def delete_words(db: apsw.Connection, unit_ids: Iterable[int]) -> None:
-    db.executemany(
-        "DELETE FROM words WHERE rowid = ?", [(unit_id,) for unit_id in unit_ids]
     )
 
 
@@ -135,210 +112,14 @@ def list_message_units(
     return [unit_id for (unit_id,) in rows]
 
 
-def list_chunks(db: apsw.Connection, source_id: int) -> list[tuple[int, int]]:
-    rows = db.execute(
-        """
-        SELECT first_position, last_position FROM chunks
-         WHERE source_id = ? ORDER BY first_position
-        """,
-        (source_id,),
-    )
-    return [(first, last) for first, last in rows]
-
-
-def replace_chunks(
-    db: apsw.Connection,
-    source_type: str,
-    source_id: int,
-    chunks: Sequence[NewChunk],
-    first: int,
-    before: int | None,
-) -> None:
-    db.execute(
-        """
-        DELETE FROM chunks
-         WHERE source_id = ?1 AND first_position >= ?2
-           AND (?3 IS NULL OR first_position < ?3)
-        """,
-        (source_id, first, before),
-    )
-    db.executemany(
-        """
-        INSERT INTO chunks (source_type, source_id, first_position, last_position,
-                            token_count, text)
-        VALUES (?, ?, ?, ?, ?, ?)
-        """,
-        [
-            (
-                source_type,
-                source_id,
-                chunk.first_position,
-                chunk.last_position,
-                chunk.token_count,
-                chunk.text,
-            )
-            for chunk in chunks
-        ],
-    )
-
-
 # -- reading --------------------------------------------------------------------------
 
 
-def where_clause(where: UnitFilter) -> tuple[str, list[Any]]:
-    """The condition on ``units`` that a filter stands for, and its values."""
-    sql = f"units.kind IN ({', '.join(str(int(kind)) for kind in sorted(where.kinds))})"
-    values: list[Any] = []
-    if where.said_from is not None:
-        sql += " AND units.said_at >= ?"
-        values.append(where.said_from)
-    if where.said_before is not None:
-        sql += " AND units.said_at < ?"
-        values.append(where.said_before)
-    if where.sources is not None:
-        sql += " AND units.source_id IN (SELECT value FROM json_each(?))"
-        values.append(to_json(where.sources))
-    if where.without_sources:
-        sql += " AND units.source_id NOT IN (SELECT value FROM json_each(?))"
-        values.append(to_json(where.without_sources))
-    if where.without:
-        sql += " AND units.unit_id NOT IN (SELECT value FROM json_each(?))"
-        values.append(to_json(where.without))
-    return sql, values
-
-
-def match_words(
-    db: apsw.Connection, words: Words, where: UnitFilter, limit: int
-) -> list[tuple[int, float]]:
-    condition, values = where_clause(where)
-    expression = match_expression(words)
-    if where.said_from is None and where.said_before is None and where.sources is None:
-        # To read the unit of every match takes longer than to score it. Most of the
-        # best fit; where too few do, all are read after all.
-        tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
-        # Any: SQLite rows carry no types; the schema does.
-        best: list[Any] = db.execute(
-            f"""
-            SELECT rowid, {_BM25} AS cost FROM words
-             WHERE words MATCH ? ORDER BY cost, rowid DESC LIMIT ?
-            """,
-            (expression, tried),
-        ).fetchall()
-        rows = db.execute(
-            f"""
-            SELECT unit_id FROM units
-             WHERE unit_id IN (SELECT value FROM json_each(?)) AND {condition}
-            """,
-            (to_json(unit_id for unit_id, _ in best), *values),
-        )
-        fitting = {unit_id for (unit_id,) in rows}
-        found = [(unit_id, -cost) for unit_id, cost in best if unit_id in fitting]
-        if len(found) >= limit or len(best) < tried:
-            return found[:limit]
-    days, day_values = _days_clause(db, where)
-    rows = db.execute(
-        f"""
-        SELECT words.rowid, {_BM25} AS cost
-          FROM words JOIN units ON units.unit_id = words.rowid
-         WHERE words MATCH ? {days} AND {condition}
-         ORDER BY cost, words.rowid DESC
-         LIMIT ?
-        """,
-        (expression, *day_values, *values, limit),
-    )
-    return [(unit_id, -cost) for unit_id, cost in rows]
-
-
-def _days_clause(db: apsw.Connection, where: UnitFilter) -> tuple[str, list[Any]]:
-    """A condition that spares reading the units of other days, if the days are few."""
-    values = [where.said_from, where.said_before]
-    if None in values:
-        return "", []
-    days = "SELECT unit_id FROM units WHERE said_at >= ? AND said_at < ?"
-    count = db.execute(
-        f"SELECT COUNT(*) FROM ({days} LIMIT ?)", (*values, _FEW_UNITS + 1)
-    ).get
-    if count > _FEW_UNITS:
-        return "", []
-    return f"AND +words.rowid IN ({days})", values
-
-
-def find_all_words(
-    db: apsw.Connection, words: Iterable[Sequence[str]], where: UnitFilter, limit: int
-) -> list[int]:
-    every = " AND ".join(f"({any_of([spellings])})" for spellings in words)
-    condition, values = where_clause(where)
-    rows = db.execute(
-        f"""
-        SELECT units.unit_id
-          FROM words JOIN units ON units.unit_id = words.rowid
-         WHERE words MATCH ? AND {condition}
-         ORDER BY units.said_at DESC, units.unit_id DESC
-         LIMIT ?
-        """,
-        (f"text : ({every})", *values, limit),
-    )
-    return [unit_id for (unit_id,) in rows]
-
-
-def score_words(
-    db: apsw.Connection, words: Words, unit_ids: Collection[int]
-) -> dict[int, float]:
-    # The plus sign: otherwise the whole query is prepared anew for each of the numbers.
-    rows = db.execute(
-        f"""
-        SELECT rowid, {_BM25} FROM words
-         WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
-        """,
-        (any_of(words.needed + words.helpful), to_json(unit_ids)),
-    )
-    return {unit_id: -cost for unit_id, cost in rows}
-
-
-def has_scores(db: apsw.Connection) -> bool:
-    """Whether matches of some words have a score, as all should."""
-    terms = [term for (term,) in db.execute("SELECT term FROM word_counts LIMIT 9")]
-    if not terms:
-        return True
-    rows = db.execute(
-        f"SELECT {_BM25} FROM words WHERE words MATCH ? LIMIT 9", (any_of([terms]),)
-    )
-    return all(isinstance(cost, float) for (cost,) in rows)
-
-
-def match_expression(words: Words) -> str:
-    """An expression that finds what has any needed word and rewards every other one.
-
-    ``(a OR b) AND (a OR b OR c)``: units without a or b are not even looked at. The
-    needed words count twice in the order, which is why scores are taken separately.
-    """
-    needed = any_of(words.needed)
-    if not words.helpful:
-        return needed
-    return f"({needed}) AND ({needed} OR {any_of(words.helpful)})"
-
-
-def any_of(words: Iterable[Sequence[str]]) -> str:
-    """Quote every spelling, so that no character a user types is FTS5 syntax."""
-    return " OR ".join(
-        '"' + spelling.replace('"', '""') + '"'
-        for spellings in words
-        for spelling in spellings
-    )
-
-
-def count_word(db: apsw.Connection, word: str) -> int:
-    """In how many units a word occurs that is spelt as the index spells it."""
-    count: int | None = db.execute(
-        "SELECT doc FROM word_counts WHERE term = ?", (word,)
-    ).get
-    return count or 0
-
-
 def find_all_at(
-    db: apsw.Connection, places: Iterable[int], condition: str, values: list[Any]
+    db: apsw.Connection, places: Iterable[int], where: UnitFilter
 ) -> list[Any]:
     """The units whose texts lie there, and when they were said, if they fit."""
+    clause = to_clause(where)
     return db.execute(
         f"""
         SELECT DISTINCT units.unit_id, units.said_at
@@ -346,9 +127,9 @@ def find_all_at(
           JOIN units ON units.unit_id = (SELECT unit_id FROM units
                                           WHERE text_at <= places.value
                                           ORDER BY text_at DESC LIMIT 1)
-         WHERE places.value < units.text_at + units.text_bytes AND {condition}
+         WHERE places.value < units.text_at + units.text_bytes AND {clause.sql}
         """,
-        (to_json(places), *values),
+        (to_json(places), *clause.values),
     ).fetchall()
 
 
@@ -367,17 +148,23 @@ def list_places(
     return rows  # type: ignore[no-any-return]
 
 
+def list_all_places(db: apsw.Connection) -> Iterable[tuple[int, int, int]]:
+    """Number, place and length of every unit."""
+    return db.execute("SELECT unit_id, text_at, text_bytes FROM units")
+
+
 def newest_places(
-    db: apsw.Connection, condition: str, values: list[Any]
+    db: apsw.Connection, where: UnitFilter
 ) -> Iterable[tuple[int, int, int]]:
     """Number, place and length of the units that fit, the newest first."""
+    clause = to_clause(where)
     return db.execute(
         f"""
         SELECT unit_id, text_at, text_bytes FROM units
-         WHERE {condition}
+         WHERE {clause.sql}
          ORDER BY said_at DESC, unit_id DESC
         """,
-        values,
+        clause.values,
     )
 
 
@@ -430,13 +217,15 @@ def read_all_texts(db: apsw.Connection) -> None:
         _to_time(said_at)
 
 
-def list_notes(
-    db: apsw.Connection, condition: str, values: list[Any]
-) -> dict[int, str]:
+def list_notes(db: apsw.Connection, where: UnitFilter) -> dict[int, str]:
     """The texts of the parts of files that fit."""
+    clause = to_clause(where)
     rows = db.execute(
-        f"SELECT unit_id, text FROM notes JOIN units USING (unit_id) WHERE {condition}",
-        values,
+        f"""
+        SELECT unit_id, text FROM notes JOIN units USING (unit_id)
+         WHERE {clause.sql}
+        """,
+        clause.values,
     )
     return to_dict(rows)
 
@@ -452,42 +241,6 @@ def get_notes(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Note]
     return {unit_id: Note(heading, text) for unit_id, heading, text in rows}
 
 
-def find_chunk(db: apsw.Connection, source_id: int, position: int) -> Chunk | None:
-    row = db.execute(
-        """
-        SELECT chunk_id, source_id, first_position, last_position, token_count, text
-          FROM chunks
-         WHERE source_id = ? AND first_position <= ?
-         ORDER BY first_position DESC LIMIT 1
-        """,
-        (source_id, position),
-    ).fetchone()
-    return None if row is None else Chunk(*row)
-
-
-def find_chunks(
-    db: apsw.Connection, places: Collection[tuple[int, int]]
-) -> dict[tuple[int, int], Chunk]:
-    rows = db.execute(
-        """
-        WITH places AS (
-            SELECT value ->> 0 AS of_source, value ->> 1 AS at_position
-              FROM json_each(?)),
-        found AS (
-            SELECT of_source, at_position,
-                   (SELECT chunk_id FROM chunks
-                     WHERE source_id = of_source AND first_position <= at_position
-                     ORDER BY first_position DESC LIMIT 1) AS found_id
-              FROM places)
-        SELECT of_source, at_position, chunk_id, source_id, first_position,
-               last_position, token_count, text
-          FROM found JOIN chunks ON chunk_id = found_id
-        """,
-        (to_json(places),),
-    )
-    return {(source_id, at): Chunk(*chunk) for source_id, at, *chunk in rows}
-
-
 def list_to_embed(db: apsw.Connection, limit: int, skip: int) -> list[ToEmbed]:
     rows = db.execute(
         """
@@ -498,6 +251,21 @@ def list_to_embed(db: apsw.Connection, limit: int, skip: int) -> list[ToEmbed]:
         (limit, skip),
     )
     return [ToEmbed(*row) for row in rows]
+
+
+def find_embedding_ids(
+    db: apsw.Connection, unit_ids: Collection[int]
+) -> dict[int, int]:
+    """The numbers of the vectors of those of these units that have one."""
+    rows = db.execute(
+        """
+        SELECT unit_id, embedding_id FROM units
+         WHERE unit_id IN (SELECT value FROM json_each(?))
+           AND embedding_id IS NOT NULL
+        """,
+        (to_json(unit_ids),),
+    )
+    return to_dict(rows)
 
 
 def list_wanting(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, bytes]:
@@ -529,7 +297,7 @@ def count_unknown_kinds(db: apsw.Connection) -> int:
     return count
 
 
-def list_orphans(db: apsw.Connection, hashes: Iterable[bytes]) -> list[bytes]:
+def list_unused_hashes(db: apsw.Connection, hashes: Iterable[bytes]) -> list[bytes]:
     """The hashes that no unit has any more."""
     wanted = set(hashes)
     rows = db.execute(

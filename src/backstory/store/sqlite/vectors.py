@@ -21,7 +21,7 @@ from backstory.store.sqlite.index_state import (
     set_state,
     snapshot,
 )
-from backstory.store.sqlite.parameters import to_json
+from backstory.store.sqlite.rows import to_json
 from backstory.system.fork_safety import reset_in_child
 
 try:

@@ -1,0 +1,111 @@
+"""Connections to index.db: what is read at one moment, and what counts as damage."""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from backstory.errors import StoreDamaged, StoreProblem
+from backstory.store.sqlite.connection import (
+    open_database,
+    set_durability,
+    translated,
+)
+from backstory.store.sqlite.index_state import snapshot
+from backstory.store.sqlite.opening import Connections
+
+Found = TypeVar("Found")
+
+MIGRATIONS = "backstory.store.sqlite.index_migrations"
+# How often a reader starts over when its texts were wiped or replaced as it read.
+_TRIES = 100
+# What Python raises for values that a sound row cannot have.
+_BAD_ROW_ERRORS = (TypeError, ValueError, LookupError, OverflowError)
+
+
+class IndexConnection:
+    """One connection to index.db for each thread.
+
+    ``verify`` says what is wrong with the index. It is asked only when a row makes no
+    sense, to tell damage from a mistake of ours.
+    """
+
+    def __init__(
+        self, path: Path, verify: Callable[[apsw.Connection], list[str]]
+    ) -> None:
+        self.path = path
+        self._verify = verify
+        self._connections = Connections(path, lambda: _open(path))
+        self._connections.current()
+
+    @property
+    def db(self) -> apsw.Connection:
+        """The connection of this thread."""
+        return self._connections.current()
+
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """The connection of this thread; inside, damage is raised as such."""
+        try:
+            with translated(self.path):
+                yield self.db
+        except StoreDamaged as exc:
+            # Otherwise it is the cache that is damaged.
+            if exc.path is not None and exc.path.name.startswith(self.path.stem):
+                exc.hint = "run 'backstory rebuild'; nothing is lost"
+            raise
+        except _BAD_ROW_ERRORS as exc:
+            # SQLite does not notice all damage. We only ever write valid UTF-8, so text
+            # that is none is always damage; anything else may be our mistake.
+            if not isinstance(exc, UnicodeDecodeError) and self._is_sound():
+                raise
+            raise StoreDamaged(
+                f"{self.path}: a row makes no sense ({exc})", path=self.path
+            ) from exc
+
+    def _is_sound(self) -> bool:
+        try:
+            with translated(self.path), snapshot(self.db):
+                return not self._verify(self.db)
+        except (StoreProblem, *_BAD_ROW_ERRORS):
+            return False
+
+    def scan(self, find: Callable[[apsw.Connection], Found]) -> Found:
+        """Read tables and texts as they are at one moment.
+
+        The file of texts is no part of SQLite's transaction: if it was changed or
+        replaced meanwhile, reading starts over.
+        """
+        for _ in range(_TRIES):
+            version = self._version()
+            try:
+                with self.reading() as db, snapshot(db):
+                    return find(db)
+            except StoreDamaged as exc:
+                damage = exc
+                if self._version() == version:
+                    break
+        raise damage
+
+    def _version(self) -> int:
+        """A number that changes when another connection has written."""
+        with self.reading() as db:
+            version: int = db.execute("PRAGMA data_version").get
+            return version
+
+    def interrupt(self, thread_ids: Collection[int]) -> None:
+        self._connections.interrupt(thread_ids)
+
+    def close(self) -> None:
+        self._connections.close()
+
+
+def _open(path: Path) -> apsw.Connection:
+    db = open_database(path, MIGRATIONS)
+    with translated(path):
+        # What a power cut takes is read from the history again.
+        set_durability(db, is_durable=False)
+        db.execute("PRAGMA cache_size = -16000")
+    return db

@@ -1,0 +1,101 @@
+"""The files of an index: tidy away what was deleted, replace them, reset them."""
+
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+
+from backstory.store.sqlite.connection import (
+    BUSY_TIMEOUT_MS,
+    empty_log,
+    transaction,
+    translated,
+)
+from backstory.store.sqlite.index_connection import IndexConnection
+from backstory.store.sqlite.index_state import get_state, set_state
+from backstory.store.sqlite.index_writer import SOME
+from backstory.store.sqlite.words import merge_words
+
+# To tidy is to write all words anew: for some messages that were changed, a large
+# index waits until it happens by itself.
+_LARGE = 50_000
+# What was deleted may still stand in SQLite's log.
+_LOG_IS_DUE = "log_is_due"
+# Whoever reads for longer than this keeps the log from being emptied.
+_LOG_WAIT_MS = 1_000
+
+
+def tidy_words(db: apsw.Connection) -> bool:
+    """Tidy away the words of what was deleted; returns False if that can wait."""
+    deleted = get_state(db, "deleted")
+    is_large = int(get_state(db, "units") or 0) > _LARGE
+    if not deleted or (deleted == SOME and is_large):
+        return False
+    with transaction(db):
+        merge_words(db)
+        set_state(db, "deleted", "")
+        set_state(db, _LOG_IS_DUE, "yes")
+    return True
+
+
+def empty_log_if_due(db: apsw.Connection) -> None:
+    """Let nothing of what was deleted stay in the log; if it must, it stays due."""
+    if not get_state(db, _LOG_IS_DUE):
+        return
+    db.set_busy_timeout(_LOG_WAIT_MS)
+    try:
+        with suppress(apsw.BusyError):
+            if empty_log(db):
+                set_state(db, _LOG_IS_DUE, "")
+    finally:
+        db.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+
+def replace_index(old: IndexConnection, new: IndexConnection) -> None:
+    """Copy the new index over the old one, and let it have the new one's texts.
+
+    Whoever reads goes on with what was there when they began.
+    """
+    name = f"{old.path.stem}-{secrets.token_hex(4)}.text"
+    name_in_new = get_state(new.db, "text_file")
+    if name_in_new is not None:
+        texts = new.path.with_name(name_in_new)
+        if texts.exists():  # it is made with the first text
+            texts.rename(old.path.with_name(name))
+        set_state(new.db, "text_file", name)
+    with old.db.backup("main", new.db, "main") as backup:
+        while not backup.done:
+            backup.step()
+    set_state(old.db, _LOG_IS_DUE, "yes")
+    empty_log_if_due(old.db)
+    delete_other_texts(old.path, name)
+
+
+def list_other_texts(path: Path, name: str | None) -> list[Path]:
+    """The files of texts beside an index, apart from the one it names."""
+    return [file for file in _list_texts(path) if file.name != name]
+
+
+def delete_other_texts(path: Path, name: str) -> None:
+    for file in list_other_texts(path, name):
+        file.unlink(missing_ok=True)
+
+
+def size_bytes(path: Path) -> int:
+    files = [path, path.with_name(f"{path.name}-wal"), *_list_texts(path)]
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _list_texts(path: Path) -> list[Path]:
+    return list(path.parent.glob(f"{path.stem}-*.text"))
+
+
+def reset_database(path: Path) -> None:
+    """Make an empty database of a file, whatever is in it."""
+    with translated(path):
+        db = apsw.Connection(str(path))
+        db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+        db.execute("VACUUM")
+        db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+        db.close()

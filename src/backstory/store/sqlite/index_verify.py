@@ -1,0 +1,49 @@
+"""What must hold in index.db, checked in full."""
+
+import apsw
+
+from backstory.store.sqlite import units, words
+from backstory.store.sqlite.index_state import get_state
+from backstory.store.sqlite.indexed_sources import list_files
+
+
+def verify_tables(db: apsw.Connection) -> list[str]:
+    """Check all tables by themselves. Raises what Python says of a bad row."""
+    # Reading every row is a check of its own.
+    list_files(db)
+    units.read_all_texts(db)
+    return [*_verify_sqlite(db), *_verify_kinds(db), *_verify_words(db)]
+
+
+def _verify_sqlite(db: apsw.Connection) -> list[str]:
+    found = [
+        f"integrity check: {row[0]}"
+        for row in db.execute("PRAGMA integrity_check")
+        if row[0] != "ok"
+    ]
+    try:
+        # In a savepoint: to ask this is, for SQLite, to write.
+        db.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    except apsw.CorruptError as exc:
+        found.append(f"the table of words is damaged: {exc}")
+    return found
+
+
+def _verify_kinds(db: apsw.Connection) -> list[str]:
+    unknown = units.count_unknown_kinds(db)
+    return [f"{unknown} units are of no known kind"] if unknown else []
+
+
+def _verify_words(db: apsw.Connection) -> list[str]:
+    found = []
+    if not words.has_scores(db):
+        found.append("words cannot be scored: the sizes of texts are damaged")
+    filed, without_words, with_words = words.count_filed(db)
+    if without_words:
+        found.append(f"{without_words} units have no words filed")
+    if with_words != filed - without_words:
+        found.append(f"words of {with_words} units are filed, there are {filed}")
+    counted = get_state(db, "units")
+    if str(filed) != (counted or "0"):
+        found.append(f"{counted} units are counted, {filed} there")
+    return found

@@ -1,0 +1,21 @@
+"""What goes into statements, and what comes out of them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+
+def to_json(values: Iterable[int | str | tuple[int | str, ...]]) -> str:
+    """A list as one bound value, to be read with ``json_each``.
+
+    With a question mark for each value, the statement would be prepared again for
+    every length, and SQLite limits how many there may be.
+    """
+    return orjson.dumps(list(values)).decode()
+
+
+# Any: SQLite rows carry no types; the schema does.
+def to_dict(rows: Iterable[Any]) -> dict[Any, Any]:
+    """Rows of two columns as a dictionary."""
+    return dict(rows)

@@ -1,0 +1,124 @@
+"""Find any part of a text by scanning the file of folded texts beside index.db.
+
+The file is named in the table ``state``, so that an index that was made anew never
+meets the texts of an old one.
+"""
+
+from collections.abc import Collection
+from itertools import islice
+
+import apsw
+
+from backstory.errors import StoreDamaged
+from backstory.store.base.index import UnitFilter
+from backstory.store.sqlite import units
+from backstory.store.sqlite.folded_text import (
+    FoldedText,
+    contains,
+    find_records,
+    to_stored,
+)
+from backstory.store.sqlite.index_connection import IndexConnection
+from backstory.store.sqlite.index_state import get_state
+from backstory.store.sqlite.text_blocks import list_blocks
+
+# So many texts with the wanted part are looked up one by one; of more, the newest are
+# found faster by going through the texts from the newest on.
+_MAX_LOOKED_UP = 400
+
+
+class TextScan:
+    """Finds units by any part of their folded text."""
+
+    def __init__(self, connection: IndexConnection) -> None:
+        self._connection = connection
+        self._file: FoldedText | None = None
+
+    def find(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
+        few = self.find_few(folded, where, limit)
+        if few is not None:
+            return few
+        needle = to_stored(folded)
+
+        def find(db: apsw.Connection) -> list[int]:
+            view = self.view(db)
+            having = (
+                unit_id
+                for unit_id, place, length in units.newest_places(db, where)
+                if contains(view, needle, place, length)
+            )
+            return list(islice(having, limit))
+
+        return self._connection.scan(find)
+
+    def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
+        needle = to_stored(folded)
+        if not needle or not where.kinds or limit <= 0:
+            return []
+
+        def find(db: apsw.Connection) -> list[int] | None:
+            places = find_records(self.view(db), needle, _MAX_LOOKED_UP + 1)
+            if len(places) > _MAX_LOOKED_UP:
+                return None
+            found = units.find_all_at(db, places, where)
+            found.sort(key=lambda unit: (unit[1] is not None, unit[1], unit[0]))
+            return [unit_id for unit_id, _ in reversed(found[-limit:])]
+
+        return self._connection.scan(find)
+
+    def having(self, folded: str, unit_ids: Collection[int]) -> list[int]:
+        needle = to_stored(folded)
+
+        def find(db: apsw.Connection) -> list[int]:
+            view = self.view(db)
+            return [
+                unit_id
+                for unit_id, place, length in units.list_places(db, unit_ids)
+                if contains(view, needle, place, length)
+            ]
+
+        return self._connection.scan(find)
+
+    def check(self) -> None:
+        """Compare all texts with their checksums. Raises ``StoreDamaged``."""
+        self._connection.scan(self.view)
+
+    # -- the file ---
+
+    def view(self, db: apsw.Connection) -> memoryview:
+        """All texts, as the current transaction knows them."""
+        end = int(get_state(db, "text_bytes") or 0)
+        if not end:
+            return memoryview(b"")
+        file = self.open_file(db)
+        file.check(list_blocks(db, end))
+        return file.view(end)
+
+    def open_file(self, db: apsw.Connection) -> FoldedText:
+        path = self._connection.path
+        name = get_state(db, "text_file")
+        if name is None:
+            raise StoreDamaged(f"{path}: it does not name its file of texts", path=path)
+        file = self._file
+        if file is None or file.path.name != name:
+            file = self._file = FoldedText(path.with_name(name))
+        return file
+
+    def verify(self, db: apsw.Connection) -> list[str]:
+        """What does not hold between the file and the units."""
+        end = int(get_state(db, "text_bytes") or 0)
+        if not end:
+            return []
+        # Opened anew, so that all of it is checked once more.
+        file = FoldedText(self.open_file(db).path)
+        file.check(list_blocks(db, end))
+        view = file.view(end)
+        return [
+            f"unit {unit_id}: its text does not lie where it should"
+            for unit_id, at, length in units.list_all_places(db)
+            if at + length >= end or view[at + length] or 0 in view[at : at + length]
+        ]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()

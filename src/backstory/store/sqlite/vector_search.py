@@ -1,0 +1,67 @@
+"""Find units by meaning. What needs numpy is loaded with the first search that does."""
+
+import threading
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import apsw
+
+from backstory.store.base.index import EmbeddingCache, UnitFilter
+from backstory.store.sqlite import units
+from backstory.store.sqlite.index_connection import IndexConnection
+from backstory.system.fork_safety import reset_in_child, unforked
+
+if TYPE_CHECKING:
+    from backstory.store.base.index import Vector
+    from backstory.store.sqlite.vectors import VectorPages
+
+
+class VectorSearch:
+    """Finds the units whose vectors are nearest."""
+
+    def __init__(self, connection: IndexConnection, embeddings: EmbeddingCache) -> None:
+        self._connection = connection
+        self._embeddings = embeddings
+        self._pages: VectorPages | None = None
+        self.reset_after_fork()
+        reset_in_child(self)
+
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child."""
+        self._lock = threading.Lock()
+
+    @property
+    def pages(self) -> "VectorPages":
+        if self._pages is None:
+            # What is half loaded in a forked child stays so.
+            with unforked(), self._lock:
+                if self._pages is None:
+                    # numpy takes longer to load than a search by words takes.
+                    from backstory.store.sqlite.vectors import VectorPages
+
+                    self._pages = VectorPages(self._embeddings)
+        return self._pages
+
+    def name_vectors(self, fingerprint: str) -> str:
+        """What a model's vectors are called here: their numbers are the cache's."""
+        return f"{fingerprint} {self._embeddings.identity}"
+
+    def find_nearest(
+        self, vector: "Vector", where: UnitFilter, limit: int
+    ) -> list[tuple[int, float]]:
+        with self._connection.reading() as db:
+            self.pages.refresh(db)
+            return self.pages.nearest(vector, where, limit)
+
+    def find_cosines(
+        self, vector: "Vector", unit_ids: Collection[int]
+    ) -> dict[int, float]:
+        with self._connection.reading() as db:
+            return self.pages.cosines(vector, units.find_embedding_ids(db, unit_ids))
+
+    def verify(self, db: apsw.Connection) -> list[str]:
+        """What does not hold between the vectors and the units."""
+        slots = db.execute("SELECT COUNT(slot) FROM units").get
+        if not slots and not db.execute("SELECT 1 FROM vector_pages LIMIT 1").get:
+            return []
+        return self.pages.verify(db)

@@ -1,0 +1,264 @@
+"""The table ``words``: full-text search over the words of units and around them."""
+
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from backstory.store.base.index import UnitFilter, Words
+from backstory.store.sqlite.index_connection import IndexConnection
+from backstory.store.sqlite.index_state import get_state
+from backstory.store.sqlite.rows import to_json
+from backstory.store.sqlite.unit_filter import Clause, to_clause
+from backstory.system.fork_safety import reset_in_child, unforked
+from backstory.values.units import UnitKind
+
+# A word beside a message says less about it than one in it.
+_TEXT_WEIGHT = 1.0
+_AROUND_WEIGHT = 0.6
+_BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
+# Of so many units at most, a set is made before their words are looked at.
+_FEW_UNITS = 20_000
+# Counts of rarer words are quickly made, and may be wrong a moment later.
+_FREQUENT = 2_000
+_MAX_REMEMBERED = 10_000
+
+
+class WordSearch:
+    """Finds units by their words."""
+
+    def __init__(self, connection: IndexConnection) -> None:
+        self._connection = connection
+        self._counted: tuple[int, dict[str, int]] = (0, {})
+        self.reset_after_fork()
+        reset_in_child(self)
+
+    def reset_after_fork(self) -> None:
+        """Begin anew in a forked child."""
+        self._tokenizers = threading.local()
+
+    def match(
+        self, words: Words, where: UnitFilter, limit: int
+    ) -> list[tuple[int, float]]:
+        if not words.needed or not where.kinds:
+            return []
+        with self._connection.reading() as db:
+            return match_words(db, words, where, limit)
+
+    def find_all(
+        self, words: Sequence[tuple[str, ...]], where: UnitFilter, limit: int
+    ) -> list[int]:
+        if not words or not where.kinds:
+            return []
+        with self._connection.reading() as db:
+            return find_all_words(db, words, where, limit)
+
+    def score(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
+        if not words.needed or not unit_ids:
+            return {}
+        with self._connection.reading() as db:
+            return score_words(db, words, unit_ids)
+
+    def count_units(self, words: Sequence[tuple[str, ...]]) -> list[int]:
+        with self._connection.reading() as db:
+            return [
+                sum(self._count_spelling(db, spelling) for spelling in spellings)
+                for spellings in words
+            ]
+
+    def _count_spelling(self, db: apsw.Connection, spelling: str) -> int:
+        """In how many units all words of a spelling may stand side by side: at most."""
+        # The counts of frequent words take long and change little.
+        size = int(get_state(db, "units") or 0).bit_length()
+        if self._counted[0] != size or len(self._counted[1]) > _MAX_REMEMBERED:
+            self._counted = (size, {})
+        counted = self._counted[1]
+        if spelling in counted:
+            return counted[spelling]
+        counts = [count_word(db, token) for token in self.tokenize(spelling)]
+        count = min(counts, default=0)
+        if count >= _FREQUENT:
+            counted[spelling] = count
+        return count
+
+    def tokenize(self, text: str) -> list[str]:
+        local = self._tokenizers
+        with unforked():
+            if not hasattr(local, "tokenizer"):
+                # Of a connection of its own, which no other thread closes.
+                local.tokenizer = apsw.Connection(":memory:").fts5_tokenizer(
+                    "porter", ["unicode61", "remove_diacritics", "2"]
+                )
+            # Any: what it returns depends on the flags below.
+            found: Any = local.tokenizer(
+                text.encode("utf-8", errors="replace"),
+                apsw.FTS5_TOKENIZE_QUERY,
+                None,
+                include_offsets=False,
+                include_colocated=False,
+            )
+            return list(found)
+
+
+# -- writing --------------------------------------------------------------------------
+
+
+def insert_words(db: apsw.Connection, rows: Sequence[tuple[int, str, str]]) -> None:
+    """File the words of units: number, words of the text, words around it."""
+    db.executemany("INSERT INTO words (rowid, text, around) VALUES (?, ?, ?)", rows)
+
+
+def delete_words(db: apsw.Connection, unit_ids: Iterable[int]) -> None:
+    db.executemany(
+        "DELETE FROM words WHERE rowid = ?", [(unit_id,) for unit_id in unit_ids]
+    )
+
+
+def merge_words(db: apsw.Connection) -> None:
+    """Write all words anew, without those of deleted units."""
+    db.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+def match_words(
+    db: apsw.Connection, words: Words, where: UnitFilter, limit: int
+) -> list[tuple[int, float]]:
+    fitting_only = to_clause(where)
+    expression = match_expression(words)
+    if where.said_from is None and where.said_before is None and where.sources is None:
+        # To read the unit of every match takes longer than to score it. Most of the
+        # best fit; where too few do, all are read after all.
+        tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
+        # Any: SQLite rows carry no types; the schema does.
+        best: list[Any] = db.execute(
+            f"""
+            SELECT rowid, {_BM25} AS cost FROM words
+             WHERE words MATCH ? ORDER BY cost, rowid DESC LIMIT ?
+            """,
+            (expression, tried),
+        ).fetchall()
+        rows = db.execute(
+            f"""
+            SELECT unit_id FROM units
+             WHERE unit_id IN (SELECT value FROM json_each(?)) AND {fitting_only.sql}
+            """,
+            (to_json(unit_id for unit_id, _ in best), *fitting_only.values),
+        )
+        fitting = {unit_id for (unit_id,) in rows}
+        found = [(unit_id, -cost) for unit_id, cost in best if unit_id in fitting]
+        if len(found) >= limit or len(best) < tried:
+            return found[:limit]
+    days = _days_clause(db, where)
+    rows = db.execute(
+        f"""
+        SELECT words.rowid, {_BM25} AS cost
+          FROM words JOIN units ON units.unit_id = words.rowid
+         WHERE words MATCH ? {days.sql} AND {fitting_only.sql}
+         ORDER BY cost, words.rowid DESC
+         LIMIT ?
+        """,
+        (expression, *days.values, *fitting_only.values, limit),
+    )
+    return [(unit_id, -cost) for unit_id, cost in rows]
+
+
+def _days_clause(db: apsw.Connection, where: UnitFilter) -> Clause:
+    """A condition that spares reading the units of other days, if the days are few."""
+    values = [where.said_from, where.said_before]
+    if None in values:
+        return Clause("", [])
+    days = "SELECT unit_id FROM units WHERE said_at >= ? AND said_at < ?"
+    count = db.execute(
+        f"SELECT COUNT(*) FROM ({days} LIMIT ?)", (*values, _FEW_UNITS + 1)
+    ).get
+    if count > _FEW_UNITS:
+        return Clause("", [])
+    return Clause(f"AND +words.rowid IN ({days})", values)
+
+
+def find_all_words(
+    db: apsw.Connection, words: Iterable[Sequence[str]], where: UnitFilter, limit: int
+) -> list[int]:
+    every = " AND ".join(f"({any_of([spellings])})" for spellings in words)
+    clause = to_clause(where)
+    rows = db.execute(
+        f"""
+        SELECT units.unit_id
+          FROM words JOIN units ON units.unit_id = words.rowid
+         WHERE words MATCH ? AND {clause.sql}
+         ORDER BY units.said_at DESC, units.unit_id DESC
+         LIMIT ?
+        """,
+        (f"text : ({every})", *clause.values, limit),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
+def score_words(
+    db: apsw.Connection, words: Words, unit_ids: Collection[int]
+) -> dict[int, float]:
+    # The plus sign: otherwise the whole query is prepared anew for each of the numbers.
+    rows = db.execute(
+        f"""
+        SELECT rowid, {_BM25} FROM words
+         WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
+        """,
+        (any_of(words.needed + words.helpful), to_json(unit_ids)),
+    )
+    return {unit_id: -cost for unit_id, cost in rows}
+
+
+def match_expression(words: Words) -> str:
+    """An expression that finds what has any needed word and rewards every other one.
+
+    ``(a OR b) AND (a OR b OR c)``: units without a or b are not even looked at. The
+    needed words count twice in the order, which is why scores are taken separately.
+    """
+    needed = any_of(words.needed)
+    if not words.helpful:
+        return needed
+    return f"({needed}) AND ({needed} OR {any_of(words.helpful)})"
+
+
+def any_of(words: Iterable[Sequence[str]]) -> str:
+    """Quote every spelling, so that no character a user types is FTS5 syntax."""
+    return " OR ".join(
+        '"' + spelling.replace('"', '""') + '"'
+        for spellings in words
+        for spelling in spellings
+    )
+
+
+def count_word(db: apsw.Connection, word: str) -> int:
+    """In how many units a word occurs that is spelt as the index spells it."""
+    count: int | None = db.execute(
+        "SELECT doc FROM word_counts WHERE term = ?", (word,)
+    ).get
+    return count or 0
+
+
+def count_filed(db: apsw.Connection) -> tuple[int, int, int]:
+    """How many units there are, how many without words, and how many have words."""
+    filed, without_words, with_words = db.execute(
+        """
+        SELECT (SELECT COUNT(*) FROM units),
+               (SELECT COUNT(*) FROM units
+                 WHERE unit_id NOT IN (SELECT id FROM words_docsize)),
+               (SELECT COUNT(*) FROM words_docsize)
+        """
+    ).get
+    return filed, without_words, with_words
+
+
+def has_scores(db: apsw.Connection) -> bool:
+    """Whether matches of some words have a score, as all should."""
+    terms = [term for (term,) in db.execute("SELECT term FROM word_counts LIMIT 9")]
+    if not terms:
+        return True
+    rows = db.execute(
+        f"SELECT {_BM25} FROM words WHERE words MATCH ? LIMIT 9", (any_of([terms]),)
+    )
+    return all(isinstance(cost, float) for (cost,) in rows)
