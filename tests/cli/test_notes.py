@@ -144,7 +144,7 @@ def test_an_empty_fact_is_refused(used: Shell) -> None:
 
     assert failed(done) == (
         14,
-        ["backstory: a fact is needed, and this one is empty"],
+        ["backstory: the fact is empty"],
     )
 
 
@@ -208,7 +208,7 @@ def test_a_text_is_kept_when_the_memory_was_changed_meanwhile(used: Shell) -> No
     assert failed(done) == (
         31,
         [
-            f"backstory: {theirs}: it was changed meanwhile",
+            f"backstory: {theirs}: changed by somebody else meanwhile",
             f"  hint: your text is in {mine}; compare the two, then edit again",
         ],
     )
@@ -364,5 +364,5 @@ def test_what_is_no_archive_is_refused(used: Shell) -> None:
 
     assert code == 30
     assert lines == [
-        f"backstory: {file}: no zip file that can be read (File is not a zip file)"
+        f"backstory: {file}: not a readable zip file (File is not a zip file)"
     ]

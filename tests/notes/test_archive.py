@@ -97,15 +97,18 @@ def test_a_memory_folder_that_somebody_zipped_is_read_too(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
-        ({"../MEMORY.md": b"x"}, r"'\.\./MEMORY\.md' is no name of a file in it"),
-        ({"daily/../../x": b"x"}, "is no name of a file in it"),
-        ({"/etc/passwd": b"x"}, "'/etc/passwd' is no name of a file in it"),
-        ({"C:/MEMORY.md": b"x"}, "is no name of a file in it"),
-        ({"daily\\2026-02-28.md": b"x"}, "is no name of a file in it"),
+        ({"../MEMORY.md": b"x"}, r"'\.\./MEMORY\.md' is not a path inside the archive"),
+        ({"daily/../../x": b"x"}, "is not a path inside the archive"),
+        ({"/etc/passwd": b"x"}, "'/etc/passwd' is not a path inside the archive"),
+        ({"C:/MEMORY.md": b"x"}, "is not a path inside the archive"),
+        ({"daily\\2026-02-28.md": b"x"}, "is not a path inside the archive"),
         ({"MEMORY.md": b"\xff"}, r"'MEMORY\.md' is not UTF-8"),
-        ({"MEMORY.md": b"x" * (MAX_NOTE_BYTES + 1)}, "is larger than the 2,000,000"),
-        ({"MEMORY.md": b"a", "memory/MEMORY.md": b"b"}, "is in it twice"),
-        ({"readme.txt": b"x"}, r"neither a MEMORY\.md nor a daily log is in it"),
+        ({"MEMORY.md": b"x" * (MAX_NOTE_BYTES + 1)}, "has more than the 2,000,000"),
+        (
+            {"MEMORY.md": b"a", "memory/MEMORY.md": b"b"},
+            "it contains 'memory/MEMORY.md' twice",
+        ),
+        ({"readme.txt": b"x"}, r"it contains neither a MEMORY\.md nor a daily log"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -119,7 +122,7 @@ def test_a_hostile_archive_is_refused_whole(
     with pytest.raises(SourceUnreadable, match=reason) as raised:
         merge_archive(notebook, read_archive(file))
 
-    assert raised.value.hint == "nothing of it was taken"
+    assert raised.value.hint == "nothing was imported"
     assert notebook.list_logs() == [DAY]
 
 
@@ -167,14 +170,14 @@ def _crowded(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (_with_a_link, "is a link, or another thing that is no file"),
+        (_with_a_link, "is a link or another special file"),
         (_encrypted, "is encrypted"),
-        (_bomb, "cannot be read|no zip file that can be read|is larger than"),
-        (_cut_off, "no zip file that can be read"),
-        (_damaged, "no zip file that can be read"),
-        (_crowded, "20,001 files are in it, more than 20,000"),
-        (lambda path: path.write_bytes(b"rubbish"), "no zip file that can be read"),
-        (lambda path: None, r"no zip file that can be read \(No such file"),
+        (_bomb, "cannot be read|not a readable zip file|has more than"),
+        (_cut_off, "not a readable zip file"),
+        (_damaged, "not a readable zip file"),
+        (_crowded, "20,001 files; the limit is 20,000"),
+        (lambda path: path.write_bytes(b"rubbish"), "not a readable zip file"),
+        (lambda path: None, r"not a readable zip file \(No such file"),
     ],
     ids=["link", "encrypted", "bomb", "cut", "damaged", "crowded", "rubbish", "none"],
 )

@@ -138,7 +138,7 @@ def test_a_memory_that_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
         found = shown(find_memory_notes(tmp_path), tmp_path)
 
     assert found == [
-        "memory/MEMORY.md: it cannot be read (Permission denied)",
+        "memory/MEMORY.md: the file cannot be read (Permission denied)",
         "memory/daily: the folder cannot be read (Permission denied)",
     ]
 
@@ -393,7 +393,7 @@ def test_a_note_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         read_note(note)
 
     assert str(raised.value) == (
-        f"{tmp_path}/a.md: 2,000,001 bytes, where a note has at most 2,000,000"
+        f"{tmp_path}/a.md: 2,000,001 bytes; a note may have at most 2,000,000"
     )
 
 

@@ -180,7 +180,9 @@ def test_a_text_is_replaced_when_it_is_what_was_read(notebook: Notebook) -> None
 def test_a_text_that_was_changed_meanwhile_is_not_replaced(notebook: Notebook) -> None:
     put(notebook, b"theirs\n")
 
-    with pytest.raises(NotesConflict, match=r"MEMORY\.md: it was changed meanwhile"):
+    with pytest.raises(
+        NotesConflict, match=r"MEMORY\.md: changed by somebody else meanwhile"
+    ):
         notebook.replace_memory("mine", "old\n", keep_backup=True)
 
     assert notebook.read_memory() == "theirs\n"
@@ -295,7 +297,7 @@ def test_who_saves_all_the_time_wins(notebook: Notebook) -> None:
         path.write_text(f"{int(text) + 1}")
         return "mine"
 
-    with pytest.raises(NotesConflict, match="somebody saves it again and again"):
+    with pytest.raises(NotesConflict, match="somebody else keeps saving it"):
         notebook.change_memory(change)
 
     assert path.read_text() == "10"
@@ -446,7 +448,7 @@ def test_a_whole_folder_may_be_a_link(notebook: Notebook, tmp_path: Path) -> Non
     ("raw", "reason"),
     [
         (b"ok\n\xff\n", "byte 3 is not UTF-8"),
-        (b"x" * (MAX_NOTE_BYTES + 1), "2,000,001 bytes, where a note has at most"),
+        (b"x" * (MAX_NOTE_BYTES + 1), "2,000,001 bytes; a note may have at most"),
     ],
     ids=["not UTF-8", "too large"],
 )
@@ -467,7 +469,7 @@ def test_what_is_no_note_is_not_overwritten(
 def test_a_note_does_not_grow_too_large(notebook: Notebook) -> None:
     path = put(notebook, b"x" * MAX_NOTE_BYTES)
 
-    with pytest.raises(SourceUnreadable, match="where a note has at most 2,000,000"):
+    with pytest.raises(SourceUnreadable, match="a note may have at most 2,000,000"):
         notebook.add_fact("b")
 
     assert path.stat().st_size == MAX_NOTE_BYTES
@@ -477,13 +479,13 @@ def test_a_note_does_not_grow_too_large(notebook: Notebook) -> None:
 def test_a_folder_or_a_pipe_of_that_name_is_no_note(notebook: Notebook) -> None:
     notebook.memory_path.mkdir(parents=True)
     os.mkfifo(notebook.folder / "pipe")
-    with pytest.raises(SourceUnreadable, match=r"MEMORY\.md: it is no file"):
+    with pytest.raises(SourceUnreadable, match=r"MEMORY\.md: not a file"):
         notebook.add_fact("b")
 
     notebook.memory_path.rmdir()
     notebook.memory_path.symlink_to("pipe")
 
-    with pytest.raises(SourceUnreadable, match=r"MEMORY\.md: it is no file"):
+    with pytest.raises(SourceUnreadable, match=r"MEMORY\.md: not a file"):
         notebook.add_fact("b")
 
 

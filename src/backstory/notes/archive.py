@@ -1,7 +1,7 @@
-"""The notes of a home as a zip file, to be taken elsewhere and merged there.
+"""The notes of a home as a zip file, to be merged into the notes of another home.
 
-An archive may come from anybody. It is read whole, and refused whole, before anything
-of it is used; nothing is ever unpacked under a name that it gives.
+An archive may come from anybody. It is read and checked as a whole before any of it is
+used, and nothing is ever unpacked under a name that it gives.
 """
 
 import io
@@ -45,7 +45,7 @@ _MAX_NAME_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """What an archive holds of notes; ``skipped`` are names of other things in it."""
+    """The notes in an archive; ``skipped`` are the names of its other files."""
 
     memory: str | None
     logs: Mapping[date, str]
@@ -54,7 +54,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What came of an archive: how many blocks were new, and in how many logs."""
+    """What an archive added: how many blocks, and to how many logs."""
 
     memory_blocks: int
     log_blocks: int
@@ -62,7 +62,7 @@ class Merged:
 
 
 def merge_archive(notebook: Notebook, archive: Archive) -> Merged:
-    """Add to the notes what only the archive has; after a crash it can be repeated."""
+    """Add to the notes what only the archive has. Can be repeated after a crash."""
     memory_blocks = notebook.merge_memory(archive.memory) if archive.memory else 0
     added = [
         notebook.merge_log(day, text) for day, text in sorted(archive.logs.items())
@@ -74,9 +74,9 @@ def merge_archive(notebook: Notebook, archive: Archive) -> Merged:
 
 
 def write_archive(notebook: Notebook, path: Path) -> int:
-    """Write all notes into a new zip file; returns how many files are in it.
+    """Write all notes to a new zip file; returns the number of files in it.
 
-    Raises ``StoreUnwritable``, also when there is a file of that name.
+    Raises ``StoreUnwritable``, also if there is already a file of that name.
     """
     made = io.BytesIO()
     count = 0
@@ -96,7 +96,7 @@ def write_archive(notebook: Notebook, path: Path) -> int:
 
 
 def _zip_time(mtime_ns: int) -> tuple[int, int, int, int, int, int]:
-    """The time in UTC, in the years that zip files know."""
+    """The time in UTC, within the years that a zip file can express."""
     at = time.gmtime(min(max(mtime_ns // 1_000_000_000, 315_532_800), 4_354_819_198))
     return (at.tm_year, at.tm_mon, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec)
 
@@ -105,25 +105,23 @@ def _zip_time(mtime_ns: int) -> tuple[int, int, int, int, int, int]:
 
 
 def read_archive(path: Path) -> Archive:
-    """All notes of a zip file. Raises ``SourceUnreadable``.
+    """All notes in a zip file. Raises ``SourceUnreadable``.
 
-    Other files in it are passed over; names that lead elsewhere, links, and what is too
-    large are reason to refuse it all.
+    Other files in it are skipped. A name that leads elsewhere, a link or a file that is
+    too large makes the whole archive unusable.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_entries(archive, path)
     except _ZIP_ERRORS as exc:
         reason = (isinstance(exc, OSError) and exc.strerror) or exc
-        raise SourceUnreadable(
-            f"{path}: no zip file that can be read ({reason})"
-        ) from exc
+        raise SourceUnreadable(f"{path}: not a readable zip file ({reason})") from exc
 
 
 def _read_entries(archive: zipfile.ZipFile, path: Path) -> Archive:
     entries = [info for info in archive.infolist() if not info.is_dir()]
     if len(entries) > MAX_ENTRIES:
-        _refuse(path, f"{len(entries):,} files are in it, more than {MAX_ENTRIES:,}")
+        _refuse(path, f"{len(entries):,} files; the limit is {MAX_ENTRIES:,}")
     texts: dict[date | None, str] = {}
     skipped: list[str] = []
     total = 0
@@ -136,17 +134,17 @@ def _read_entries(archive: zipfile.ZipFile, path: Path) -> Archive:
             skipped.append(shown)
             continue
         if day in texts:
-            _refuse(path, f"'{shown}' is in it twice")
+            _refuse(path, f"it contains '{shown}' twice")
         raw = _read_entry(archive, info, shown, path)
         total += len(raw)
         if total > MAX_ARCHIVE_BYTES:
-            _refuse(path, f"more than {MAX_ARCHIVE_BYTES:,} bytes of notes are in it")
+            _refuse(path, f"its notes have more than {MAX_ARCHIVE_BYTES:,} bytes")
         try:
             texts[day] = raw.decode("utf-8")
         except UnicodeDecodeError:
             _refuse(path, f"'{shown}' is not UTF-8")
     if not texts:
-        _refuse(path, "neither a MEMORY.md nor a daily log is in it")
+        _refuse(path, "it contains neither a MEMORY.md nor a daily log")
     logs = {day: text for day, text in texts.items() if day is not None}
     return Archive(texts.get(None), logs, tuple(skipped))
 
@@ -155,10 +153,10 @@ def _check_entry(info: zipfile.ZipInfo, shown: str, path: Path) -> None:
     name = info.filename
     leads_out = name.startswith("/") or ".." in PurePosixPath(name).parts
     if leads_out or "\\" in name or _DRIVE.match(name):
-        _refuse(path, f"'{shown}' is no name of a file in it")
+        _refuse(path, f"'{shown}' is not a path inside the archive")
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
-        _refuse(path, f"'{shown}' is a link, or another thing that is no file")
+        _refuse(path, f"'{shown}' is a link or another special file")
     if info.flag_bits & _IS_ENCRYPTED:
         _refuse(path, f"'{shown}' is encrypted")
 
@@ -166,13 +164,11 @@ def _check_entry(info: zipfile.ZipInfo, shown: str, path: Path) -> None:
 def _read_entry(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str, path: Path
 ) -> bytes:
-    # What it says of its size need not be true.
+    # The size that it declares may be wrong.
     with archive.open(info) as stream:
         raw = stream.read(MAX_NOTE_BYTES + 1)
     if len(raw) > MAX_NOTE_BYTES:
-        _refuse(
-            path, f"'{shown}' is larger than the {MAX_NOTE_BYTES:,} bytes of a note"
-        )
+        _refuse(path, f"'{shown}' has more than the {MAX_NOTE_BYTES:,} bytes of a note")
     return raw
 
 
@@ -183,4 +179,4 @@ def _day_of(text: str) -> date | None:
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:
-    raise SourceUnreadable(f"{path}: {reason}", hint="nothing of it was taken")
+    raise SourceUnreadable(f"{path}: {reason}", hint="nothing was imported")

@@ -1,8 +1,8 @@
-"""MEMORY.md as text: topics with lists of facts, which people and agents both write.
+"""MEMORY.md as text: topics with lists of facts.
 
-Whatever a person wrote stays as it is, byte for byte: a change touches the lines of one
-fact only, and nothing around it becomes anything else by it. A fact cannot pass for
-structure: its lines stand indented in one item, and are made inert.
+A change touches only the lines of one fact. Everything else a person wrote stays the
+same, byte for byte, and keeps its meaning as Markdown. A fact cannot pass for
+structure: its lines are indented in one list item, and their markup is escaped.
 """
 
 import re
@@ -48,19 +48,22 @@ TITLE = "Long-term Memory"
 TOPICS = ("User Profile", "Preferences", "Interests", "Workflow", "Projects", "Notes")
 DEFAULT_TOPIC = "Notes"
 MAX_FACT_CHARS = 5_000
-# So much of MEMORY.md is given to every agent.
+# How much of MEMORY.md is given to every agent.
 MAX_GIVEN_LINES = 200
 
 _MAX_TOPIC_CHARS = 100
-# What a heading may have around its words; C, C# and C++ are three topics.
-_NO_WORDS = re.compile(r"(?:[^\w+#]|_)+")
-# What no space stands before.
+# What may be around the words of a heading; C, C# and C++ are three topics.
+_NOT_WORDS = re.compile(r"(?:[^\w+#]|_)+")
+# No space comes before these.
 _CLOSING = " \t.,;:!?)"
+
+# The first line, and the one after the last.
+_Lines = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """An item of the outermost lists; ``topic`` is the headings above it."""
+    """An item of an outermost list; ``topic`` is the path of headings above it."""
 
     topic: str
     text: str
@@ -68,28 +71,29 @@ class Fact:
 
 
 def check_fact(fact: str) -> str:
-    """The fact without spaces around it. Raises ``BadQuery`` for one that is none."""
+    """The fact without spaces around it. Raises ``BadQuery`` if empty or too long."""
     fact = fact.strip()
-    if not any(_is_visible(sign) for sign in "".join(to_fact_lines(fact))):
-        raise BadQuery("a fact is needed, and this one is empty")
+    if not any(map(_is_visible, "".join(to_fact_lines(fact)))):
+        raise BadQuery("the fact is empty")
     if len(fact) > MAX_FACT_CHARS:
         raise BadQuery(
-            f"a fact has at most {MAX_FACT_CHARS:,} characters, and this one has "
-            f"{len(fact):,}",
+            f"the fact has {len(fact):,} characters; the limit is {MAX_FACT_CHARS:,}",
             hint="say it in fewer words, or as several facts",
         )
     return fact
 
 
-def _is_visible(sign: str) -> bool:
-    return not sign.isspace() and unicodedata.category(sign) not in ("Cf", "Cc")
+def _is_visible(character: str) -> bool:
+    if character.isspace():
+        return False
+    return unicodedata.category(character) not in ("Cf", "Cc")
 
 
-# -- looking --------------------------------------------------------------------------
+# -- reading --------------------------------------------------------------------------
 
 
 def list_facts(text: str) -> list[Fact]:
-    """The facts in the order they stand in."""
+    """The facts, in their order in the text."""
     outline = _outline_of(text)
     return [
         Fact(topic_at(outline, item.first), item_text(outline, item), item.first + 1)
@@ -99,7 +103,7 @@ def list_facts(text: str) -> list[Fact]:
 
 
 def split_facts(text: str) -> list[Fact]:
-    """The facts of a text that has nothing but lists; any other text is one fact."""
+    """The facts of a text that consists of lists; any other text is one fact."""
     outline = _outline_of(text)
     kinds = {block.kind for block in outline.blocks}
     is_lists = kinds == {BlockKind.ITEM} and not outline.rules
@@ -108,25 +112,25 @@ def split_facts(text: str) -> list[Fact]:
 
 
 def list_topics(text: str) -> list[str]:
-    """The names of the headings that facts can be filed under."""
+    """The names of the topics: headings of the second level."""
     return [each.name for each in _outline_of(text).headings if each.level == 2]
 
 
 def first_lines(text: str, count: int = MAX_GIVEN_LINES) -> str:
-    """The beginning of a text: so many lines at most."""
+    """The beginning of a text: at most ``count`` lines."""
     return "".join(split_lines(split_bom(text)[1])[:count])
 
 
 def find_duplicate(text: str, fact: str) -> str | None:
-    """What the text has that says the same already; None when the fact is new."""
+    """The statement in the text that already says this; None if the fact is new."""
     known = list(iter_statements(_outline_of(text)))
-    said = normalize_fact("\n".join(to_fact_lines(fact)))
-    place = find_duplicate_index(said, map(normalize_fact, known))
-    return None if place is None else known[place]
+    new = normalize_fact("\n".join(to_fact_lines(fact)))
+    index = find_duplicate_index(new, map(normalize_fact, known))
+    return None if index is None else known[index]
 
 
 def get_fact(text: str, fact: str) -> str:
-    """All that ``remove_fact`` would take away. Raises what that raises."""
+    """The whole text that ``remove_fact`` would remove. Raises what that raises."""
     outline = _outline_of(text)
     found = get_match(outline, fact)
     item = found if isinstance(found, Item) else outline.item_at(found.first_line)
@@ -134,7 +138,7 @@ def get_fact(text: str, fact: str) -> str:
 
 
 def topic_at(outline: Outline, line: int) -> str:
-    """The headings above a line, without the title of the file where there are more."""
+    """The path of headings above a line, without the file's title unless it is all."""
     path = outline.path_at(line)
     below_title = [heading for heading in path if heading.level > 1]
     return " > ".join(heading.name for heading in below_title or path)
@@ -148,10 +152,10 @@ def _outline_of(text: str) -> Outline:
 
 
 def add_fact(text: str, topic: str, fact: str) -> str:
-    """Put the fact at the end of the list below its topic, which is made if needed.
+    """Add the fact at the end of the list below its topic, which is made if needed.
 
     A topic is a heading of the second level, or of the first; its name is compared
-    without case and symbols. A text without anything begins with a title.
+    without case and punctuation. An empty text gets a title.
     """
     item = _as_item(to_fact_lines(check_fact(fact)))
     name = _heading_name(topic)
@@ -171,7 +175,7 @@ def _as_item(lines: Sequence[str]) -> list[str]:
 
 
 def _heading_name(topic: str) -> str:
-    """A topic as the name of a heading."""
+    """The name of a topic as the text of a heading."""
     line = one_line(neutralise(topic), _MAX_TOPIC_CHARS).lstrip("# ")
     heading = heading_of(f"## {line}")
     name = heading[1] if heading else ""
@@ -179,7 +183,7 @@ def _heading_name(topic: str) -> str:
 
 
 def find_headings(outline: Outline, name: str) -> list[Heading]:
-    """The topics of that name, those of the second level before those of the first."""
+    """The topics of that name, headings of the second level before the first."""
     key = folded_name(name)
     found = [
         heading
@@ -190,20 +194,23 @@ def find_headings(outline: Outline, name: str) -> list[Heading]:
 
 
 def folded_name(name: str) -> str:
-    """The name of a topic as it is compared; symbols alone are compared as they are."""
+    """The name of a topic as it is compared: without case and punctuation.
+
+    A name of nothing but punctuation is compared as it is.
+    """
     folded = fold(name)
-    return _NO_WORDS.sub(" ", folded).strip() or folded
+    return _NOT_WORDS.sub(" ", folded).strip() or folded
 
 
 def add_item(outline: Outline, heading: Heading, item: Sequence[str]) -> str | None:
-    """The text with an item more at the end of the list right below a heading.
+    """The text with one more item at the end of the list right below a heading.
 
-    Where it would swallow what follows, it gets a wider indent or blank lines around
-    it; None where nothing helps.
+    Where the item would absorb what follows, it gets more indentation or blank lines
+    around it. None if nothing helps.
     """
     for at, put in _places_below(outline, heading, item):
         changed = splice(outline.lines, at, at, put)
-        if _leaves_the_rest(outline, changed, at, at, [BlockKind.ITEM]):
+        if _leaves_the_rest(outline, changed, (at, at), [BlockKind.ITEM]):
             return changed
     return None
 
@@ -222,7 +229,7 @@ def _places_below(
         item = _like_sibling(outline, sibling, item)
     elif closed:
         at = closed[-1].end
-        # Where a heading follows at once, so does the item.
+        # Where the next heading follows without a blank line, so does the item.
         before = [""] if is_blank("".join(outline.lines[at : at + 1])) else []
     wide = _widened(item)
     yield at, [*before, *item]
@@ -236,7 +243,7 @@ def _places_below(
 
 
 def add_section(outline: Outline, head: Sequence[str], item: Sequence[str]) -> str:
-    """The text with a section at its end; before what nobody closed, if that is it."""
+    """The text with a section at its end, or before a last block that is not closed."""
     at = len(outline.lines)
     if outline.blocks and outline.blocks[-1].is_open:
         at = outline.blocks[-1].first
@@ -248,7 +255,7 @@ def add_section(outline: Outline, head: Sequence[str], item: Sequence[str]) -> s
 
 
 def _like_sibling(outline: Outline, item: Item, lines: Sequence[str]) -> list[str]:
-    """The lines of an item, in a list whose bullets may be others than ours."""
+    """The lines of an item, with the bullet and indentation of another one."""
     first = outline.lines[item.first]
     indent = first[: len(first) - len(first.lstrip(" \t"))]
     bullet = item.marker if item.marker in ("*", "+") else "-"
@@ -257,16 +264,17 @@ def _like_sibling(outline: Outline, item: Item, lines: Sequence[str]) -> list[st
 
 
 def _widened(item: Sequence[str]) -> list[str]:
-    """The lines of an item that takes in no line with an indent below four."""
+    """The lines of an item that absorbs no line indented by fewer than four spaces."""
     content = item[0].lstrip(" \t")
     first = f"{content[0]}   {content[2:]}"
     return [first, *(f"  {line}" if line else "" for line in item[1:])]
 
 
 def _leaves_the_rest(
-    outline: Outline, changed: str, first: int, end: int, kinds: Sequence[BlockKind]
+    outline: Outline, changed: str, lines: _Lines, kinds: Sequence[BlockKind]
 ) -> bool:
     """Whether the changed lines are blocks of these kinds, and all others as before."""
+    first, end = lines
     after = read_outline(changed)
     new_end = end + len(after.lines) - len(outline.lines)
     if not outline.is_same_around(after, first, end) or after.has_breaks(
@@ -280,9 +288,9 @@ def _leaves_the_rest(
 
 
 def replace_fact(text: str, old: str, new: str) -> str:
-    """Put ``new`` for ``old``: all that one item says, or else words that stand once.
+    """Replace ``old`` with ``new``: a whole item, or else words that occur once.
 
-    A blank ``new`` takes them away. Raises ``FactNotFound`` and ``FactAmbiguous``.
+    A blank ``new`` removes them. Raises ``FactNotFound`` and ``FactAmbiguous``.
     """
     bom, body = split_bom(text)
     outline = read_outline(body)
@@ -295,9 +303,9 @@ def replace_fact(text: str, old: str, new: str) -> str:
 
 
 def remove_fact(text: str, fact: str) -> str:
-    """Take away the item that says this, or that has it in it, with all its lines.
+    """Remove the item that says this or contains it, with all its lines.
 
-    Of a paragraph only these words go. A topic that has no facts left stays. Raises
+    Of a paragraph only these words are removed. A topic without facts stays. Raises
     ``FactNotFound`` and ``FactAmbiguous``.
     """
     bom, body = split_bom(text)
@@ -311,34 +319,34 @@ def remove_fact(text: str, fact: str) -> str:
 
 
 def remove_repeats(text: str) -> tuple[str, list[str]]:
-    """Take away facts that stand in a text twice, word for word, but for the first.
+    """Remove facts that repeat an earlier one word for word.
 
-    Returns the text and what went.
+    Returns the text, and the facts that were removed.
     """
-    gone: list[str] = []
+    removed: list[str] = []
     bom, body = split_bom(text)
     while (item := _find_repeat(outline := read_outline(body))) is not None:
         try:
             body = _remove_item(outline, item)
         except BadQuery:
-            break  # it holds other things together, and stays
-        gone.append(item_text(outline, item))
-    return bom + body, gone
+            break  # without it, what is around it would change its meaning
+        removed.append(item_text(outline, item))
+    return bom + body, removed
 
 
 def _find_repeat(outline: Outline) -> Item | None:
     seen: set[str] = set()
     for item in outline.items:
-        said = " ".join(item_text(outline, item).split())
-        if item.depth == 0 and said:
-            if said in seen:
+        text = " ".join(item_text(outline, item).split())
+        if item.depth == 0 and text:
+            if text in seen:
                 return item
-            seen.add(said)
+            seen.add(text)
     return None
 
 
 def _replace_item(outline: Outline, item: Item, old: str, lines: Sequence[str]) -> str:
-    """Other words for an item; what is listed below it stays if it was not named."""
+    """The text with an item reworded; what is listed below it stays unless named."""
     end = item.head_end if has_exact_text(outline, item, old) else item.end
     first, *rest = lines
     indent = " " * item.column
@@ -351,7 +359,7 @@ def _replace_item(outline: Outline, item: Item, old: str, lines: Sequence[str]) 
 
 
 def _remove_item(outline: Outline, item: Item) -> str:
-    """The text without an item, and without one of two blank lines around it."""
+    """The text without an item, and with one blank line where there were two."""
     first = item.first
     behind = "".join(outline.lines[item.end : item.end + 1])
     if first and is_blank(outline.lines[first - 1]) and is_blank(behind):
@@ -366,14 +374,14 @@ def _replace_span(outline: Outline, span: Span, lines: Sequence[str]) -> str:
     begins = item.first == span.first_line
     line = outline.lines[span.first_line]
     start = item.offset if begins else _indent_chars(line)
-    said = _join(outline, span, start, lines)
+    joined = _join(outline, span, start, lines)
     end = span.last_line + 1
-    if not said and begins and end == item.end:
+    if not joined and begins and end == item.end:
         return _remove_item(outline, item)
-    if not said and begins and end < item.head_end:
-        # What the item goes on with moves up to its marker.
-        said, end = [outline.lines[end].strip()], end + 1
-    put = _set_lines(line[:start], line[start:], said, " " * item.column)
+    if not joined and begins and end < item.head_end:
+        # The next line of the item moves up to its bullet.
+        joined, end = [outline.lines[end].strip()], end + 1
+    put = _indent_lines(line, start, joined, " " * item.column)
     kinds = [] if item.depth or not begins else [BlockKind.ITEM]
     return _change(outline, (span.first_line, end), [put], kinds)
 
@@ -383,25 +391,28 @@ def _replace_in_text(outline: Outline, span: Span, lines: Sequence[str]) -> str:
     assert block is not None
     line = outline.lines[span.first_line]
     start = _indent_chars(line)
-    said = _join(outline, span, start, lines)
-    put = _set_lines(line[:start], line[start:], said, line[:start]) if said else []
-    is_whole = (span.first_line, span.last_line + 1) == (block.first, block.end)
-    kinds = [] if is_whole and not said else [block.kind]
-    lines_of = (span.first_line, span.last_line + 1)
-    within = (block.first, block.end)
-    return _change(outline, lines_of, [put, [*put, ""]], kinds, within=within)
+    joined = _join(outline, span, start, lines)
+    put = _indent_lines(line, start, joined, line[:start]) if joined else []
+    changed, within = (span.first_line, span.last_line + 1), (block.first, block.end)
+    kinds = [] if changed == within and not joined else [block.kind]
+    return _change(outline, changed, [put, [*put, ""]], kinds, within=within)
 
 
-def _set_lines(prefix: str, old: str, said: Sequence[str], indent: str) -> list[str]:
-    """The lines with their indents; none begins what the old one did not begin."""
-    first, *rest = said or [""]
-    old = old.strip()
-    first = _make_inert(first) if _make_inert(old) == old else first
-    return [(prefix + first).rstrip(), *(indent + _make_inert(each) for each in rest)]
+def _indent_lines(
+    old_line: str, start: int, lines: Sequence[str], indent: str
+) -> list[str]:
+    """The lines with their indentation, escaped unless the old line was markup too."""
+    first, *rest = lines or [""]
+    old = old_line[start:].strip()
+    first = _escape_markup(first) if _escape_markup(old) == old else first
+    return [
+        (old_line[:start] + first).rstrip(),
+        *(indent + _escape_markup(each) for each in rest),
+    ]
 
 
 def _join(outline: Outline, span: Span, start: int, lines: Sequence[str]) -> list[str]:
-    """The lines that come of other words for a span; none where nothing is left."""
+    """The lines of a span with other words in its place; none if nothing is left."""
     before = outline.lines[span.first_line][start : span.start]
     behind = outline.lines[span.last_line][span.end :].rstrip("\r\n")
     full = [escape_comment(line.strip()) for line in lines if line]
@@ -420,28 +431,28 @@ def _indent_chars(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _make_inert(line: str) -> str:
+def _escape_markup(line: str) -> str:
     return escape_marker(escape_start(line))
 
 
 def _change(
     outline: Outline,
-    lines: tuple[int, int],
+    lines: _Lines,
     choices: Sequence[Sequence[str]],
     kinds: Sequence[BlockKind],
     *,
-    within: tuple[int, int] | None = None,
+    within: _Lines | None = None,
 ) -> str:
-    """The text with the first of these that leaves all around it what it is.
+    """The text with the first of the choices that leaves everything else as it is.
 
-    ``kinds`` are the blocks that are to begin in these lines, or in those they are
+    ``kinds`` are the blocks that must begin in these lines, or in the lines they are
     ``within``.
     """
     for put in choices:
         changed = splice(outline.lines, *lines, put)
-        if _leaves_the_rest(outline, changed, *(within or lines), kinds):
+        if _leaves_the_rest(outline, changed, within or lines, kinds):
             return changed
     raise BadQuery(
-        "this change would make something else of what stands around it",
+        "this change would alter the Markdown around it",
         hint="change it by hand: backstory memory edit",
     )

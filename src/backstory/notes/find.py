@@ -30,10 +30,10 @@ class NoteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundNote:
-    """A Markdown file and what it looked like when it was found.
+    """A Markdown file, as it was when it was found.
 
-    ``project`` is the folder a guidance file belongs to, in the words it was asked for;
-    ``day`` is the one a daily log is named after.
+    ``project`` is the folder a guidance file belongs to, spelled as it was asked for;
+    ``day`` is the day a daily log is named after.
     """
 
     kind: NoteKind
@@ -50,7 +50,7 @@ _DAILY_NAME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})\.md")
 
 
 def find_memory_notes(home: Path) -> Iterator[FoundNote | Problem]:
-    """The long-term memory, then the daily logs by day; nothing where there are none.
+    """The long-term memory, then the daily logs by day, as far as they exist.
 
     A link that leads out of the memory folder is a problem, not a note.
     """
@@ -88,7 +88,7 @@ def _describe_note(
     project: str | None = None,
     day: date | None = None,
 ) -> Iterator[FoundNote | Problem]:
-    """The note that an entry is; nothing when it is gone or no file."""
+    """The note, or the problem with it; nothing if it is gone or not a file."""
     path = Path(entry)
     try:
         if entry.is_symlink() and not is_inside(_real(path), _real(inside)):
@@ -99,7 +99,7 @@ def _describe_note(
     except FileNotFoundError:
         return
     except OSError as exc:
-        yield Problem(f"it cannot be read ({exc.strerror})", path=str(path))
+        yield Problem(f"the file cannot be read ({exc.strerror})", path=str(path))
 
 
 def _unreadable_folder(folder: Path, exc: OSError) -> Problem:
@@ -132,18 +132,18 @@ _MAX_FOLDERS = 2_000
 def find_guidance(
     projects: Iterable[str], *, user_home: Path, exclude: Callable[[Path], bool]
 ) -> Iterator[FoundNote | Problem]:
-    """The files in which projects tell agents how to work, in the order of their paths.
+    """The files in which projects tell agents how to work, sorted by path.
 
-    A project is any text that a transcript gave; what is no folder is passed over. Of
-    the user's home and what is above it only the folder itself is looked at; elsewhere
-    the search ends four levels down or after 2,000 folders. A file that is in several
-    projects comes once, with the innermost. A path is the real one: links are followed
-    to files within the project only.
+    Projects come from transcripts, so a project that is not a folder is skipped. In the
+    user's home and the folders above it, only the folder itself is searched; elsewhere
+    the search ends four levels down or after 2,000 folders. A file in several projects
+    is found once, in the innermost. Paths are real ones: links are followed only to
+    files inside the project.
     """
     roots = _project_roots(projects, exclude)
     homes = {_real(user_home), *_real(user_home).parents}
     found: dict[str, FoundNote | Problem] = {}
-    # The innermost first: no outer project takes its files by a link.
+    # The innermost first, so that no outer project gets its files through a link.
     for root in sorted(roots, key=lambda root: (-len(root.parts), root)):
         is_wide = root in homes or root == root.parent
         left_out = _LeftOut(root, roots.keys() - {root}, exclude)
@@ -161,7 +161,7 @@ def find_guidance(
 
 @dataclass(frozen=True, slots=True)
 class _LeftOut:
-    """Which folders of a project are not looked at for it."""
+    """Which folders of a project are not searched for its guidance."""
 
     root: Path
     other_roots: Set[Path]
@@ -171,7 +171,7 @@ class _LeftOut:
         return folder in self.other_roots or self.exclude(folder)
 
     def covers(self, file: Path) -> bool:
-        """Whether a file, which a link may have led to, is none of the project's."""
+        """Whether a file, which a link may have led to, is not the project's own."""
         if not is_inside(file, self.root):
             return True
         above = file.relative_to(self.root).parents
@@ -181,7 +181,7 @@ class _LeftOut:
 def _project_roots(
     projects: Iterable[str], exclude: Callable[[Path], bool]
 ) -> dict[Path, str]:
-    """The real folders among the projects, each with the first name it was given."""
+    """The projects that are folders, each with the first spelling of its path."""
     roots: dict[Path, str] = {}
     for project in sorted(set(projects)):
         path = Path(project)
@@ -189,7 +189,7 @@ def _project_roots(
             if not path.is_absolute() or not path.is_dir():
                 continue
             real = _real(path)
-        # A name from a transcript may have a NUL in it, or be too long for a file.
+        # A path from a transcript may contain a NUL, or be too long.
         except (OSError, ValueError):
             continue
         if not exclude(path) and not exclude(real):
@@ -200,7 +200,7 @@ def _project_roots(
 def _walk(
     root: Path, left_out: _LeftOut, *, max_depth: int
 ) -> Iterator[Path | Problem]:
-    """Files that have a name for guidance, breadth first."""
+    """The files that are named like guidance, breadth first."""
     folders = deque([(root, 0)])
     for _ in range(_MAX_FOLDERS):
         if not folders:
@@ -245,7 +245,7 @@ def _describe_guidance(
     if has_text_name(path):
         yield from _describe_note(path, NoteKind.GUIDANCE, inside=root, project=project)
     elif path.is_file():
-        # No database of ours and no JSON could hold such a name.
+        # Neither a database nor JSON can hold such a name.
         yield Problem("its name is not valid UTF-8", path=shown_name(path))
 
 
@@ -255,7 +255,7 @@ def _describe_guidance(
 def read_note(note: FoundNote) -> str:
     """The text of a note, with plain line ends; bytes that are not UTF-8 are replaced.
 
-    Raises ``SourceUnreadable``, also when the file is too large for a note.
+    Raises ``SourceUnreadable``, also if the file is larger than a note may be.
     """
     try:
         with note.path.open("rb") as file:
@@ -265,8 +265,8 @@ def read_note(note: FoundNote) -> str:
         raise SourceUnreadable(f"{note.path}: {exc.strerror}") from exc
     if len(raw) > MAX_NOTE_BYTES:
         raise SourceUnreadable(
-            f"{note.path}: {size_bytes:,} bytes, where a note has at most"
+            f"{note.path}: {size_bytes:,} bytes; a note may have at most"
             f" {MAX_NOTE_BYTES:,}",
-            hint="divide the file into smaller ones",
+            hint="split the file into smaller ones",
         )
     return raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")

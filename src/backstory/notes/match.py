@@ -162,12 +162,11 @@ def _squeeze(text: str) -> str:
 def _quote(outline: Outline, place: Item | Span) -> str:
     line = place.first if isinstance(place, Item) else place.first_line
     item = outline.item_at(line)
-    said = (
-        outline.lines[line]
-        if item is None
-        else item_text(outline, item, head_only=True)
-    )
-    return one_line(neutralise(said), _MAX_SHOWN_CHARS)
+    if item is None:
+        text = outline.lines[line]
+    else:
+        text = item_text(outline, item, head_only=True)
+    return one_line(neutralise(text), _MAX_SHOWN_CHARS)
 
 
 def _list_near(outline: Outline, wanted: str) -> list[str]:

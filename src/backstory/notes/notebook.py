@@ -1,8 +1,8 @@
-"""The notes of a home on disk: MEMORY.md and the daily logs, read and changed safely.
+"""Notebook: MEMORY.md and the daily logs of a home, read and changed safely on disk.
 
-What a person saves is never overwritten. A change is made from the file as it is; it is
-compared with the file once more before the new text takes its place, and made again
-when somebody saved in between. A crash leaves the old text or the new one.
+What a person saves is never overwritten. A change is made to the current text. Before
+the new text replaces the file, the file is read again, and if somebody saved it in
+between, the change is made to that version. A crash leaves the old text or the new one.
 """
 
 import os
@@ -43,13 +43,13 @@ LOCK_NAME = "notes.lock"
 MAX_BACKUPS = 20
 
 _ATTEMPTS = 10
-# Only whoever holds the lock writes such a file, so any other is left from a crash.
+# Only the holder of the lock writes such a file, so any other is left from a crash.
 _NEW_NAME = ".{name}.backstory-new"
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFile:
-    """One file of the notes: its name in the memory folder, and all that is in it."""
+    """One file of the notes: its name in the memory folder, and its content."""
 
     name: str
     raw: bytes
@@ -58,7 +58,7 @@ class NoteFile:
 
 @dataclass(frozen=True, slots=True)
 class NotesSummary:
-    """How much is noted; ``facts`` is how many there are for each topic."""
+    """How much is in the notes; ``facts`` is the number of facts for each topic."""
 
     files: int
     size_bytes: int
@@ -72,8 +72,8 @@ class NotesSummary:
 class Notebook:
     """The long-term memory and the daily logs of one home.
 
-    Several processes and a person's editor may write at once. A text is what is in the
-    file, byte for byte, with its line ends and the mark that may stand before it.
+    Several processes and a person's editor may write at once. Texts are the content of
+    a file byte for byte, with its line ends and a byte order mark if there is one.
     """
 
     def __init__(self, home: Path) -> None:
@@ -87,21 +87,23 @@ class Notebook:
     # -- reading ---
 
     def read_memory(self) -> str:
-        """The whole of MEMORY.md; empty when there is none. Raises
-        ``SourceUnreadable``."""
+        """The text of MEMORY.md; empty if there is none.
+
+        Raises ``SourceUnreadable``.
+        """
         return self._read(self.memory_path) or ""
 
     def memory_stamp(self) -> str:
-        """A hash of MEMORY.md as it is now; empty when there is none."""
+        """A hash of MEMORY.md as it is now; empty if there is none."""
         raw = self._look_at(self.memory_path).raw
         return "" if raw is None else bytes_hash(raw)
 
     def list_logs(self) -> list[date]:
-        """The days that have a daily log, the first one first."""
+        """The days that have a daily log, the earliest first."""
         return [note.day for note in self._notes() if note.day is not None]
 
     def read_log(self, day: date) -> str | None:
-        """The daily log of a day; None when there is none."""
+        """The daily log of a day; None if there is none."""
         return self._read(self.log_path(day))
 
     def iter_files(self) -> Iterator[NoteFile]:
@@ -113,7 +115,7 @@ class Notebook:
                 yield NoteFile(name, raw, note.mtime_ns)
 
     def summary(self) -> NotesSummary:
-        """How much is noted, and about what."""
+        """How much is in the notes, and on which topics."""
         notes = list(self._notes())
         days = [note.day for note in notes if note.day is not None]
         text = self.read_memory()
@@ -141,10 +143,10 @@ class Notebook:
     def add_fact(
         self, fact: str, topic: str = DEFAULT_TOPIC, *, mask: bool = True
     ) -> str | None:
-        """Put a fact below its topic in MEMORY.md; returns it as it was put there.
+        """Add a fact below its topic in MEMORY.md; returns the fact as it was added.
 
-        None says that the memory says it already. Secrets are masked, unless a person
-        wants them kept. Raises ``BadQuery`` for a fact that is empty or too long.
+        None means that the memory already says it. Secrets are masked unless ``mask``
+        is off. Raises ``BadQuery`` for a fact that is empty or too long.
         """
         checked = check_fact(mask_secrets(fact) if mask else fact)
 
@@ -156,10 +158,10 @@ class Notebook:
         return None if before == after else checked
 
     def update_fact(self, old: str, new: str, *, mask: bool = True) -> str:
-        """Put other words for a fact, or for a part of one; returns the new words.
+        """Reword a fact, or a part of one; returns the new words.
 
-        Empty new words take the old ones away. Raises ``FactNotFound`` and
-        ``FactAmbiguous`` when the old ones do not stand in exactly one place.
+        Empty new words remove the old ones. Raises ``FactNotFound`` and
+        ``FactAmbiguous`` unless the old words are in exactly one place.
         """
         words = (mask_secrets(new) if mask else new).strip()
         if words:
@@ -168,44 +170,46 @@ class Notebook:
         return words
 
     def forget_fact(self, fact: str) -> str:
-        """Take away the fact that says this, or has it in it; returns all that went.
+        """Remove the fact that says this or contains it; returns the whole fact.
 
         Raises ``FactNotFound`` and ``FactAmbiguous`` as ``update_fact`` does.
         """
-        gone = ""
+        removed = ""
 
         def change(text: str) -> str:
-            nonlocal gone
-            gone = facts.get_fact(text, fact)
+            nonlocal removed
+            removed = facts.get_fact(text, fact)
             return facts.remove_fact(text, fact)
 
         self.change_memory(change)
-        return gone
+        return removed
 
     # -- writing ---
 
     def change_memory(self, change: Callable[[str], str]) -> str:
         """Make a change to MEMORY.md; returns the new text.
 
-        ``change`` gets the text as it is, and may be called again with a newer one when
-        somebody saves meanwhile. What it raises leaves everything as it is. Raises
-        ``NotesConflict`` when somebody saves all the time, ``StoreFull`` and
-        ``StoreUnwritable`` when the disk does not take it.
+        ``change`` gets the current text, and is called again with a newer one if
+        somebody saves in between. If it raises, nothing is changed. Raises
+        ``NotesConflict`` if somebody keeps saving, and ``StoreFull`` or
+        ``StoreUnwritable`` if the file cannot be written.
         """
         return self._change(self.memory_path, change)[1]
 
     def replace_memory(
         self, text: str, expected: str, *, keep_backup: bool = False
     ) -> None:
-        """Put a whole new text for ``expected``, which is what was read.
+        """Replace the whole text; ``expected`` is the text that was read.
 
-        Raises ``NotesConflict`` when MEMORY.md is no longer that. A backup of the old
-        text is named after the time at which that was saved, and the last twenty stay.
+        Raises ``NotesConflict`` if MEMORY.md is no longer the same. A backup of the old
+        text is named after the time it was saved; the last twenty are kept.
         """
 
         def change(current: str) -> str:
             if current != expected:
-                raise NotesConflict(f"{self.memory_path}: it was changed meanwhile")
+                raise NotesConflict(
+                    f"{self.memory_path}: changed by somebody else meanwhile"
+                )
             if keep_backup and current and current != text:
                 self._back_up(current)
             return text
@@ -213,10 +217,10 @@ class Notebook:
         self.change_memory(change)
 
     def append_log(self, day: date, block: str, marker: str) -> bool:
-        """Put a block at the end of a day's log; returns whether it was not there yet.
+        """Add a block at the end of a day's log; returns whether it is new.
 
-        A block is known by its marker: after a crash it can be tried again. Secrets in
-        it are masked.
+        A block is identified by its marker, so this can be repeated after a crash.
+        Secrets in the block are masked.
         """
 
         def change(text: str) -> str:
@@ -226,7 +230,7 @@ class Notebook:
         return before != after
 
     def merge_memory(self, theirs: str) -> int:
-        """Add what only another MEMORY.md says; returns how many blocks that were."""
+        """Add what only another MEMORY.md says; returns the number of blocks added."""
         added = 0
 
         def change(text: str) -> str:
@@ -238,7 +242,7 @@ class Notebook:
         return added
 
     def merge_log(self, day: date, theirs: str) -> int:
-        """Add the blocks that only another log of the day has; returns how many."""
+        """Add the blocks that only another log of the day has; returns their number."""
         added = 0
 
         def change(text: str) -> str:
@@ -250,7 +254,7 @@ class Notebook:
         return added
 
     def write_aside(self, text: str, name: str) -> Path:
-        """Write a text into a new file in the memory folder that is never searched."""
+        """Write a text to a new file in the memory folder, which is not searched."""
         self._make_folder(self.folder)
         stem, dot, suffix = name.partition(".")
         with storing(self.folder / name):
@@ -272,10 +276,10 @@ class Notebook:
                 new = replace_surrogates(change(old))
                 if new == old or seen.replace(_encode_note(new, path)):
                     return old, new
-        raise NotesConflict(f"{path}: somebody saves it again and again")
+        raise NotesConflict(f"{path}: somebody else keeps saving it")
 
     def _make_folder(self, folder: Path) -> None:
-        # One by one: a folder made on the way to another would be open to everybody.
+        # One by one: a parent folder made on the way would be readable by everybody.
         for each in (self._home, self.folder, folder):
             make_private_folder(each)
 
@@ -296,7 +300,7 @@ class Notebook:
     def _look_at(self, path: Path) -> "_Seen":
         """A file as it is now."""
         real = self._real(path)
-        # A pipe of that name would otherwise be waited for.
+        # Otherwise a pipe of that name would block.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
             descriptor = os.open(real, flags)
@@ -307,12 +311,12 @@ class Notebook:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             os.close(descriptor)
-            raise SourceUnreadable(f"{path}: it is no file")
+            raise SourceUnreadable(f"{path}: not a file")
         with os.fdopen(descriptor, "rb") as file:
             return _Seen(path, real, _read_note(file, path), stat.S_IMODE(mode))
 
     def _real(self, path: Path) -> Path:
-        """Where a file is; a link is followed as long as it stays in the folder."""
+        """The real path; a link is followed if it stays inside the folder."""
         try:
             real = Path(os.path.realpath(path))
             folder = Path(os.path.realpath(self.folder))
@@ -327,7 +331,7 @@ class Notebook:
 
 
 def _age_of_backup(path: Path) -> tuple[str, int]:
-    """Its time, then its number: the tenth of a second comes behind the ninth."""
+    """Its time, then its number among those of the same second."""
     stem = path.stem.split("-")
     number = stem[3] if len(stem) > 3 else "1"
     return "-".join(stem[:3]), int(number) if number.isdigit() else 0
@@ -338,7 +342,7 @@ def _age_of_backup(path: Path) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A file as it was when it was read; ``raw`` is None where there was none."""
+    """A file as it was when it was read; ``raw`` is None if there was none."""
 
     path: Path
     real: Path
@@ -356,9 +360,9 @@ class _Seen:
             ) from exc
 
     def replace(self, new: bytes) -> bool:
-        """Put other bytes in its place; False when it is no longer what was read."""
+        """Replace the content; returns False if it is no longer what was read."""
         with storing(self.path):
-            # A rename would not ask whether the file itself may be written.
+            # A rename would succeed even if the file itself may not be written.
             if self.raw is not None:
                 with suppress(FileNotFoundError):
                     os.close(os.open(self.real, os.O_WRONLY))
@@ -374,27 +378,27 @@ class _Seen:
         if self.raw is None:
             return self._put_first(made)
         if not swap(made, self.real):
-            made.replace(self.real)  # a disk or a system that cannot swap
+            made.replace(self.real)  # the disk or the system cannot swap files
             sync_folder(self.real.parent)
             return True
         sync_folder(self.real.parent)
         if made.read_bytes() == self.raw:
             return True
-        # Somebody saved at the last moment, and may still be at it: theirs goes back.
+        # Somebody saved at the last moment: their file goes back.
         swap(made, self.real)
         if made.read_bytes() != new:
-            # Or saved twice, into what had taken its place.
+            # They saved again, into the file that had taken its place.
             swap(made, self.real)
         return False
 
     def _put_first(self, made: Path) -> bool:
         try:
-            # Unlike a rename, it fails when somebody has made the file meanwhile.
+            # Unlike a rename, it fails if somebody has made the file meanwhile.
             os.link(made, self.real)
         except FileExistsError:
             return False
         except OSError:
-            made.replace(self.real)  # a disk that knows no links
+            made.replace(self.real)  # the disk has no hard links
         sync_folder(self.real.parent)
         return True
 
@@ -436,13 +440,13 @@ def _encode_note(text: str, path: Path) -> bytes:
 
 def _refuse_size(path: Path, size_bytes: int) -> NoReturn:
     raise SourceUnreadable(
-        f"{path}: {size_bytes:,} bytes, where a note has at most {MAX_NOTE_BYTES:,}",
-        hint="divide the file into smaller ones; nothing was changed",
+        f"{path}: {size_bytes:,} bytes; a note may have at most {MAX_NOTE_BYTES:,}",
+        hint="split the file into smaller ones; nothing was changed",
     )
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a crash left half-written."""
+    """Remove files that a crash left half-written."""
     with storing(folder):
         for left in folder.glob(_NEW_NAME.format(name="*")):
             left.unlink(missing_ok=True)
