@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.index.build import Catalogue
+from backstory.index.build import IndexBuilder
 from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME
-from backstory.index.vectors import Embedding
+from backstory.index.vectors import VectorBuilder
 from backstory.memory import Memory
 from backstory.providers.embedders import load_embedder, minilm
 from backstory.providers.embedders.base import Embedder
@@ -120,9 +120,9 @@ def _built(messages: int) -> Built:
     kept = _history(messages)
     history = SqliteHistory(kept / "history.db")
     index = SqliteIndex(kept / INDEX_NAME, SqliteEmbeddings(kept / EMBEDDINGS_NAME))
-    Catalogue(history, index, lambda: NOW).catch_up()
+    IndexBuilder(history, index, lambda: NOW).catch_up()
     _make_vectors(index)
-    Embedding(history, index, _embedder()).run()
+    VectorBuilder(history, index, _embedder()).run()
     index.close()
     index.embeddings.close()
     history.close()
@@ -402,8 +402,8 @@ def measure_index_text(folder: Path) -> Iterator[Figure]:
         place.mkdir()
         cached = SqliteEmbeddings(place / EMBEDDINGS_NAME)
         index = SqliteIndex(place / INDEX_NAME, cached)
-        catalogue = Catalogue(history, index, lambda: NOW)
-        times.append(seconds(catalogue.catch_up))
+        builder = IndexBuilder(history, index, lambda: NOW)
+        times.append(seconds(builder.catch_up))
         index.close()
         cached.close()
         bare = place / "bare.db"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from backstory.index import build as cataloguing
+from backstory.index import build
 from backstory.memory import Memory
 from backstory.store.base.history import Batch, KeptMessage
 from backstory.store.sqlite import index_upkeep
@@ -507,7 +507,7 @@ def follow(folder: Path, steps: list[Step], *, batch: int = 10_000) -> list[list
     held = []
     with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cataloguing, "_BATCH_MESSAGES", batch)
+            patch.setattr(build, "_BATCH_MESSAGES", batch)
             say(memory, "something", session="first")
             for step in steps:
                 step(memory)
@@ -557,8 +557,8 @@ def test_following_any_changes_makes_the_index_of_a_rebuild(
 # -- large changes --------------------------------------------------------------------
 
 
-def a_catalogue(memory: Memory) -> cataloguing.Catalogue:
-    return cataloguing.Catalogue(
+def a_builder(memory: Memory) -> build.IndexBuilder:
+    return build.IndexBuilder(
         memory._parts.history, memory._parts.index_files.index, lambda: NOW
     )
 
@@ -571,7 +571,7 @@ def _saying_much(session: str, count: int) -> Step:
 def _take_one_batch(memory: Memory) -> None:
     """As if whoever takes in more were killed then."""
     with memory._parts.index_files.index.writing() as writer:
-        a_catalogue(memory)._take_batch(writer)
+        a_builder(memory)._take_batch(writer)
 
 
 @settings(max_examples=examples(15))
@@ -619,7 +619,7 @@ def test_a_session_of_any_length_is_taken_in_in_pieces_between_which_others_writ
             with other.writing(timeout_s=0.0) as writer:
                 writer.set_state("other", str(done))
 
-        a_catalogue(memory).catch_up(on_taken=write_too)
+        a_builder(memory).catch_up(on_taken=write_too)
         close_index(other)
 
         assert taken == [10_000, 20_000, 25_000]
@@ -636,7 +636,7 @@ def test_killing_it_within_a_large_change_loses_nothing(tmp_path: Path) -> None:
             pytest.MonkeyPatch.context() as patch,
             an_indexed_memory(tmp_path) as memory,
         ):
-            patch.setattr(cataloguing, "_BATCH_MESSAGES", 100)
+            patch.setattr(build, "_BATCH_MESSAGES", 100)
             memory.index()
 
     deaths = 0

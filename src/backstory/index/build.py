@@ -1,67 +1,85 @@
 """Keep the index in step with the history and the Markdown files.
 
-The history numbers its changes; the index knows the last one it has taken in, and
-both change in one transaction of the index. So it can be killed at any point, an index
-that is missing is one that has taken in nothing yet, and to rebuild is to catch up.
+The history numbers its changes. The index knows the last one it has taken in, and both
+change in one transaction of the index. So building can be killed at any point, a
+missing index is one that has taken in nothing yet, and to rebuild is to catch up.
 """
 
 import bisect
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain, takewhile
 from pathlib import Path
 
 from backstory.errors import SourceUnreadable
 from backstory.index.chunks import (
     CHUNKER,
-    MAX_CHUNK_TOKENS,
     REACH,
+    UNIT_KINDS,
     cut_chunks,
+    cut_note,
     cut_units,
+    noted_at,
     session_unit,
 )
-from backstory.notes.find import (
-    FoundNote,
-    NoteKind,
-    read_note,
-)
-from backstory.notes.sections import Section, group_blocks, split_sections
+from backstory.notes.find import FoundNote, NoteKind, read_note
 from backstory.store.base.history import Change, HistoryStore
 from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
 from backstory.system.files import is_inside
-from backstory.text.dates import day_words
-from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import content_id
-from backstory.values.moments import Moment
-from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
+from backstory.values.units import session_unit_id
 
 # About so many messages are taken in at once: fewer would be filed slower, and more
 # would keep other writers waiting.
 _BATCH_MESSAGES = 10_000
 _BATCH_CHANGES = 2_000
-_UNIT_TOKENS = 200
+# The names under which the index keeps how far it has got, and what it was made from.
 _CHANGES_DONE = "changes_done"
-# Up to which message the change behind those that are done is taken in.
 _TAKEN_TO = "taken_to"
 _CHUNKER = "chunker"
 _HISTORY = "history"
-
-_KINDS = {
-    NoteKind.MEMORY: UnitKind.MEMORY,
-    NoteKind.DAILY_LOG: UnitKind.DAILY_LOG,
-    NoteKind.GUIDANCE: UnitKind.GUIDANCE,
-}
 
 # Told how many messages have been taken in, and how many there are.
 OnTaken = Callable[[int, int], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far the index has got: all changes up to one, and part of the next.
+
+    ``taken_to`` is the last message taken in of the change after ``changes_done``; 0 if
+    none of it is.
+    """
+
+    changes_done: int
+    taken_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangeBatch:
+    """Changes to take in at once; ``is_partial`` if the last of them goes on."""
+
+    changes: Sequence[Change]
+    is_partial: bool
+
+    @property
+    def message_count(self) -> int:
+        """How many messages they hold, at most."""
+        return sum(map(_count_messages, self.changes))
+
+    def by_session(self) -> dict[int, list[Change]]:
+        sessions: dict[int, list[Change]] = {}
+        for change in self.changes:
+            sessions.setdefault(change.session_id, []).append(change)
+        return sessions
+
+
 @dataclass(slots=True)
-class Catalogue:
-    """Files what the history and the notes hold in an index."""
+class IndexBuilder:
+    """Puts what the history and the notes hold into an index."""
 
     history: HistoryStore
     index: SearchIndex
@@ -85,11 +103,10 @@ class Catalogue:
         on_taken: OnTaken | None = None,
         timeout_s: float = 30.0,
     ) -> bool:
-        """Take in what is new; returns whether that is all of it.
+        """Take in what is new, batch by batch; returns whether that is all of it.
 
-        ``until`` is the time, on the monotonic clock, after which no batch is begun.
-        Raises ``StoreLocked`` when another process writes for longer than
-        ``timeout_s``.
+        No batch is begun after ``until``, a time on the monotonic clock. Raises
+        ``StoreLocked`` if another process writes for longer than ``timeout_s``.
         """
         total = self.history.count_messages() if on_taken is not None else 0
         taken = 0
@@ -104,66 +121,88 @@ class Catalogue:
 
     def _take_batch(self, writer: IndexWriter) -> int:
         """Take in the next changes; returns how many messages they hold, about."""
+        progress = self._start_over_if_stale(writer)
+        batch = self._read_batch(progress)
+        by_session = batch.by_session()
+        sessions = self.history.get_sessions(by_session)
+        for session_id, changes in by_session.items():
+            self._take_session(writer, session_id, sessions.get(session_id), changes)
+        self._write_progress(writer, progress, batch, sessions)
+        return batch.message_count
+
+    def _start_over_if_stale(self, writer: IndexWriter) -> _Progress:
+        """How far the index has got; nowhere if it was made from something else.
+
+        Cleared, everything is cut anew. Vectors are kept by what they are of, and come
+        back.
+        """
         made_from = {_CHUNKER: CHUNKER, _HISTORY: self.history.identity}
         made_before = {name: writer.get_state(name) for name in made_from}
-        done, taken_to = _read_progress(writer)
-        # A copy that was put back in the place of the history may be an older one.
-        is_ahead = done + bool(taken_to) > self.history.last_change_id()
-        if made_before not in (made_from, dict.fromkeys(made_from)) or is_ahead:
-            # Everything is cut anew. Vectors are kept by what they are of, and return.
+        progress = _read_progress(writer)
+        # A backup put in the place of the history may be older than the index.
+        last_taken = progress.changes_done + bool(progress.taken_to)
+        is_ahead = last_taken > self.history.last_change_id()
+        is_new = made_before == dict.fromkeys(made_from)
+        if is_ahead or (made_before != made_from and not is_new):
             writer.clear()
-            done, taken_to = _read_progress(writer)
+            progress = _read_progress(writer)
         for name, value in made_from.items():
             writer.set_state(name, value)
-        changes, is_cut = _first_of(
-            self.history.list_changes(done, _BATCH_CHANGES), taken_to
-        )
-        by_session: dict[int, list[Change]] = {}
-        for change in changes:
-            by_session.setdefault(change.session_id, []).append(change)
-        sessions = self.history.get_sessions(by_session)
+        return progress
+
+    def _read_batch(self, progress: _Progress) -> _ChangeBatch:
+        changes = self.history.list_changes(progress.changes_done, _BATCH_CHANGES)
+        return _choose_batch(changes, progress.taken_to)
+
+    def _write_progress(
+        self,
+        writer: IndexWriter,
+        before: _Progress,
+        batch: _ChangeBatch,
+        sessions: Mapping[int, Session],
+    ) -> None:
+        if batch.is_partial:
+            writer.set_state(_TAKEN_TO, str(batch.changes[-1].last_message_id))
+            return
+        done = batch.changes[-1].change_id if batch.changes else before.changes_done
+        writer.set_state(_CHANGES_DONE, str(done))
+        writer.set_state(_TAKEN_TO, "0")
         now = self.clock()
-        for session_id, of_session in by_session.items():
-            session = sessions.get(session_id)
-            if session is None or not session.message_count:
-                writer.delete_source(session_id)
-                continue
-            if any(change.is_emptying for change in of_session):
-                writer.delete_source(session_id)
-            self._take_session(writer, session, of_session)
-            if not is_cut:
-                writer.note_session(session_id, of_session[-1].change_id, now)
-        if is_cut:
-            writer.set_state(_TAKEN_TO, str(changes[-1].last_message_id))
-        else:
-            last = changes[-1].change_id if changes else done
-            writer.set_state(_CHANGES_DONE, str(last))
-            writer.set_state(_TAKEN_TO, "0")
-        return sum(map(_count_messages, changes))
+        for session_id, changes in batch.by_session().items():
+            if _has_messages(sessions.get(session_id)):
+                writer.note_session(session_id, changes[-1].change_id, now)
 
     def _take_session(
-        self, writer: IndexWriter, session: Session, changes: Iterable[Change]
+        self,
+        writer: IndexWriter,
+        session_id: int,
+        session: Session | None,
+        changes: Sequence[Change],
     ) -> None:
+        """Take in what changed in a session; what is gone from it is deleted."""
+        if session is None or not _has_messages(session):
+            writer.delete_source(session_id)
+            return
+        if any(change.is_emptying for change in changes):
+            writer.delete_source(session_id)
         for first_id, last_id in _merge_runs(changes):
-            places = self.history.find_positions(session.session_id, first_id, last_id)
+            places = self.history.find_positions(session_id, first_id, last_id)
             if places is not None:
-                self._take_run(writer, session, *places)
+                self._take_messages(writer, session, *places)
         unit = session_unit(session)
         if unit is not None:
             writer.replace_units([unit])
         else:
-            writer.delete_units([session_unit_id(session.session_id)])
+            writer.delete_units([session_unit_id(session_id)])
 
-    def _take_run(
+    def _take_messages(
         self, writer: IndexWriter, session: Session, first: int, last: int
     ) -> None:
         """Take in the messages from one position to another, and their surroundings."""
         chunks = writer.list_chunks(session.session_id)
         start = _find_start(chunks, first)
-        # What follows the run has been cut into chunks that may now begin elsewhere.
-        end = max(last, chunks[-1][1] if chunks else 0)
-        # The neighbours of the run have other words around them now; to cut those
-        # anew, their own neighbours are needed too.
+        # The neighbours have other words around them now; to cut those anew, their own
+        # neighbours are needed too.
         read_to = last + 2 * REACH
         messages = list(
             self.history.iter_messages(
@@ -172,13 +211,9 @@ class Catalogue:
                 last=read_to,
             )
         )
-        cut = list(cut_units(session, messages, first, last))
-        # What is empty now, or turned out to be a question to a recall tool.
-        gone = set(writer.list_message_units(session.session_id, first, last))
-        gone.difference_update(unit.unit_id for unit in cut)
-        if gone:
-            writer.delete_units(gone)
-        writer.replace_units(cut)
+        self._replace_units(writer, session, messages, first, last)
+        # What follows has been cut into chunks that may now begin elsewhere.
+        end = max(last, chunks[-1][1] if chunks else 0)
         spoken: Iterator[Message] = (m for m in messages if start <= m.position <= end)
         if end > read_to:
             more = self.history.iter_messages(
@@ -186,18 +221,34 @@ class Catalogue:
             )
             spoken = chain(spoken, more)
         old_starts = {begins for begins, _ in chunks if begins > last}
+        # From where a new chunk begins as an old one did, everything is as it was.
         fresh = list(
             takewhile(
                 lambda chunk: chunk.first_position not in old_starts,
                 cut_chunks(spoken),
             )
         )
-        # From where a new chunk begins as an old one did, everything is as it was.
         after = fresh[-1].last_position if fresh else last
         before = min((begins for begins in old_starts if begins > after), default=None)
         writer.replace_chunks(
             "conversation", session.session_id, fresh, first=start, before=before
         )
+
+    def _replace_units(
+        self,
+        writer: IndexWriter,
+        session: Session,
+        messages: Sequence[Message],
+        first: int,
+        last: int,
+    ) -> None:
+        units = list(cut_units(session, messages, first, last))
+        # What is empty now, or turned out to be a call of one of our own tools.
+        gone = set(writer.list_message_units(session.session_id, first, last))
+        gone.difference_update(unit.unit_id for unit in units)
+        if gone:
+            writer.delete_units(gone)
+        writer.replace_units(units)
 
     # -- Markdown files ---
 
@@ -215,7 +266,7 @@ class Catalogue:
         known = {
             (file.kind, file.path): file
             for file in self.index.list_files()
-            if file.kind in {_KINDS[kind] for kind in kinds}
+            if file.kind in {UNIT_KINDS[kind] for kind in kinds}
         }
         problems: list[Problem] = []
         changed: list[tuple[FoundNote, str]] = []
@@ -223,7 +274,7 @@ class Catalogue:
             if isinstance(note, Problem):
                 problems.append(note)
                 continue
-            file = known.pop((_KINDS[note.kind], str(note.path)), None)
+            file = known.pop((UNIT_KINDS[note.kind], str(note.path)), None)
             if file is not None and file.signature == note.signature:
                 continue
             try:
@@ -244,7 +295,7 @@ class Catalogue:
         modified_at = note.mtime_ns // 1000
         file = IndexedFile(
             0,
-            _KINDS[note.kind],
+            UNIT_KINDS[note.kind],
             str(note.path),
             note.project,
             note.signature,
@@ -263,65 +314,6 @@ class Catalogue:
         writer.replace_chunks("file", source_id, chunks)
 
 
-def noted_at(note: FoundNote) -> int:
-    """When a note was written, in microseconds: on the day it is named after."""
-    if note.day is None:
-        return note.mtime_ns // 1000
-    # The middle of the local day, so that it is that day in zones nearby too.
-    noon = datetime(note.day.year, note.day.month, note.day.day, 12)
-    return Moment(noon.astimezone(UTC)).to_microseconds()
-
-
-def cut_note(
-    note: FoundNote, text: str, *, first_unit_id: int, source_id: int, said_at: int
-) -> tuple[list[NewUnit], list[NewChunk]]:
-    """The units and chunks of a Markdown file.
-
-    In memory, every fact is found by itself; in guidance, some paragraphs at a time.
-    """
-    day = "" if note.day is None else day_words(note.day)
-    units: list[NewUnit] = []
-    chunks: list[NewChunk] = []
-    for section in split_sections(text):
-        for group in group_blocks(section, max_tokens=MAX_CHUNK_TOKENS):
-            first = len(units)
-            for found in _cut_group(note.kind, section, group):
-                units.append(
-                    NewUnit(
-                        first_unit_id + len(units),
-                        _KINDS[note.kind],
-                        source_id,
-                        len(units),
-                        said_at,
-                        found,
-                        f"{section.heading}\n{day}".strip(),
-                        note_meaning(section.heading, found),
-                        section.heading,
-                    )
-                )
-            shown = "\n".join(group)
-            if section.heading:
-                shown = f"{section.heading}\n{shown}"
-            chunks.append(NewChunk(first, len(units) - 1, rough_tokens(shown), shown))
-    return units, chunks
-
-
-def note_meaning(heading: str, text: str) -> str:
-    """What the vector of a part of a file is made from: a fact says little alone."""
-    return f"{heading}: {text}" if heading else text
-
-
-def _cut_group(
-    kind: NoteKind, section: Section, group: tuple[str, ...]
-) -> Iterator[str]:
-    if kind is not NoteKind.GUIDANCE:
-        yield from group
-        return
-    part = Section(section.heading, group)
-    for blocks in group_blocks(part, max_tokens=_UNIT_TOKENS):
-        yield "\n".join(blocks)
-
-
 # -- pieces ---------------------------------------------------------------------------
 
 
@@ -331,16 +323,19 @@ def _is_hidden(file: IndexedFile, problems: Iterable[Problem]) -> bool:
     return any(is_inside(path, Path(each.path)) for each in problems if each.path)
 
 
-def _read_progress(writer: IndexWriter) -> tuple[int, int]:
-    """Up to which change all is taken in, and up to which message of the next one."""
-    return (
+def _has_messages(session: Session | None) -> bool:
+    return session is not None and session.message_count > 0
+
+
+def _read_progress(writer: IndexWriter) -> _Progress:
+    return _Progress(
         int(writer.get_state(_CHANGES_DONE) or 0),
         int(writer.get_state(_TAKEN_TO) or 0),
     )
 
 
-def _first_of(changes: Iterable[Change], taken_to: int) -> tuple[list[Change], bool]:
-    """As many changes as one batch takes, and whether the last of them goes on.
+def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
+    """As many changes as one batch takes.
 
     Of the first, the messages up to the number ``taken_to`` are taken in already. One
     with too many messages is cut, and is a batch by itself.
@@ -355,9 +350,9 @@ def _first_of(changes: Iterable[Change], taken_to: int) -> tuple[list[Change], b
             if taken or change.last_message_id is None:
                 break
             last = change.last_message_id + room
-            return [replace(change, last_message_id=last)], True
+            return _ChangeBatch([replace(change, last_message_id=last)], True)
         taken.append(change)
-    return taken, False
+    return _ChangeBatch(taken, False)
 
 
 def _count_messages(change: Change) -> int:

@@ -6,13 +6,17 @@ tokens at most; a message longer than that is a chunk of its own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 
+from backstory.notes.find import FoundNote, NoteKind
+from backstory.notes.sections import Section, group_blocks, split_sections
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
 from backstory.text.redaction import is_own_tool_call
 from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
+from backstory.values.moments import Moment
 from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
 
 # Changes when other units or chunks would come of the same sources.
@@ -25,7 +29,7 @@ _SHORT_CHARS = 300
 # More than any model reads of one text.
 _MEANING_CHARS = 8_000
 
-_KINDS = {
+_ROLE_KINDS = {
     Role.USER: UnitKind.USER,
     Role.ASSISTANT: UnitKind.ASSISTANT,
     Role.SUMMARY: UnitKind.SUMMARY,
@@ -34,6 +38,13 @@ _NOTES = {
     SessionKind.MEMORY: UnitKind.MEMORY,
     SessionKind.DAILY_LOG: UnitKind.DAILY_LOG,
 }
+UNIT_KINDS = {
+    NoteKind.MEMORY: UnitKind.MEMORY,
+    NoteKind.DAILY_LOG: UnitKind.DAILY_LOG,
+    NoteKind.GUIDANCE: UnitKind.GUIDANCE,
+}
+# Of guidance, so much is found at once.
+_GUIDANCE_UNIT_TOKENS = 200
 # A day has many messages.
 _day_words = lru_cache(maxsize=1024)(day_words)
 SPEAKERS = {Role.USER: "User", Role.ASSISTANT: "Agent", Role.SUMMARY: "Summary"}
@@ -49,7 +60,7 @@ def cut_units(
 
     ``messages`` are those of a session in order, some more on both sides of the run.
     """
-    spoken = [m.position for m in messages if m.role in _KINDS]
+    spoken = [m.position for m in messages if m.role in _ROLE_KINDS]
     first = max((p for p in spoken if first - REACH <= p < first), default=first)
     last = min((p for p in spoken if last < p <= last + REACH), default=last)
     before = _nearest_spoken(messages)
@@ -71,7 +82,7 @@ def _is_worth_finding(message: Message) -> bool:
 def _to_unit(session: Session, message: Message, before: str, after: str) -> NewUnit:
     sent = message.sent or session.started
     said_at = None if sent is None else sent.to_microseconds()
-    kind = _NOTES.get(session.kind) or _KINDS.get(message.role, UnitKind.OTHER)
+    kind = _NOTES.get(session.kind) or _ROLE_KINDS.get(message.role, UnitKind.OTHER)
     if kind is UnitKind.OTHER:
         around, meaning = message.tool_name or "", None
     else:
@@ -105,7 +116,7 @@ def _nearest_spoken(messages: Iterable[Message]) -> list[str]:
     for message in messages:
         is_near = abs(message.position - position) <= REACH
         nearest.append(said if is_near else "")
-        if message.role in _KINDS:
+        if message.role in _ROLE_KINDS:
             position = message.position
             said = message.text if len(message.text) <= _SHORT_CHARS else ""
     return nearest
@@ -160,3 +171,65 @@ def chunk_text(messages: Iterable[Message]) -> str:
         for message in messages
         if message.role in SPEAKERS
     )
+
+
+# -- Markdown files -------------------------------------------------------------------
+
+
+def noted_at(note: FoundNote) -> int:
+    """When a note was written, in microseconds: on the day it is named after."""
+    if note.day is None:
+        return note.mtime_ns // 1000
+    # The middle of the local day, so that it is that day in zones nearby too.
+    noon = datetime(note.day.year, note.day.month, note.day.day, 12)
+    return Moment(noon.astimezone(UTC)).to_microseconds()
+
+
+def cut_note(
+    note: FoundNote, text: str, *, first_unit_id: int, source_id: int, said_at: int
+) -> tuple[list[NewUnit], list[NewChunk]]:
+    """The units and chunks of a Markdown file.
+
+    In memory, every fact is found by itself; in guidance, some paragraphs at a time.
+    """
+    day = "" if note.day is None else day_words(note.day)
+    units: list[NewUnit] = []
+    chunks: list[NewChunk] = []
+    for section in split_sections(text):
+        for group in group_blocks(section, max_tokens=MAX_CHUNK_TOKENS):
+            first = len(units)
+            for found in _cut_group(note.kind, section, group):
+                units.append(
+                    NewUnit(
+                        first_unit_id + len(units),
+                        UNIT_KINDS[note.kind],
+                        source_id,
+                        len(units),
+                        said_at,
+                        found,
+                        f"{section.heading}\n{day}".strip(),
+                        note_meaning(section.heading, found),
+                        section.heading,
+                    )
+                )
+            shown = "\n".join(group)
+            if section.heading:
+                shown = f"{section.heading}\n{shown}"
+            chunks.append(NewChunk(first, len(units) - 1, rough_tokens(shown), shown))
+    return units, chunks
+
+
+def note_meaning(heading: str, text: str) -> str:
+    """What the vector of a part of a file is made from: a fact says little alone."""
+    return f"{heading}: {text}" if heading else text
+
+
+def _cut_group(
+    kind: NoteKind, section: Section, group: tuple[str, ...]
+) -> Iterator[str]:
+    if kind is not NoteKind.GUIDANCE:
+        yield from group
+        return
+    part = Section(section.heading, group)
+    for blocks in group_blocks(part, max_tokens=_GUIDANCE_UNIT_TOKENS):
+        yield "\n".join(blocks)

@@ -1,7 +1,7 @@
-"""Keep the index of one home in step, give it its vectors, and make it again.
+"""Keep the index of one home up to date, give it its vectors, and rebuild it.
 
 What takes long is left to a worker, a process of its own. What a search cannot do
-because the disk is full or may not be written stays undone, and the search goes on.
+because the disk is full or read-only stays undone, and the search goes on.
 """
 
 import logging
@@ -19,9 +19,9 @@ from backstory.errors import (
     StoreLocked,
     StoreProblem,
 )
-from backstory.index.build import Catalogue, OnTaken
+from backstory.index.build import IndexBuilder, OnTaken
 from backstory.index.files import IndexFiles
-from backstory.index.vectors import Embedding, OnEmbedded
+from backstory.index.vectors import OnEmbedded, VectorBuilder
 from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
@@ -38,13 +38,13 @@ FindGuidance = Callable[[], Iterable[FoundNote | Problem]]
 
 _REBUILD_LOCK = "rebuild.lock"
 _WORKER_LOCK = "worker.lock"
-# Left behind by a search that met damage, for whoever may take the time to repair it.
+# Left by a search that met damage, for a process that has the time to repair it.
 _DAMAGE_MARK = "index-damaged"
-_DAMAGED = "it is damaged and is made again soon; 'backstory rebuild' does it now"
-_STILL_BEING_MADE = "the index is still being made; older things may be missing"
+_DAMAGED = "it is damaged and is rebuilt soon; 'backstory rebuild' does it now"
+_STILL_BUILDING = "the index is still being built; older things may be missing"
 # How long a search may spend on taking in what is new before it goes ahead without.
 _CATCH_UP_S = 2.0
-# Another process that is writing will have taken in what we are after.
+# Another process that is writing takes in what we would.
 _WAIT_S = 0.2
 # A worker whose embedder failed is not started again for so long.
 _EMBEDDER_REST = timedelta(minutes=5)
@@ -57,7 +57,11 @@ _GUIDANCE = frozenset({NoteKind.GUIDANCE})
 
 
 class Maintainer:
-    """Takes care of what is derived in one home."""
+    """Looks after the index of one home.
+
+    ``has_lasting_embedder`` is false for an embedder chosen for this run alone: the
+    worker would not use it.
+    """
 
     def __init__(
         self,
@@ -77,14 +81,47 @@ class Maintainer:
         self._clock = clock
         self._start_worker = start_worker
         self._embedder_name = embedder_name
-        # For an embedder that was chosen for this run alone, a worker does nothing.
         self._has_lasting_embedder = has_lasting_embedder
         self._guidance_due = 0.0
 
-    def _catalogue(self) -> Catalogue:
-        return Catalogue(self._history, self._files.index, self._clock)
+    def _builder(self) -> IndexBuilder:
+        return IndexBuilder(self._history, self._files.index, self._clock)
 
-    # -- taking in what is new ---
+    # -- before a search ---
+
+    def catch_up(self, *, timeout_s: float = math.inf) -> list[str]:
+        """Take in what is new before a search, if that is quickly done.
+
+        It takes no more than half of ``timeout_s``, which is for the whole search.
+        Returns what to say about it. Raises ``StoreProblem`` only if there is no index
+        to search in.
+        """
+        builder = self._builder()
+        notices = []
+        try:
+            if not self._take_in_quickly(builder, timeout_s / 2):
+                notices.append(_STILL_BUILDING)
+        except StoreLocked:
+            logger.debug("another process is writing the index")
+            if builder.is_behind():
+                notices.append(_STILL_BUILDING)
+        except StoreDamaged:
+            raise
+        except StoreProblem as exc:
+            notices.append(f"what is new could not be taken in: {exc}")
+        self._wake_worker()
+        return notices
+
+    def _take_in_quickly(self, builder: IndexBuilder, timeout_s: float) -> bool:
+        """Take in messages and notes; returns whether that is all of them."""
+        is_complete = builder.catch_up(
+            until=time.monotonic() + min(_CATCH_UP_S, timeout_s),
+            timeout_s=min(_WAIT_S, timeout_s),
+        )
+        builder.take_notes(find_memory_notes(self._home), _NOTES, timeout_s=_WAIT_S)
+        return is_complete
+
+    # -- after reading the sources ---
 
     def update(self, on_taken: OnTaken | None = None) -> IndexReport:
         """Take in all that is new, guidance files too; repair what is damaged."""
@@ -92,10 +129,7 @@ class Maintainer:
             try:
                 return self._update(on_taken)
             except StoreDamaged as exc:
-                if not self._files.owns(exc.path):
-                    raise
-                logger.info("the index is damaged and is rebuilt: %s", exc)
-                self._files.drop_embeddings_if(exc)
+                self._expect_own_damage(exc)
         self.rebuild()
         return self._update(on_taken)
 
@@ -104,30 +138,37 @@ class Maintainer:
         index.check()
         is_due = time.monotonic() >= self._guidance_due
         problems = self._take_all(
-            self._catalogue(), on_taken=on_taken, with_guidance=is_due
+            self._builder(), on_taken=on_taken, with_guidance=is_due
         )
         if is_due:
             self._guidance_due = time.monotonic() + _GUIDANCE_S
         index.tidy()
-        self._sweep(index)
+        self._delete_leftovers(index)
         self._wake_worker()
         return IndexReport(problems=tuple(problems))
 
     def _take_all(
         self,
-        catalogue: Catalogue,
+        builder: IndexBuilder,
         *,
         on_taken: OnTaken | None = None,
         with_guidance: bool = True,
     ) -> list[Problem]:
-        catalogue.catch_up(on_taken=on_taken)
-        problems = catalogue.take_notes(find_memory_notes(self._home), _NOTES)
+        builder.catch_up(on_taken=on_taken)
+        problems = builder.take_notes(find_memory_notes(self._home), _NOTES)
         if with_guidance:
-            problems += catalogue.take_notes(self._find_guidance(), _GUIDANCE)
+            problems += builder.take_notes(self._find_guidance(), _GUIDANCE)
         return problems
 
-    def _sweep(self, index: SearchIndex) -> None:
-        """Remove what a rebuild or a writer left behind when it was killed."""
+    def _expect_own_damage(self, damage: StoreDamaged) -> None:
+        """Prepare for a rebuild; raises the damage again if it is not the index's."""
+        if not self._files.owns(damage.path):
+            raise damage
+        logger.warning("the index is damaged and is rebuilt: %s", damage)
+        self._files.drop_embeddings_if(damage)
+
+    def _delete_leftovers(self, index: SearchIndex) -> None:
+        """Delete what a rebuild or a writer left behind when it was killed."""
         if not self._files.has_new_index() and not index.has_leftovers():
             return
         with try_locked(self._home / _REBUILD_LOCK) as is_free:
@@ -136,42 +177,11 @@ class Maintainer:
                 with suppress(StoreLocked):
                     index.delete_leftovers()
 
-    def catch_up(self, *, timeout_s: float = math.inf) -> list[str]:
-        """Take in what is new before a search, if that is quickly done.
-
-        It takes no more than half of ``timeout_s``, which is for the whole search.
-        Returns what to tell about it. Raises ``StoreProblem`` only when there is no
-        index to search in.
-        """
-        catalogue = self._catalogue()
-        notices = []
-        try:
-            is_whole = catalogue.catch_up(
-                until=time.monotonic() + min(_CATCH_UP_S, timeout_s / 2),
-                timeout_s=min(_WAIT_S, timeout_s / 2),
-            )
-            if not is_whole:
-                notices.append(_STILL_BEING_MADE)
-            catalogue.take_notes(
-                find_memory_notes(self._home), _NOTES, timeout_s=_WAIT_S
-            )
-        except StoreLocked:
-            # Whoever is writing takes in the same things.
-            logger.debug("another process is writing the index")
-            if catalogue.is_behind():
-                notices.append(_STILL_BEING_MADE)
-        except StoreDamaged:
-            raise
-        except StoreProblem as exc:
-            notices.append(f"what is new could not be taken in: {exc}")
-        self._wake_worker()
-        return notices
-
     # -- the worker ---
 
     def mark_damage(self) -> None:
-        """See to it that the index is made again, if need be by somebody else."""
-        # Where nothing can be written, there is nothing to be done.
+        """Have the index rebuilt, by another process if need be."""
+        # Where nothing can be written, nothing can be done.
         with suppress(OSError):
             (self._home / _DAMAGE_MARK).touch(mode=0o600)
             self._start_if_free()
@@ -193,7 +203,7 @@ class Maintainer:
     def _start_if_free(self) -> None:
         if self._start_worker is None:
             return
-        # Only whoever gets the lock may start one, and not while one is running.
+        # Only the process that gets the lock may start one, and not while one runs.
         with suppress(StoreProblem), try_locked(self._home / _WORKER_LOCK) as is_free:
             if not is_free:
                 return
@@ -201,7 +211,7 @@ class Maintainer:
 
     def _has_work(self) -> bool:
         """Whether there is something to do that can wait."""
-        if self.is_damaged() or self._catalogue().is_behind():
+        if self.is_damaged() or self._builder().is_behind():
             return True
         if not self._has_lasting_embedder or self._has_just_failed():
             return False
@@ -216,8 +226,8 @@ class Maintainer:
         index = self._files.index
         if index.list_to_embed(1):
             return True
-        has_foreign = bool(index.get_state("vectors_of"))
-        return has_foreign and not index.has_vectors_of(embedder.fingerprint)
+        has_any = bool(index.get_state("vectors_of"))
+        return has_any and not index.has_vectors_of(embedder.fingerprint)
 
     def work(self) -> None:
         """Do what is left to do, in a process of its own: one at a time for a home."""
@@ -229,23 +239,19 @@ class Maintainer:
             try:
                 self._work()
             except StoreDamaged as exc:
-                if not self._files.owns(exc.path):
-                    raise
-                logger.warning("the index is damaged and is made again: %s", exc)
-                self._files.drop_embeddings_if(exc)
+                self._expect_own_damage(exc)
                 self.rebuild()
                 self._work()
 
     def _work(self) -> None:
         index = self._files.index
         index.check()
-        # All of it is there before what nothing needs any more is forgotten. Which
-        # projects there are depends on the folder one stands in, so guidance that is
-        # there is left to whoever reads the sources.
-        is_cleared = all(
-            file.kind is not UnitKind.GUIDANCE for file in index.list_files()
-        )
-        self._take_all(self._catalogue(), with_guidance=is_cleared)
+        # Everything is taken in before vectors that nothing needs are deleted. Which
+        # projects there are depends on the current folder, so guidance that is there is
+        # left to whoever reads the sources.
+        kinds = {file.kind for file in index.list_files()}
+        is_cleared = UnitKind.GUIDANCE not in kinds
+        self._take_all(self._builder(), with_guidance=is_cleared)
         try:
             self.embed()
         except (ProviderError, ConfigError) as exc:
@@ -269,24 +275,23 @@ class Maintainer:
 
     def embed(self, *, on_embedded: OnEmbedded | None = None) -> bool:
         """Make the vectors that are missing; returns whether all are there now."""
-        self._catalogue().catch_up()
+        self._builder().catch_up()
         embedder = self._files.embedder
         if embedder is None:
             return True
         index = self._files.index
-        is_whole = Embedding(self._history, index, embedder).run(
-            on_embedded=on_embedded
-        )
+        vectors = VectorBuilder(self._history, index, embedder)
+        is_complete = vectors.run(on_embedded=on_embedded)
         if index.get_state(_FAILED_AT):
             with index.writing() as writer:
                 writer.set_state(_FAILED_AT, "")
                 writer.set_state(_FAILURE, "")
-        return is_whole
+        return is_complete
 
-    # -- making it again ---
+    # -- rebuilding ---
 
     def rebuild(self, *, on_taken: OnTaken | None = None) -> IndexReport:
-        """Make the index again beside the old one, which serves until the new is whole.
+        """Build a new index beside the old one, which serves until it is complete.
 
         No vector is made that the cache has. Stopped at any point, nothing has changed.
         """
@@ -301,12 +306,9 @@ class Maintainer:
         with locked(self._home / _REBUILD_LOCK):
             new = self._files.make_new_index()
             try:
-                catalogue = Catalogue(self._history, new, self._clock)
-                problems = self._take_all(catalogue, on_taken=on_taken)
-                with suppress(ProviderError, ConfigError):
-                    embedder = self._files.embedder
-                    if embedder is not None:
-                        Embedding(self._history, new, embedder).run(is_cached_only=True)
+                builder = IndexBuilder(self._history, new, self._clock)
+                problems = self._take_all(builder, on_taken=on_taken)
+                self._take_cached_vectors(new)
                 self._files.put_in_place(new)
             finally:
                 new.close()
@@ -315,39 +317,39 @@ class Maintainer:
             self._files.index.delete_unused_vectors()
             return IndexReport(problems=tuple(problems))
 
-    # -- how things stand ---
+    def _take_cached_vectors(self, index: SearchIndex) -> None:
+        with suppress(ProviderError, ConfigError):
+            embedder = self._files.embedder
+            if embedder is not None:
+                vectors = VectorBuilder(self._history, index, embedder)
+                vectors.run(is_cached_only=True)
 
-    def is_behind(self) -> bool:
-        """Whether something of the history has not been taken in yet."""
-        return self._catalogue().is_behind()
-
-    def last_failure(self) -> str:
-        """Why the embedder last failed; empty when it works."""
-        return self._files.index.get_state(_FAILURE) or ""
+    # -- status ---
 
     def status(self) -> IndexStatus:
-        """How much is indexed and embedded; what is wrong, if anything is.
+        """How much is indexed and embedded, and what is wrong, if anything.
 
-        Makes no file: where there is no index, everything is still to be done.
+        Makes no file: without an index, everything is still to be done.
         """
         name = self._embedder_name
         if not self._files.has_index():
             is_behind = self._history.last_change_id() > 0
             return IndexStatus(embedder=name, is_behind=is_behind)
-        is_damaged = self.is_damaged()
         try:
-            counts = self._files.index.counts()
+            index = self._files.index
+            counts = index.counts()
             if counts.embedded and not self._has_own_vectors():
                 # They are of another model, and no search uses them.
                 counts = replace(counts, embedded=0)
+            failure = index.get_state(_FAILURE) or ""
             return IndexStatus(
                 units=counts.units,
                 with_meaning=counts.with_meaning,
                 embedded=counts.embedded,
-                size_bytes=self._files.index.size_bytes(),
+                size_bytes=index.size_bytes(),
                 embedder=name,
-                is_behind=self.is_behind(),
-                problem=_DAMAGED if is_damaged else self.last_failure(),
+                is_behind=self._builder().is_behind(),
+                problem=_DAMAGED if self.is_damaged() else failure,
             )
         except StoreProblem as exc:
             return IndexStatus(embedder=name, problem=str(exc))
@@ -356,8 +358,6 @@ class Maintainer:
         if not self._files.has_embeddings():
             return False
         with suppress(ProviderError, ConfigError):
-            embedder = self._files.embedder
-            return embedder is None or self._files.index.has_vectors_of(
-                embedder.fingerprint
-            )
+            embedder, index = self._files.embedder, self._files.index
+            return embedder is None or index.has_vectors_of(embedder.fingerprint)
         return True

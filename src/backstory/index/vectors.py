@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backstory.errors import ProviderRefused
-from backstory.index.build import note_meaning
-from backstory.index.chunks import meaning_of
+from backstory.index.chunks import meaning_of, note_meaning
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import MadeVector, SearchIndex, ToEmbed
@@ -30,7 +29,7 @@ OnEmbedded = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
-class Embedding:
+class VectorBuilder:
     """Fills an index with the vectors of one embedder."""
 
     history: HistoryStore

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from backstory.errors import SourceUnreadable
-from backstory.index.build import cut_note, noted_at
 from backstory.index.chunks import (
     cut_chunks,
+    cut_note,
     cut_units,
+    noted_at,
     session_unit,
 )
 from backstory.notes.find import FoundNote, read_note
