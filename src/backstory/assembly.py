@@ -83,6 +83,7 @@ class Parts:
             self.find_guidance,
             search_options(settings),
             clock=clock,
+            check_host=self.check_host,
         )
 
     def close(self) -> None:

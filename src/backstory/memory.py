@@ -26,6 +26,7 @@ from backstory.values.reports import (
     Curation,
     IndexReport,
     LogReport,
+    OnCount,
     OnProgress,
     SourceSummary,
     Status,
@@ -60,10 +61,7 @@ class Memory:
 
     @classmethod
     def open(
-        cls,
-        home: str | Path | None = None,
-        *,
-        settings: str | Sequence[str] = (),
+        cls, home: str | Path | None = None, *, settings: str | Sequence[str] = ()
     ) -> Self:
         """Open the memory of this machine, making it if there is none yet.
 
@@ -73,11 +71,9 @@ class Memory:
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
         found = find_home(machine, home)
+        worker = partial(start_worker, found, settings)
         return cls(
-            found,
-            load_settings(machine, settings),
-            machine,
-            start_worker=partial(start_worker, found, settings),
+            found, load_settings(machine, settings), machine, start_worker=worker
         )
 
     def close(self) -> None:
@@ -211,11 +207,8 @@ class Memory:
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[IndexReport]:
         """Index again and again; yields the report of each reading."""
-        return repeat_reading(
-            partial(self.index, host=host, path=path),
-            every_s=self.settings.number("index.watch_seconds"),
-            sleep=sleep,
-        )
+        every_s = self.settings.number("index.watch_seconds")
+        return repeat_reading(partial(self.index, host=host, path=path), every_s, sleep)
 
     # -- searching ---
 
@@ -240,7 +233,6 @@ class Memory:
         ``days`` are the last N. ``session`` is the one that asks: what is just being
         said in it is not found.
         """
-        self._parts.check_host(host)
         filters = Filters(host, project, date_from, date_to, days, session)
         request = self._parts.search.make_request(
             query, to_sources(scope, sources), filters, limit=limit
@@ -277,7 +269,6 @@ class Memory:
         session: str | None = None,
     ) -> EpisodeResult:
         """Find messages with the query in them, the newest first, with neighbours."""
-        self._parts.check_host(host)
         filters = Filters(host, project, date_from, date_to, days, session)
         request = self._parts.search.make_request(
             query, frozenset({HitSource.MESSAGE}), filters, limit=limit
@@ -332,16 +323,14 @@ class Memory:
 
     # -- looking after the index ---
 
-    def embed(self, *, on_embedded: Callable[[int, int], None] | None = None) -> bool:
+    def embed(self, *, on_embedded: OnCount | None = None) -> bool:
         """Make the vectors that are missing now; returns whether all are there.
 
         Raises ``ProviderError`` if the embedder fails; what it made before stays.
         """
         return self._parts.maintainer.embed(on_embedded=on_embedded)
 
-    def rebuild(
-        self, *, on_taken: Callable[[int, int], None] | None = None
-    ) -> IndexReport:
+    def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
         """Rebuild the index from the history and the notes.
 
         The old one serves until the new one is complete. Vectors are kept.
@@ -363,11 +352,11 @@ class Memory:
         since: date | str | None = None,
         limit: int | None = None,
     ) -> list[Session]:
-        """The sessions there are, the most recently active first.
+        """The sessions, the most recently active first.
 
-        ``project`` is a folder: as a path, sessions that ran in it or below it; as a
-        name, sessions that ran in any folder of that name, or whose path ends so.
-        Raises ``UnknownName`` if no session ran there. ``since`` is a day or a time.
+        ``project`` is a folder: the path of one that sessions ran in or below, or the
+        end of such a path. Raises ``UnknownName`` if no session ran there. ``since`` is
+        a day or a time.
         """
         self._parts.check_host(host)
         where = SessionFilter(

@@ -1,18 +1,16 @@
 """Bars that show how far something is, on a terminal; nothing anywhere else."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
-from backstory.values.reports import OnProgress
+from backstory.values.reports import OnCount, OnProgress
 
 _MAX_PATH_SHOWN = 40
-
-OnCount = Callable[[int, int], None]
 
 
 @contextmanager

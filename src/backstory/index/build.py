@@ -30,6 +30,7 @@ from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
 from backstory.system.files import is_inside
 from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import content_id
+from backstory.values.reports import OnCount
 from backstory.values.units import session_unit_id
 
 # About so many messages are taken in at once: fewer would be filed slower, and more
@@ -41,9 +42,6 @@ _CHANGES_DONE = "changes_done"
 _TAKEN_TO = "taken_to"
 _CHUNKER = "chunker"
 _HISTORY = "history"
-
-# Told how many messages have been taken in, and how many there are.
-OnTaken = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class IndexBuilder:
         self,
         *,
         until: float | None = None,
-        on_taken: OnTaken | None = None,
+        on_taken: OnCount | None = None,
         timeout_s: float = 30.0,
     ) -> bool:
         """Take in what is new, batch by batch; returns whether that is all of it.

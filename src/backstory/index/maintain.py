@@ -19,16 +19,16 @@ from backstory.errors import (
     StoreLocked,
     StoreProblem,
 )
-from backstory.index.build import IndexBuilder, OnTaken
+from backstory.index.build import IndexBuilder
 from backstory.index.files import IndexFiles
-from backstory.index.vectors import OnEmbedded, VectorBuilder
+from backstory.index.vectors import VectorBuilder
 from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
 from backstory.system.files import locked, try_locked
 from backstory.values.history import Problem
-from backstory.values.reports import IndexReport, IndexStatus
+from backstory.values.reports import IndexReport, IndexStatus, OnCount
 from backstory.values.units import UnitKind
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class Maintainer:
 
     # -- after reading the sources ---
 
-    def update(self, on_taken: OnTaken | None = None) -> IndexReport:
+    def update(self, on_taken: OnCount | None = None) -> IndexReport:
         """Take in all that is new, guidance files too; repair what is damaged."""
         if not self.is_damaged():
             try:
@@ -133,7 +133,7 @@ class Maintainer:
         self.rebuild()
         return self._update(on_taken)
 
-    def _update(self, on_taken: OnTaken | None) -> IndexReport:
+    def _update(self, on_taken: OnCount | None) -> IndexReport:
         index = self._files.index
         index.check()
         is_due = time.monotonic() >= self._guidance_due
@@ -151,7 +151,7 @@ class Maintainer:
         self,
         builder: IndexBuilder,
         *,
-        on_taken: OnTaken | None = None,
+        on_taken: OnCount | None = None,
         with_guidance: bool = True,
     ) -> list[Problem]:
         builder.catch_up(on_taken=on_taken)
@@ -273,7 +273,7 @@ class Maintainer:
 
     # -- vectors ---
 
-    def embed(self, *, on_embedded: OnEmbedded | None = None) -> bool:
+    def embed(self, *, on_embedded: OnCount | None = None) -> bool:
         """Make the vectors that are missing; returns whether all are there now."""
         self._builder().catch_up()
         embedder = self._files.embedder
@@ -290,7 +290,7 @@ class Maintainer:
 
     # -- rebuilding ---
 
-    def rebuild(self, *, on_taken: OnTaken | None = None) -> IndexReport:
+    def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
         """Build a new index beside the old one, which serves until it is complete.
 
         No vector is made that the cache has. Stopped at any point, nothing has changed.
@@ -302,7 +302,7 @@ class Maintainer:
                 raise
             return self._rebuild(on_taken)
 
-    def _rebuild(self, on_taken: OnTaken | None) -> IndexReport:
+    def _rebuild(self, on_taken: OnCount | None) -> IndexReport:
         with locked(self._home / _REBUILD_LOCK):
             new = self._files.make_new_index()
             try:

@@ -4,7 +4,7 @@ Text is searchable before this runs and while it runs. A vector that the cache h
 taken from there; what the embedder fails on stays in line for the next time.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import MadeVector, SearchIndex, ToEmbed
 from backstory.values.identity import meaning_hash
+from backstory.values.reports import OnCount
 from backstory.values.units import is_message
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 _ROUND = 512
 # A text that every embedder takes.
 _PROBE = "hello"
-
-# Told how many units have their vector, and how many are to have one.
-OnEmbedded = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
@@ -37,7 +35,7 @@ class VectorBuilder:
     embedder: Embedder
 
     def run(
-        self, *, is_cached_only: bool = False, on_embedded: OnEmbedded | None = None
+        self, *, is_cached_only: bool = False, on_embedded: OnCount | None = None
     ) -> bool:
         """Embed what is in line; returns whether that is all.
 

@@ -10,7 +10,7 @@ _REST_SHARE = 10
 
 
 def repeat_reading(
-    read: Callable[[], IndexReport], *, every_s: float, sleep: Callable[[float], None]
+    read: Callable[[], IndexReport], every_s: float, sleep: Callable[[float], None]
 ) -> Iterator[IndexReport]:
     """Yield the report of each reading; rest at least ``every_s`` between two."""
     while True:

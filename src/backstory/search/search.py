@@ -60,12 +60,14 @@ class Search:
         options: SearchOptions,
         *,
         clock: Callable[[], datetime],
+        check_host: Callable[[str | None], None],
     ) -> None:
         self._history = history
         self._files = files
         self._maintainer = maintainer
         self._options = options
         self._clock = clock
+        self._check_host = check_host
         self._fallback = FallbackSearch(
             history, lambda: find_memory_notes(files.home), find_guidance
         )
@@ -113,6 +115,7 @@ class Search:
 
     def _find_containers(self, filters: Filters) -> frozenset[int] | None:
         """The sessions of a host or a project, and the guidance files of a project."""
+        self._check_host(filters.host)
         if filters.host is None and filters.project is None:
             return None
         where = SessionFilter(filters.host)

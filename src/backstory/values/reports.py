@@ -7,6 +7,8 @@ from pathlib import Path
 
 from backstory.values.history import Problem
 
+# Told how many are done, and how many there are.
+OnCount = Callable[[int, int], None]
 # Told of a run's progress: bytes done, bytes in all, and the name of the file.
 OnProgress = Callable[[int, int, str], None]
 
