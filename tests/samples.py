@@ -10,7 +10,7 @@ afterwards.
 
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,9 +20,11 @@ import apsw
 import orjson
 import zstandard
 
+from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
 from backstory.memory import Memory
 from backstory.settings import read_settings
 from backstory.system.machine import Machine
+from backstory.values.history import Item
 from backstory.values.moments import Moment
 from backstory.values.reports import IndexReport
 
@@ -180,3 +182,10 @@ def write_expected(case: Case, folder: Path) -> None:
     case.expected_file.write_bytes(
         orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     )
+
+
+def parse_records(
+    importer: LineFormat, records: Iterable[Record], origin: Origin, memo: Memo
+) -> list[Item]:
+    """All that the records of a file say, one after the other."""
+    return [item for record in records for item in importer.parse(record, origin, memo)]

@@ -21,6 +21,7 @@ from tests.samples import (
     all_cases,
     contents,
     describe_reading,
+    parse_records,
     read_sample,
 )
 
@@ -211,7 +212,7 @@ def test_no_json_makes_a_line_importer_raise(
     for _ in range(data.draw(st.integers(1, 3))):
         _spoil(record, data)
 
-    found = list(_parse_records(row, [Record(1, record)]))
+    found = _parse_records(row, [Record(1, record)])
 
     assert all(isinstance(item, SessionFacts | NewMessage | Problem) for item in found)
 
@@ -277,23 +278,16 @@ def _first_line_file(row: FormatRow) -> bytes:
 
 
 def _parse(row: FormatRow, data: bytes) -> Iterator[Item]:
-    problems: list[Problem] = []
-
-    def records() -> Iterator[Record]:
-        for item in LineReader(io.BytesIO(data)).records():
-            if isinstance(item, Record):
-                yield item
-            else:
-                problems.append(item)
-
-    yield from _parse_records(row, records())
-    yield from problems
+    read = list(LineReader(io.BytesIO(data)).records())
+    yield from _parse_records(row, [item for item in read if isinstance(item, Record)])
+    yield from (item for item in read if isinstance(item, Problem))
 
 
-def _parse_records(row: FormatRow, records: object) -> Iterator[Item]:
+def _parse_records(row: FormatRow, records: list[Record]) -> list[Item]:
     importer = row.load()
     assert importer.kind == "lines"
     memo: Memo = {}
     origin = Origin(Path("/home/dev/sample/session.jsonl"))
-    yield from importer.parse(records, origin, memo)  # type: ignore[arg-type]
+    found = parse_records(importer, records, origin, memo)
     assert orjson.loads(orjson.dumps(memo)) == memo
+    return found

@@ -41,8 +41,8 @@ def an_intake(store: SqliteHistory, rules: Rules | None = None) -> Intake:
         store,
         rules or Rules(),
         lambda: datetime(2026, 2, 20, tzinfo=UTC),
-        "agent",
-        KEY,
+        host="agent",
+        key=KEY,
         replaces=False,
     )
 

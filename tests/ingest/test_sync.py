@@ -3,7 +3,7 @@
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -262,17 +262,11 @@ class RewrittenMeanwhile(ClaudeCode):
         self._content = content
         self._records_left = 3_000
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
-        return super().parse(self._interrupted(records), origin, memo)
-
-    def _interrupted(self, records: Iterable[Record]) -> Iterator[Record]:
-        for record in records:
-            self._records_left -= 1
-            if self._records_left == 0:
-                self._file.write_bytes(self._content)
-            yield record
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        self._records_left -= 1
+        if self._records_left == 0:
+            self._file.write_bytes(self._content)
+        return super().parse(record, origin, memo)
 
 
 def test_a_file_rewritten_while_it_is_read_is_read_as_it_is_now(

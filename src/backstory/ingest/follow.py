@@ -122,8 +122,9 @@ class Follower:
             modified=from_microseconds(file.mtime_ns // 1000),
             beside=self.importer.look_beside(file.path),
         )
-        records = (each for each in reader.records() if isinstance(each, Record))
-        yield from self.importer.parse(records, origin, memo)
+        for item in reader.records():
+            if isinstance(item, Record):
+                yield from self.importer.parse(item, origin, memo)
 
     def _check(self, facts: SessionFacts) -> None:
         if facts.project and self.exclude(facts.project):

@@ -7,7 +7,7 @@ Backstory's own tools returned, which is a copy of memories.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -129,6 +129,7 @@ class Intake:
     store: HistoryStore
     rules: Rules
     clock: Callable[[], datetime]
+    _: KW_ONLY
     host: str
     key: SourceKey
     replaces: bool

@@ -81,8 +81,8 @@ def test_a_session_named_after_its_file_stays_one_when_the_file_is_renamed() -> 
     second = Record(2, {"role": "user", "text": "Two", "id": "2"})
 
     found = [
-        *BackstoryJsonl().parse([first], Origin(Path("a.backstory.jsonl")), memo),
-        *BackstoryJsonl().parse([second], Origin(Path("b.backstory.jsonl")), memo),
+        *BackstoryJsonl().parse(first, Origin(Path("a.backstory.jsonl")), memo),
+        *BackstoryJsonl().parse(second, Origin(Path("b.backstory.jsonl")), memo),
     ]
 
     assert found == [
@@ -98,7 +98,7 @@ def test_a_text_nested_too_deeply_is_kept_as_a_mark() -> None:
         text = [text]
     record = Record(1, {"role": "user", "text": text, "id": "1"})
 
-    found = list(BackstoryJsonl().parse([record], Origin(Path("a.jsonl")), {}))
+    found = list(BackstoryJsonl().parse(record, Origin(Path("a.jsonl")), {}))
 
     assert found == [
         SessionFacts("a"),
@@ -109,7 +109,7 @@ def test_a_text_nested_too_deeply_is_kept_as_a_mark() -> None:
 def test_a_line_about_nothing_is_a_problem() -> None:
     record = Record(3, {"note": "?"})
 
-    found = list(BackstoryJsonl().parse([record], Origin(Path("a.jsonl")), {}))
+    found = list(BackstoryJsonl().parse(record, Origin(Path("a.jsonl")), {}))
 
     assert found == [Problem("neither a message nor about a session", 3)]
 
@@ -140,9 +140,7 @@ def test_a_role_and_a_text_alone_may_be_another_program_s(
 def test_a_session_is_named_after_its_file_however_its_suffix_is_written() -> None:
     record = Record(1, {"role": "user", "text": "One", "id": "1"})
 
-    found = list(
-        BackstoryJsonl().parse([record], Origin(Path("A.Backstory.JSONL")), {})
-    )
+    found = list(BackstoryJsonl().parse(record, Origin(Path("A.Backstory.JSONL")), {}))
 
     assert found[0] == SessionFacts("A")
 

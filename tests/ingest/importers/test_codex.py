@@ -11,6 +11,7 @@ from backstory.ingest.importers.base import Origin, Record
 from backstory.ingest.importers.codex import Codex, CodexThreads
 from backstory.memory import Memory
 from backstory.values.history import Item, NewMessage, SessionFacts
+from tests.samples import parse_records
 
 THREAD = "01a1e056-77f1-7c31-93ec-08efe33d3b02"
 ROLLOUT = f".codex/sessions/2026/11/15/rollout-2026-11-15T17-52-05-{THREAD}.jsonl"
@@ -99,7 +100,7 @@ def test_equal_outputs_at_the_same_instant_are_told_apart_by_their_calls() -> No
     ]
     records = [Record(n, orjson.loads(line)) for n, line in enumerate(lines, start=1)]
 
-    _, first, second = Codex().parse(records, Origin(Path("rollout.jsonl")), {})
+    _, first, second = parse(*records)
 
     assert first.native_id != second.native_id  # type: ignore[union-attr]
 
@@ -115,7 +116,7 @@ def a_message(*texts: str, kinds: list[str] | None = None) -> Record:
 
 
 def parse(*records: Record) -> list[Item]:
-    return list(Codex().parse(records, Origin(Path("rollout-x.jsonl")), {}))
+    return parse_records(Codex(), records, Origin(Path("rollout-x.jsonl")), {})
 
 
 def said(*records: Record) -> list[str]:

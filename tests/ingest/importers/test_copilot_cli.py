@@ -10,6 +10,7 @@ from backstory.ingest.importers.copilot_cli import (
     CopilotCliWorkspace,
 )
 from backstory.values.history import NewMessage, Problem, Role, SessionFacts
+from tests.samples import parse_records
 
 ORIGIN = Origin(Path("/home/dev/.copilot/session-state/5a02/events.jsonl"))
 
@@ -17,7 +18,7 @@ ORIGIN = Origin(Path("/home/dev/.copilot/session-state/5a02/events.jsonl"))
 def test_a_log_that_lost_its_start_is_named_after_its_folder() -> None:
     record = {"type": "user.message", "id": "e1", "data": {"content": "hello"}}
 
-    found = list(CopilotCli().parse([Record(1, record)], ORIGIN, {}))
+    found = list(CopilotCli().parse(Record(1, record), ORIGIN, {}))
 
     assert found == [
         SessionFacts("5a02"),
@@ -30,17 +31,14 @@ def test_a_call_that_is_over_leaves_nothing_in_the_memo() -> None:
     done = {"toolCallId": "c", "success": True, "result": {"content": "menu.txt"}}
     memo: Memo = {"session": "s", "told": ["s"]}
 
-    found = list(
-        CopilotCli().parse(
-            [
-                Record(1, {"type": "tool.execution_start", "id": "e1", "data": call}),
-                Record(
-                    2, {"type": "tool.execution_complete", "id": "e2", "data": done}
-                ),
-            ],
-            ORIGIN,
-            memo,
-        )
+    found = parse_records(
+        CopilotCli(),
+        [
+            Record(1, {"type": "tool.execution_start", "id": "e1", "data": call}),
+            Record(2, {"type": "tool.execution_complete", "id": "e2", "data": done}),
+        ],
+        ORIGIN,
+        memo,
     )
 
     assert found == [

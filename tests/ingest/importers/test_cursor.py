@@ -62,7 +62,7 @@ def test_the_time_before_a_message_is_read(
     content = [{"type": "text", "text": text}]
     record = Record(1, {"role": "user", "message": {"content": content}})
 
-    _, message = Cursor().parse([record], Origin(Path("1.jsonl")), {})
+    _, message = Cursor().parse(record, Origin(Path("1.jsonl")), {})
 
     assert isinstance(message, NewMessage)
     assert (message.text, message.sent) == ("Hello", expected)
@@ -71,7 +71,7 @@ def test_the_time_before_a_message_is_read(
 def said(text: str) -> list[str]:
     content = [{"type": "text", "text": text}]
     record = {"role": "user", "message": {"content": content}}
-    found = Cursor().parse([Record(1, record)], Origin(Path("/c/1.jsonl")), {})
+    found = Cursor().parse(Record(1, record), Origin(Path("/c/1.jsonl")), {})
     return [item.text for item in found if isinstance(item, NewMessage)]
 
 

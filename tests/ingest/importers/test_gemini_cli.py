@@ -11,6 +11,7 @@ from backstory.ingest.importers.base import Origin, Record
 from backstory.ingest.importers.gemini_cli import GeminiCli, GeminiCliDocument
 from backstory.system.machine import Machine
 from backstory.values.history import NewMessage, Problem, Role, SessionFacts
+from tests.samples import parse_records
 
 ORIGIN = Origin(Path("/home/dev/.gemini/tmp/demo/chats/session-1.jsonl"))
 
@@ -40,7 +41,7 @@ def test_half_a_character_does_not_cost_a_document() -> None:
 def test_a_log_that_lost_its_header_is_named_after_its_file() -> None:
     record = {"id": "m", "type": "gemini", "content": "hello"}
 
-    found = list(GeminiCli().parse([Record(1, record)], ORIGIN, {}))
+    found = list(GeminiCli().parse(Record(1, record), ORIGIN, {}))
 
     assert found == [
         SessionFacts("session-1"),
@@ -63,7 +64,7 @@ def prompts(*texts: str) -> list[tuple[Role, str]]:
         )
         for number, text in enumerate(texts, start=1)
     ]
-    found = GeminiCli().parse(records, ORIGIN, {})
+    found = parse_records(GeminiCli(), records, ORIGIN, {})
     return [(item.role, item.text) for item in found if isinstance(item, NewMessage)]
 
 

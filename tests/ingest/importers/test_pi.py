@@ -12,7 +12,7 @@ MESSAGE = {"type": "message", "id": "1", "message": {"role": "user", "content": 
 def test_a_file_whose_first_line_is_lost_is_known_by_its_name() -> None:
     origin = Origin(Path("2026-10-20T08-00-00-000Z_0198c0de.jsonl"))
 
-    found = list(Pi().parse([Record(2, MESSAGE)], origin, {}))
+    found = list(Pi().parse(Record(2, MESSAGE), origin, {}))
 
     assert found == [
         SessionFacts("0198c0de"),
@@ -23,7 +23,7 @@ def test_a_file_whose_first_line_is_lost_is_known_by_its_name() -> None:
 def test_a_message_of_an_unknown_role_is_a_problem() -> None:
     record = {"type": "message", "id": "1", "message": {"role": "oracle"}}
 
-    found = list(Pi().parse([Record(7, record)], Origin(Path("x.jsonl")), {}))
+    found = list(Pi().parse(Record(7, record), Origin(Path("x.jsonl")), {}))
 
     assert found == [
         SessionFacts("x"),

@@ -4,7 +4,7 @@ It is described in ``docs/reference/jsonl-format.md``; the two change together.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -56,18 +56,16 @@ class BackstoryJsonl:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
-        for line, fields in records:
-            yield from _unreadable_times(fields, origin, line)
-            if "role" in fields or "text" in fields:
-                yield from _message(fields, line, origin, memo)
-            elif _ABOUT_SESSION & fields.keys():
-                session_id = _session_id(fields, origin, memo)
-                yield from _facts(session_id, fields, origin, line)
-            else:
-                yield Problem("neither a message nor about a session", line)
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        line, fields = record
+        yield from _unreadable_times(fields, origin, line)
+        if "role" in fields or "text" in fields:
+            yield from _message(fields, line, origin, memo)
+        elif _ABOUT_SESSION & fields.keys():
+            session_id = _session_id(fields, origin, memo)
+            yield from _facts(session_id, fields, origin, line)
+        else:
+            yield Problem("neither a message nor about a session", line)
 
 
 def _is_message(fields: JsonObject) -> bool:

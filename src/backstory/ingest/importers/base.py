@@ -12,7 +12,7 @@ session before its first message. They never raise on bad content, never touch o
 store, and give the same ids for the same content every time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -66,9 +66,6 @@ class LineFormat(Protocol):
     """A format whose files grow by whole lines, each a JSON object.
 
     ``revises``: a later record with the same id is a newer version of the message.
-    ``parse`` must yield everything a record holds before it asks for the next one, and
-    keep what it needs from earlier records in ``memo`` (plain JSON values): reading may
-    stop after any record and go on from there with the same memo.
     """
 
     kind: Literal["lines"]
@@ -82,9 +79,13 @@ class LineFormat(Protocol):
         """Facts that stand in other files near ``path``; the only place it may read."""
         ...
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]: ...
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        """What one record says.
+
+        Whatever it takes to understand later records is kept in ``memo``, as plain JSON
+        values: they may be read another day.
+        """
+        ...
 
 
 class DocumentFormat(Protocol):

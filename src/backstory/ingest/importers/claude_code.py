@@ -1,6 +1,6 @@
 """Claude Code: one JSONL file a session, subagents in files of their own."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
@@ -84,29 +84,26 @@ class ClaudeCode:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
-        reading = _Reading(origin, memo, origin.path.stem)
-        for line, record in records:
-            kind = as_text(record.get("type"))
-            if kind in ("user", "assistant"):
-                yield from reading.message(record, line)
-            elif kind == "system":
-                yield from reading.system(record)
-            elif kind in _TITLES:
-                yield from reading.title(kind, record)
-            elif kind not in _NOT_CONVERSATION:
-                yield unknown_record(kind, line)
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        reading = _Reading(origin, memo)
+        line, value = record
+        kind = as_text(value.get("type"))
+        if kind in ("user", "assistant"):
+            yield from reading.message(value, line)
+        elif kind == "system":
+            yield from reading.system(value)
+        elif kind in _TITLES:
+            yield from reading.title(kind, value)
+        elif kind not in _NOT_CONVERSATION:
+            yield unknown_record(kind, line)
 
 
 @dataclass(slots=True)
 class _Reading:
-    """One pass over a file, or a part of it."""
+    """One record, and what is known from those before it."""
 
     origin: Origin
     memo: Memo
-    file_name: str
 
     def message(self, record: JsonObject, line: int) -> Iterator[Item]:
         session_id = self._session_id(record)
@@ -186,11 +183,11 @@ class _Reading:
 
     def _session_id(self, record: JsonObject) -> str:
         """A subagent's records carry its parent's id; its own is its agent id."""
-        session_id = as_text(record.get("sessionId")) or self.file_name
+        session_id = as_text(record.get("sessionId")) or self.origin.path.stem
         if record.get("isSidechain") and as_text(record.get("agentId")):
             return f"agent-{record['agentId']}"
-        if self.file_name.startswith("agent-"):
-            return self.file_name
+        if self.origin.path.name.startswith("agent-"):
+            return self.origin.path.stem
         # Before subagents had files, they stood among their parent's lines.
         return f"{session_id}/sidechain" if record.get("isSidechain") else session_id
 

@@ -6,7 +6,7 @@ first are read.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -110,43 +110,41 @@ class Codex:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
-        for line, record in records:
-            kind = as_text(record.get("type"))
-            payload = as_object(record.get("payload"))
-            sent = origin.moment(record.get("timestamp"))
-            if kind == "session_meta":
-                yield from _session_facts(payload, origin, memo)
-            elif kind == "turn_context":
-                yield from _folder(payload, origin, memo)
-            elif kind == "response_item":
-                if not as_object(record.get("metadata")).get("compaction_output"):
-                    yield from _item(payload, line, sent, origin, memo)
-            elif kind == "compacted":
-                yield from _told(
-                    Role.SUMMARY, payload.get("message"), line, sent, origin, memo
-                )
-            elif kind == "inter_agent_communication":
-                yield from _told(
-                    _role_between_agents(payload),
-                    payload.get("content"),
-                    line,
-                    sent,
-                    origin,
-                    memo,
-                )
-            elif kind == "event_msg":
-                yield from _event(payload, line, sent, origin, memo)
-            elif kind in _NOT_CONVERSATION or "record_type" in record:
-                continue
-            elif kind is None and "instructions" in record:
-                yield from _session_facts(record, origin, memo)
-            elif "payload" not in record:
-                yield from _item(record, line, sent, origin, memo)
-            else:
-                yield unknown_record(kind, line)
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        line, value = record
+        kind = as_text(value.get("type"))
+        payload = as_object(value.get("payload"))
+        sent = origin.moment(value.get("timestamp"))
+        if kind == "session_meta":
+            yield from _session_facts(payload, origin, memo)
+        elif kind == "turn_context":
+            yield from _folder(payload, origin, memo)
+        elif kind == "response_item":
+            if not as_object(value.get("metadata")).get("compaction_output"):
+                yield from _item(payload, line, sent, origin, memo)
+        elif kind == "compacted":
+            yield from _told(
+                Role.SUMMARY, payload.get("message"), line, sent, origin, memo
+            )
+        elif kind == "inter_agent_communication":
+            yield from _told(
+                _role_between_agents(payload),
+                payload.get("content"),
+                line,
+                sent,
+                origin,
+                memo,
+            )
+        elif kind == "event_msg":
+            yield from _event(payload, line, sent, origin, memo)
+        elif kind in _NOT_CONVERSATION or "record_type" in value:
+            return
+        elif kind is None and "instructions" in value:
+            yield from _session_facts(value, origin, memo)
+        elif "payload" not in value:
+            yield from _item(value, line, sent, origin, memo)
+        else:
+            yield unknown_record(kind, line)
 
 
 # -- sessions -------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """GitHub Copilot CLI: one event log a session, and a small file that names it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Literal
 
@@ -146,20 +146,16 @@ class CopilotCli:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
-        for line, record in records:
-            kind = as_text(record.get("type")) or ""
-            if kind in ("session.start", "session.resume"):
-                yield from _start(record, origin, memo)
-            elif kind in _NOT_CONVERSATION or kind.startswith(
-                _NOT_CONVERSATION_FAMILIES
-            ):
-                continue
-            else:
-                event = _Event(kind, record, line, origin, memo)
-                yield from event.items()
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        line, value = record
+        kind = as_text(value.get("type")) or ""
+        if kind in ("session.start", "session.resume"):
+            yield from _start(value, origin, memo)
+        elif kind in _NOT_CONVERSATION or kind.startswith(_NOT_CONVERSATION_FAMILIES):
+            return
+        else:
+            event = _Event(kind, value, line, origin, memo)
+            yield from event.items()
 
 
 def _start(record: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:

@@ -5,7 +5,7 @@ Cursor writes before the person's words.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import IO, Literal
@@ -75,22 +75,20 @@ class Cursor:
                 return {"project": project} if project else {}
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         session_id = origin.path.stem
-        for line, record in records:
-            role = as_text(record.get("role"))
-            if role in ("user", "assistant"):
+        line, value = record
+        role = as_text(value.get("role"))
+        if role in ("user", "assistant"):
+            yield from _session_facts(session_id, origin, memo)
+            yield from _message(value, Role(role), session_id, line, origin, memo)
+        elif value.get("type") == "turn_ended":
+            error = as_text(value.get("error"))
+            if error is not None:
                 yield from _session_facts(session_id, origin, memo)
-                yield from _message(record, Role(role), session_id, line, origin, memo)
-            elif record.get("type") == "turn_ended":
-                error = as_text(record.get("error"))
-                if error is not None:
-                    yield from _session_facts(session_id, origin, memo)
-                    yield _said(Role.ERROR, error, session_id, line, memo, origin)
-            else:
-                yield unknown_record(role or record.get("type"), line)
+                yield _said(Role.ERROR, error, session_id, line, memo, origin)
+        else:
+            yield unknown_record(role or value.get("type"), line)
 
 
 class CursorChat:

@@ -1,6 +1,6 @@
 """Gemini CLI: one event log a session, and the single documents of older versions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
@@ -59,21 +59,19 @@ class GeminiCli:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return _find_project(path)
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
-        for line, record in records:
-            if "$rewindTo" in record:
-                # What was taken back was said all the same.
-                continue
-            if isinstance(record.get("$set"), dict):
-                yield from _changes(record["$set"], line, origin, memo)
-            elif as_text(record.get("id")):
-                yield from _message(record, line, origin, memo)
-            elif as_text(record.get("sessionId")) and "projectHash" in record:
-                yield from _header(record, line, origin, memo)
-            else:
-                yield unknown_record(record.get("type"), line)
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        line, value = record
+        if "$rewindTo" in value:
+            # What was taken back was said all the same.
+            return
+        if isinstance(value.get("$set"), dict):
+            yield from _changes(value["$set"], line, origin, memo)
+        elif as_text(value.get("id")):
+            yield from _message(value, line, origin, memo)
+        elif as_text(value.get("sessionId")) and "projectHash" in value:
+            yield from _header(value, line, origin, memo)
+        else:
+            yield unknown_record(value.get("type"), line)
 
 
 class GeminiCliDocument:

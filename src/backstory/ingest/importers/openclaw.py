@@ -5,7 +5,7 @@ file into the database is not read twice.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -137,10 +137,8 @@ class OpenClawFile:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
-        yield from Pi().parse(records, origin, memo)
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        yield from Pi().parse(record, origin, memo)
 
 
 # -- pieces of the database -----------------------------------------------------------

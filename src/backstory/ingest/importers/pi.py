@@ -76,22 +76,20 @@ class Pi:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
-        for line, record in records:
-            if record.get("type") == "session" or "session" not in memo:
-                header = record if record.get("type") == "session" else {}
-                facts = parse_header(header, origin)
-                memo["session"] = facts.native_id
-                yield facts
-            yield from parse_entry(
-                record,
-                session_id=memo["session"],
-                origin=origin,
-                ordinal=line,
-                line=line,
-            )
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+        line, value = record
+        if value.get("type") == "session" or "session" not in memo:
+            header = value if value.get("type") == "session" else {}
+            facts = parse_header(header, origin)
+            memo["session"] = facts.native_id
+            yield facts
+        yield from parse_entry(
+            value,
+            session_id=memo["session"],
+            origin=origin,
+            ordinal=line,
+            line=line,
+        )
 
 
 # -- what OpenClaw shares -------------------------------------------------------------

@@ -5,7 +5,7 @@ both files, and so the same made id: it is stored once.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Literal
 
@@ -57,29 +57,27 @@ class RockBotLog:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         untimed = memo.setdefault("untimed", {})
-        for line, record in records:
-            session_id = as_text(record.get("sessionId"))
-            role = _ROLES.get(as_text(record.get("role")) or "")
-            if role is None:
-                yield unknown_record(record.get("role"), line)
-            elif session_id is None:
-                yield Problem("a turn without a session", line)
-            else:
-                if memo.get("session") != session_id:
-                    memo["session"] = session_id
-                    yield SessionFacts(session_id)
-                ordinal = untimed.get(session_id, 0)
-                message = _message(session_id, role, record, origin, ordinal)
-                if message is None:
-                    yield Problem("a turn without content", line)
-                    continue
-                if message.sent is None:
-                    untimed[session_id] = ordinal + 1
-                yield message
+        line, value = record
+        session_id = as_text(value.get("sessionId"))
+        role = _ROLES.get(as_text(value.get("role")) or "")
+        if role is None:
+            yield unknown_record(value.get("role"), line)
+        elif session_id is None:
+            yield Problem("a turn without a session", line)
+        else:
+            if memo.get("session") != session_id:
+                memo["session"] = session_id
+                yield SessionFacts(session_id)
+            ordinal = untimed.get(session_id, 0)
+            message = _message(session_id, role, value, origin, ordinal)
+            if message is None:
+                yield Problem("a turn without content", line)
+                return
+            if message.sent is None:
+                untimed[session_id] = ordinal + 1
+            yield message
 
 
 class RockBotConversation:

@@ -6,7 +6,7 @@ same one in either layout.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -80,21 +80,20 @@ class Squidbot:
     def look_beside(self, path: Path) -> Mapping[str, str]:
         return {}
 
-    def parse(
-        self, records: Iterable[Record], origin: Origin, memo: Memo
-    ) -> Iterator[Item]:
+    def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         # A file that is renamed goes on as the session it began as.
-        memo.setdefault("file", _name_of(origin.path))
-        for line, record in records:
-            role = _ROLES.get(as_text(record.get("role")) or "")
-            if role is None:
-                yield unknown_record(record.get("role"), line)
-                continue
-            session_id = _session_id(record, memo)
-            if memo.get("session") != session_id:
-                memo["session"] = session_id
-                yield SessionFacts(session_id)
-            yield from _messages(session_id, role, record, line, origin, memo)
+        if "file" not in memo:
+            memo["file"] = _name_of(origin.path)
+        line, value = record
+        role = _ROLES.get(as_text(value.get("role")) or "")
+        if role is None:
+            yield unknown_record(value.get("role"), line)
+            return
+        session_id = _session_id(value, memo)
+        if memo.get("session") != session_id:
+            memo["session"] = session_id
+            yield SessionFacts(session_id)
+        yield from _messages(session_id, role, value, line, origin, memo)
 
 
 def _first_keys(head: bytes) -> set[str]:

@@ -1,0 +1,92 @@
+"""Read another program's database, one conversation at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from backstory.errors import SourceUnreadable
+from backstory.ingest.importers.base import Conversation, DatabaseFormat, Origin
+from backstory.ingest.importers.databases import (
+    ForeignDatabase,
+    foreign_errors,
+    list_tables,
+    open_foreign,
+)
+from backstory.ingest.intake import Intake
+from backstory.ingest.reading.changes import ChangedMeanwhile, database_signature
+from backstory.store.base.history import SourceState
+from backstory.values.history import Problem, Source
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseReading:
+    """An open database that is being read; ``signature`` is what it looked like."""
+
+    source: Source
+    importer: DatabaseFormat
+    signature: str
+    _foreign: ForeignDatabase
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, source: Source, importer: DatabaseFormat, signature: str
+    ) -> Iterator[Self]:
+        """Raises ``ChangedMeanwhile`` at the end if the database was changed.
+
+        That comes before any other error: whatever was wrong with it, a database that
+        changed is read again.
+        """
+        with open_foreign(source.file.path) as foreign:
+            missing = importer.tables - list_tables(foreign.db)
+            if missing:
+                names = ", ".join(sorted(missing))
+                raise SourceUnreadable(
+                    f"a schema that this importer does not know: it has no {names}"
+                )
+            reading = cls(source, importer, signature, foreign)
+            try:
+                yield reading
+            finally:
+                reading._check()
+
+    def iter_conversations(self) -> Iterator[Conversation]:
+        with foreign_errors():
+            yield from self.importer.list_conversations(self._foreign.db)
+
+    def read(
+        self, conversation: Conversation, origin: Origin, *, intake: Intake
+    ) -> None:
+        """Read one conversation; if it cannot be read, it is tried again next time."""
+        version = conversation.version
+        try:
+            self._parse(conversation.native_id, origin, intake)
+        except SourceUnreadable as exc:
+            # One conversation that cannot be read costs no other.
+            intake.add(Problem(f"conversation {conversation.native_id}: {exc}"))
+            version = ""
+        self._check()
+        intake.commit(
+            SourceState(
+                key=intake.key,
+                host=self.source.host,
+                format=self.source.format,
+                signature=version,
+                excluded_by=intake.excluded_by,
+            )
+        )
+
+    def _parse(self, native_id: str, origin: Origin, intake: Intake) -> None:
+        with foreign_errors():
+            for item in self.importer.parse(self._foreign.db, native_id, origin):
+                intake.add(item)
+                if intake.is_full:
+                    self._check()
+                    intake.commit(None)
+
+    def _check(self) -> None:
+        if not self._foreign.is_unguarded:
+            return
+        if database_signature(self.source) != self.signature:
+            raise ChangedMeanwhile

@@ -1,0 +1,141 @@
+"""Read a file that grows by lines, from where the last reading stopped.
+
+Every batch is written together with the place it was read to, always between two lines.
+So a reading that is killed goes on from its last batch, and one that meets the same
+lines again writes nothing twice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
+from backstory.ingest.importers.lines import LineReader
+from backstory.ingest.importers.opening import is_seekable, open_source
+from backstory.ingest.intake import Intake
+from backstory.ingest.reading.changes import Snapshot, hash_of
+from backstory.ingest.reading.known import KnownSources
+from backstory.store.base.history import SourceKey, SourceState
+from backstory.values.history import Problem, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a reading begins, and what it must know from the readings before.
+
+    ``moved_from`` is the key of the file under its former name. ``is_second``: the file
+    was read before, but has to be read from its start once more.
+    """
+
+    read_to: int = 0
+    lines_read: int = 0
+    memo: Memo = field(default_factory=dict)
+    moved_from: SourceKey | None = None
+    is_second: bool = False
+
+
+def find_start(source: Source, known: KnownSources) -> Start:
+    """Where to begin: behind what was read, or at the start of a rewritten file."""
+    state = known.find(SourceKey(str(source.file.path), source.entry))
+    if state is not None:
+        if _has_only_grown(source, state, known):
+            return Start(state.read_to, state.lines_read, dict(state.memo))
+        return Start(is_second=True)
+    moved = known.find_moved(source.file)
+    if moved is not None and _has_only_grown(source, moved, known):
+        return Start(moved.read_to, moved.lines_read, dict(moved.memo), moved.key)
+    return Start()
+
+
+def _has_only_grown(source: Source, state: SourceState, known: KnownSources) -> bool:
+    """Whether the file is the one read before, with nothing but new lines added."""
+    return (
+        is_seekable(source)
+        and state.format == source.format
+        and 0 < state.read_to <= source.file.size_bytes
+        and known.excludes_the_same(state)
+        and hash_of(source.file.path, state.read_to) == state.prefix_hash
+    )
+
+
+class LineReading:
+    """One reading of a line file. Raises ``ChangedMeanwhile`` if it is rewritten."""
+
+    def __init__(
+        self, source: Source, importer: LineFormat, origin: Origin, *, start: Start
+    ) -> None:
+        self._source = source
+        self._importer = importer
+        self._origin = origin
+        self._start = start
+        self._memo = start.memo
+        # Inside something compressed, a reading can neither go on nor be compared.
+        self._snapshot = Snapshot.of(source.file) if is_seekable(source) else None
+
+    def read(self, intake: Intake, on_progress: Callable[[int], None]) -> int:
+        """Read to the end of the file; returns how many bytes that were.
+
+        ``on_progress`` is told after every batch how many bytes are read.
+        """
+        intake.restore(self._memo)
+        if not self._source.file.size_bytes:
+            intake.add(Problem("the file is empty"))
+        with open_source(self._source) as file:
+            if self._start.read_to:
+                file.seek(self._start.read_to)
+            reader = LineReader(file, self._start.read_to, self._start.lines_read)
+            for item in reader.records():
+                # The line at hand may have been reported on already.
+                if intake.is_full and intake.last_line <= reader.line:
+                    self._write_batch(intake, reader)
+                    on_progress(reader.read_to)
+                self._take(item, intake)
+            self._report_nothing_read(intake, reader)
+            intake.commit(self._progress(intake, reader, is_last=True))
+        return reader.read_to - self._start.read_to
+
+    def _take(self, item: Record | Problem, intake: Intake) -> None:
+        if isinstance(item, Problem):
+            intake.add(item, item.line)
+            return
+        for said in self._importer.parse(item, self._origin, self._memo):
+            intake.add(said, item.line)
+
+    def _write_batch(self, intake: Intake, reader: LineReader) -> None:
+        # A second reading cannot go on in the middle: it would not know which ids it
+        # has met. Killed, it starts again.
+        is_second = self._start.is_second
+        progress = None if is_second else self._progress(intake, reader, is_last=False)
+        intake.commit(progress)
+
+    def _report_nothing_read(self, intake: Intake, reader: LineReader) -> None:
+        # A compressed file that is cut off gives nothing, and no error.
+        if self._snapshot is None and reader.line == 0 and not intake.problems:
+            intake.add(Problem("nothing in it can be read; it may be cut off"))
+
+    def _progress(
+        self, intake: Intake, reader: LineReader, *, is_last: bool
+    ) -> SourceState:
+        """How far the file is read: behind the last line that the reader has given."""
+        file = self._source.file
+        state = SourceState(
+            key=intake.key,
+            host=self._source.host,
+            format=self._source.format,
+            # Until the end is reached, the source counts as changed.
+            signature=file.signature if is_last else "",
+            memo=intake.save(self._memo, is_last=is_last),
+            excluded_by=intake.excluded_by,
+        )
+        if self._snapshot is None:
+            return state
+        state = replace(
+            state,
+            file_id=file.file_id,
+            read_to=reader.read_to,
+            lines_read=reader.line,
+            prefix_hash=hash_of(file.path, reader.read_to),
+        )
+        # Looked at after the hash: if the file is still the one that was opened here,
+        # it was when the hash was taken.
+        self._snapshot.check()
+        return state
