@@ -19,7 +19,7 @@ import pytest
 from backstory.errors import NoModel
 from backstory.memory import Memory
 from backstory.notes.notebook import Notebook
-from backstory.store.sqlite.summaries import SqliteJournal
+from backstory.store.sqlite.summaries import SqliteSummaryStore
 from tests.faulty_server import Fault
 from tests.llm_server import LlmServer, Script, running_server
 from tests.samples import a_memory
@@ -737,7 +737,7 @@ def test_killed_between_the_notes_and_the_pointer_nothing_is_written_twice(
     with open_memory() as memory:
         say(memory, "one", "two")
         memory.end_session()
-        target: type = Notebook if step == "log" else SqliteJournal
+        target: type = Notebook if step == "log" else SqliteSummaryStore
         name = "add_fact" if step == "log" else "finish"
 
         def die(*_: object) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from backstory.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from backstory.providers.llms.base import THOUGHT_TOKENS, Answer, Llm
-from backstory.store.base.summaries import Journal
+from backstory.store.base.summaries import SummaryStore
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
 from backstory.text.tokens import most_tokens
@@ -41,7 +41,7 @@ class BudgetedLlm:
     """A language model that is called within a daily budget."""
 
     llm: Llm
-    store: Journal
+    store: SummaryStore
     clock: Callable[[], datetime]
     daily_tokens: int
 

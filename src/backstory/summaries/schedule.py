@@ -17,7 +17,7 @@ from backstory.notes.notebook import Notebook
 from backstory.providers.llms.base import Llm
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.sqlite.history import HISTORY_NAME
-from backstory.store.sqlite.summaries import SqliteJournal
+from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.curate import Curator
 from backstory.summaries.summarize import OnSession, Summarizer
@@ -65,7 +65,7 @@ class Summaries:
         self._options = options
         self._load_llm = load_llm
         self._history = history
-        self._store = SqliteJournal(home / HISTORY_NAME)
+        self._store = SqliteSummaryStore(home / HISTORY_NAME)
         self._clock = clock
         self._start_worker = start_worker
         self._exclude = exclude

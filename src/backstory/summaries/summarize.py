@@ -20,7 +20,7 @@ from backstory.notes.facts import TOPICS
 from backstory.notes.notebook import Notebook
 from backstory.providers.llms.base import PromptTooLong, UnusableAnswer
 from backstory.store.base.history import HistoryStore
-from backstory.store.base.summaries import Due, Journal, Summary
+from backstory.store.base.summaries import Due, Summary, SummaryStore
 from backstory.summaries.answer import (
     MAX_REMEMBERED,
     BadAnswer,
@@ -110,7 +110,7 @@ class Summarizer:
     """Summarizes the sessions that are due. Only one may run at a time for a home."""
 
     history: HistoryStore
-    store: Journal
+    store: SummaryStore
     notebook: Notebook
     llm: BudgetedLlm | None
     clock: Callable[[], datetime]
@@ -141,7 +141,7 @@ class Summarizer:
         for number, due in enumerate(due_sessions):
             session = self._find_session(due)
             if session is None:
-                self.store.forget_due(due)
+                self.store.delete_due(due)
                 continue
             if self.on_session is not None:
                 left = len(due_sessions) - number
@@ -163,7 +163,7 @@ class Summarizer:
                 self._postpone(due, str(exc), until=until)
                 return
             else:
-                self.store.forget_due(due)
+                self.store.delete_due(due)
                 self.report.sessions += 1
                 unusable = 0
 

@@ -1,8 +1,8 @@
-"""What a journal promises: which messages still have to go into the daily logs.
+"""What a summary store promises: which messages still have to go into the daily logs.
 
 A message is summarised once, whatever happens in between. So three things are kept
-beside the messages: how far each session has been logged, what a model made of the
-messages behind that until it is safely in the notes, and what every call of it cost.
+beside the messages: how far each session has been logged, the summaries of later
+messages until they are safely in the notes, and what every call of a model cost.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a model made of some messages of one day, as it stands in the journal.
+    """What a model made of some messages of one day, waiting to be written.
 
     ``highlights`` is JSON; ``marker`` is unlike that of any other summary.
     """
@@ -53,33 +53,41 @@ class ModelCall:
         return self.input_tokens + self.output_tokens
 
 
-class Journal(Protocol):
-    """Safe to use from several threads and processes; every write is durable."""
+class SummaryStore(Protocol):
+    """Sessions due to be summarised, summaries waiting to be written, and model calls.
+
+    Safe to use from several threads and processes; every write is durable. Failures are
+    raised as ``StoreProblem``.
+    """
 
     # -- what is due ---
 
     def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
         """Ask for a session's log, up to the last message that is there now.
 
-        Returns whether anything is to be summarised. What was to be tried later may be
-        tried now. Waits no longer than a moment for other writers.
+        Returns whether there is anything to summarise. A session that was postponed may
+        be tried at once. Waits only a moment for other writers, then raises
+        ``StoreLocked``.
         """
         ...
 
     def list_due(self, *, now: datetime | None) -> list[Due]:
-        """The sessions that may be tried now, or all that wait; the oldest first."""
+        """The sessions that may be tried now, the oldest first.
+
+        With None, also those that were postponed.
+        """
         ...
 
     def count_due(self) -> int:
-        """How many sessions wait, those that are to be tried later too."""
+        """How many sessions wait, including those that were postponed."""
         ...
 
     def postpone(self, due: Due, *, until: datetime) -> None:
         """Try a session again later."""
         ...
 
-    def forget_due(self, due: Due) -> None:
-        """A session is done, unless more was asked for meanwhile."""
+    def delete_due(self, due: Due) -> None:
+        """Note that a session is done, unless more was asked for meanwhile."""
         ...
 
     def next_position(self, session_id: int) -> int:
@@ -88,10 +96,12 @@ class Journal(Protocol):
 
     # -- what a model made of it ---
 
-    def add_summary(self, summary: Summary) -> None: ...
+    def add_summary(self, summary: Summary) -> None:
+        """Keep a summary until it is written into the notes."""
+        ...
 
     def list_summaries(self, session_id: int) -> list[Summary]:
-        """What waits to be written into the notes, in the order of the messages."""
+        """The summaries waiting to be written, in the order of the messages."""
         ...
 
     def sessions_waiting(self) -> list[int]:
@@ -99,7 +109,7 @@ class Journal(Protocol):
         ...
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Summaries of one session stand in the notes: the session is logged so far."""
+        """Note that these are in the notes: their sessions are logged so far."""
         ...
 
     # -- what it cost ---
@@ -114,7 +124,10 @@ class Journal(Protocol):
         daily_tokens: int,
         now: datetime,
     ) -> int | None:
-        """Write down a call before it is made; None when the day's tokens forbid it."""
+        """Record a call before it is made; None if it would exceed the day's tokens.
+
+        Until it is settled, it counts with the most that it can use.
+        """
         ...
 
     def settle_call(
@@ -126,7 +139,7 @@ class Journal(Protocol):
         took_ms: int,
         outcome: str,
     ) -> None:
-        """Write down how a call went."""
+        """Record how a call went."""
         ...
 
     def list_calls(self, day: date) -> list[ModelCall]:

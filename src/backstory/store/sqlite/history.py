@@ -31,7 +31,7 @@ from backstory.system.fork_safety import reset_in_child
 from backstory.values.history import Message, Problem, Session
 
 HISTORY_NAME = "history.db"
-MIGRATIONS = "backstory.store.sqlite.migrations"
+MIGRATIONS = "backstory.store.sqlite.history_migrations"
 _PAGE = 500
 # So many say enough about one batch.
 _MAX_GIVEN_TWICE = 100

@@ -1,6 +1,6 @@
-"""The journal in history.db: what is due, what waits for the notes, what was called.
+"""The tables of summaries in history.db: what is due, what waits to be written, calls.
 
-It has connections of its own: a model is waited for in threads and processes that
+They have connections of their own: a model is waited for in threads and processes that
 leave those of the history alone.
 """
 
@@ -34,8 +34,8 @@ _NEXT_POSITION = """
 """
 
 
-class SqliteJournal:
-    """A ``Journal`` in the file of the history."""
+class SqliteSummaryStore:
+    """A ``SummaryStore`` in the file of the history."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -82,7 +82,7 @@ class SqliteJournal:
                 (_to_number(until), due.session_id),
             )
 
-    def forget_due(self, due: Due) -> None:
+    def delete_due(self, due: Due) -> None:
         with translated(self.path):
             self._db.execute(
                 "DELETE FROM due_logs WHERE session_id = ? AND last_message_id <= ?",

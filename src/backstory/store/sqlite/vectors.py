@@ -62,9 +62,9 @@ class VectorPages:
         self._kinds: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._sources: NDArray[np.int64] = np.zeros(0, np.int64)
         self._said: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._forget_slots()
+        self._clear_slots()
 
-    def _forget_slots(self) -> None:
+    def _clear_slots(self) -> None:
         self._slots_of: UnitFilter | None = None
         self._fitting_slots: NDArray[np.intp] = np.zeros(0, np.intp)
 
@@ -86,7 +86,7 @@ class VectorPages:
             ).fetchall()
             if not rows:
                 return
-            self._forget_slots()
+            self._clear_slots()
             self._make_room(rows[-1][0] + 1, len(rows[0][4]) // SLOTS)
             for page_id, _, *columns in rows:
                 self._put(page_id, columns)

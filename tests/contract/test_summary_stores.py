@@ -1,0 +1,219 @@
+"""What every summary store must do: nothing summarised twice, nothing left out."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from backstory.memory import Memory
+from backstory.store.base.summaries import Due, ModelCall, Summary, SummaryStore
+from backstory.store.sqlite.summaries import SqliteSummaryStore
+from tests.samples import a_memory
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+DAY = date(2026, 3, 1)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with a_memory(tmp_path, settings=("embedder.name=none",), clock=lambda: NOW) as it:
+        yield it
+
+
+@pytest.fixture
+def store(memory: Memory) -> Iterator[SummaryStore]:
+    made = SqliteSummaryStore(memory.home / "history.db")
+    yield made
+    made.close()
+
+
+def say(memory: Memory, role: str, text: str, session: str = "s") -> int:
+    number = memory.record(session, role, text, sent_at=NOW)
+    assert number is not None
+    return number
+
+
+def a_summary(session_id: int, first: int, last: int, marker: str = "m") -> Summary:
+    return Summary(session_id, DAY, first, last, marker, '{"topics": ["ü"]}')
+
+
+# -- what is due ---
+
+
+def test_a_session_that_is_asked_for_twice_is_due_once(
+    memory: Memory, store: SummaryStore
+) -> None:
+    say(memory, "user", "one")
+    session_id = memory.session("s").session_id
+    assert store.mark_due(session_id, "session end", now=NOW)
+    last = say(memory, "assistant", "two")
+
+    assert store.mark_due(session_id, "background", now=LATER)
+
+    assert store.list_due(now=LATER) == [Due(session_id, last, "background")]
+    assert store.count_due() == 1
+
+
+def test_nothing_is_due_where_nobody_spoke(memory: Memory, store: SummaryStore) -> None:
+    say(memory, "tool_result", "output")
+    session_id = memory.session("s").session_id
+
+    assert not store.mark_due(session_id, "session end", now=NOW)
+    assert not store.mark_due(999, "session end", now=NOW)
+    assert store.list_due(now=NOW) == []
+
+
+def test_what_is_logged_is_not_due_again(memory: Memory, store: SummaryStore) -> None:
+    last = say(memory, "user", "one")
+    session_id = memory.session("s").session_id
+    summary = a_summary(session_id, last, last)
+    store.add_summary(summary)
+    store.finish([summary])
+    say(memory, "tool_result", "output")
+
+    assert not store.mark_due(session_id, "session end", now=NOW)
+
+    say(memory, "user", "two")
+    assert store.mark_due(session_id, "session end", now=NOW)
+
+
+def test_a_session_is_tried_again_later(memory: Memory, store: SummaryStore) -> None:
+    last = say(memory, "user", "one")
+    session_id = memory.session("s").session_id
+    store.mark_due(session_id, "session end", now=NOW)
+    (due,) = store.list_due(now=NOW)
+
+    store.postpone(due, until=LATER)
+
+    assert store.list_due(now=NOW) == []
+    waiting = [Due(session_id, last, "session end", 1)]
+    assert store.list_due(now=LATER) == store.list_due(now=None) == waiting
+
+    # Whoever asks again need not wait.
+    store.mark_due(session_id, "session end", now=NOW)
+    assert store.list_due(now=NOW) == waiting
+
+
+def test_what_was_asked_for_meanwhile_stays_due(
+    memory: Memory, store: SummaryStore
+) -> None:
+    say(memory, "user", "one")
+    session_id = memory.session("s").session_id
+    store.mark_due(session_id, "session end", now=NOW)
+    (due,) = store.list_due(now=NOW)
+    last = say(memory, "user", "two")
+    store.mark_due(session_id, "session end", now=NOW)
+
+    store.delete_due(due)
+    (still,) = store.list_due(now=NOW)
+    assert still == Due(session_id, last, "session end")
+
+    store.delete_due(still)
+    assert store.list_due(now=NOW) == []
+
+
+# -- summaries ---
+
+
+def test_what_waits_for_the_notes_is_not_summarised_again(
+    memory: Memory, store: SummaryStore
+) -> None:
+    first = say(memory, "user", "one")
+    second = say(memory, "assistant", "two")
+    say(memory, "user", "three")
+    session_id = memory.session("s").session_id
+    assert store.next_position(session_id) == 0
+    summary = a_summary(session_id, first, second)
+
+    store.add_summary(summary)
+
+    assert store.next_position(session_id) == 2
+    assert store.list_summaries(session_id) == [summary]
+    assert store.sessions_waiting() == [session_id]
+    assert memory.session("s").last_logged_message_id is None
+
+
+def test_what_stands_in_the_notes_is_logged(
+    memory: Memory, store: SummaryStore
+) -> None:
+    first = say(memory, "user", "one")
+    second = say(memory, "assistant", "two")
+    session_id = memory.session("s").session_id
+    summaries = [
+        a_summary(session_id, first, first, "a"),
+        a_summary(session_id, second, second, "b"),
+    ]
+    for summary in summaries:
+        store.add_summary(summary)
+
+    store.finish(summaries)
+
+    assert store.list_summaries(session_id) == []
+    assert store.sessions_waiting() == []
+    assert store.next_position(session_id) == 2
+    assert memory.session("s").last_logged_message_id == second
+
+
+# -- what it cost ---
+
+
+def reserve(store: SummaryStore, tokens: int, now: datetime = NOW) -> int | None:
+    return store.reserve_call(
+        purpose="daily log",
+        model="openai small",
+        input_tokens=tokens,
+        output_tokens=100,
+        daily_tokens=1_000,
+        now=now,
+    )
+
+
+def test_every_call_is_written_down(store: SummaryStore) -> None:
+    call = reserve(store, 500)
+    assert call is not None
+    running = ModelCall(NOW, "daily log", "openai small", 500, 100, None, "running")
+    assert store.list_calls(DAY) == [running]
+
+    store.settle_call(
+        call, input_tokens=420, output_tokens=33, took_ms=1200, outcome="ok"
+    )
+
+    ended = ModelCall(NOW, "daily log", "openai small", 420, 33, 1200, "ok")
+    assert store.list_calls(DAY) == [ended]
+    assert ended.tokens == 453
+    assert store.list_calls(DAY + timedelta(days=1)) == []
+
+
+def test_a_call_that_the_day_cannot_pay_for_is_not_made(store: SummaryStore) -> None:
+    assert reserve(store, 800) is not None
+    assert reserve(store, 100) is None
+
+    # What was not used may be used after all; and tomorrow is another day.
+    store.settle_call(1, input_tokens=50, output_tokens=5, took_ms=1, outcome="ok")
+    assert reserve(store, 100) is not None
+    assert reserve(store, 800, NOW + timedelta(days=1)) is not None
+
+
+def test_two_at_once_cannot_spend_more_than_there_is(store: SummaryStore) -> None:
+    made: list[int | None] = []
+    threads = [
+        threading.Thread(target=lambda: made.append(reserve(store, 200)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len([each for each in made if each is not None]) == 3
+
+
+def test_state_is_kept(store: SummaryStore) -> None:
+    assert store.get_state("curated_on") is None
+    store.set_state("curated_on", "2026-03-01")
+    store.set_state("curated_on", "2026-03-02")
+
+    assert store.get_state("curated_on") == "2026-03-02"
