@@ -12,7 +12,7 @@ import pytest
 
 from backstory import cli
 from backstory.cli.app import COMMANDS, commands
-from backstory.system.files import locked
+from backstory.system.locks import locked
 from tests.builders import (
     SESSION,
     a_line,

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 
 from backstory.runs.history import RunHistory
-from backstory.system.expiry import watch_over
+from backstory.system.expiry import expire_when_due
 from backstory.values.runs import RunLimits
 from tests.processes import end_of, in_child
 
@@ -66,7 +66,7 @@ def test_one_that_cannot_be_looked_at_does_not_keep_the_others_from_expiring() -
             raise ValueError("broken")
 
     broken = Broken()
-    watch_over(broken)
+    expire_when_due(broken)
     with RunHistory(RunLimits(ttl_s=1)) as run:
         run.record("user", "walnut")
         shelf = weakref.ref(run._shelf)

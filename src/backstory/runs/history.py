@@ -23,7 +23,7 @@ from backstory.runs.record import Call, Calls, Recorder, Steps, key_of
 from backstory.runs.search import search_items
 from backstory.runs.trim import CountTokens
 from backstory.runs.wrap import Listener
-from backstory.system.expiry import watch_over
+from backstory.system.expiry import expire_when_due
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.arguments import to_limit, to_query, to_role, to_said
 from backstory.text.escape import replace_surrogates
@@ -69,7 +69,7 @@ class RunHistory:
         self._is_closed = False
         self._start_afresh(Shelf(self.limits.max_bytes), Steps())
         reset_in_child(self)
-        watch_over(self)
+        expire_when_due(self)
 
     def _start_afresh(self, shelf: Shelf, steps: Steps) -> None:
         self._used_at = self._clock()
