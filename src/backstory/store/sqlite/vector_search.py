@@ -9,7 +9,7 @@ import apsw
 from backstory.store.base.index import EmbeddingCache, UnitFilter
 from backstory.store.sqlite import units
 from backstory.store.sqlite.index_connection import IndexConnection
-from backstory.system.fork_safety import reset_in_child, block_forks
+from backstory.system.fork_safety import block_forks, reset_in_child
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
