@@ -210,7 +210,7 @@ def test_a_call_id_that_could_be_misread_is_not_the_items_id(
 @pytest.mark.parametrize(
     ("role", "text", "error", "said"),
     [
-        ("nobody", "x", UnknownName, "no role is called 'nobody'"),
+        ("nobody", "x", UnknownName, "there is no role 'nobody'"),
         ("user", None, BadQuery, "the text of a message by user is None"),
     ],
 )
