@@ -139,7 +139,7 @@ def test_long_tool_results_are_cut(memory: Memory) -> None:
 
 
 def test_an_unknown_role_is_refused_with_the_roles_there_are(memory: Memory) -> None:
-    with pytest.raises(UnknownName, match="no role is called 'human'") as caught:
+    with pytest.raises(UnknownName, match="there is no role 'human'") as caught:
         memory.record("trip", "human", "hi")
 
     assert caught.value.hint == (

@@ -5,7 +5,7 @@ they are built.
 """
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,6 +92,10 @@ class Parts:
         if "summaries" in self.__dict__:
             self.summaries.close()
         self.history.close()
+
+    def today(self) -> date:
+        """The local day."""
+        return self.clock().astimezone().date()
 
     def list_projects(self) -> list[str]:
         """The folders that sessions ran in, and the one the person is in."""

@@ -164,7 +164,7 @@ class Memory:
         ``since`` is a day: every session that was active from then on is due. Raises
         ``NoModel`` if no language model is configured.
         """
-        if (day := to_day(since, "since")) is not None:
+        if (day := to_day(since, "since", today=self._parts.today())) is not None:
             self._parts.summaries.mark_active_since(day)
         return self._parts.summaries.write(on_session)
 
@@ -361,7 +361,7 @@ class Memory:
         self._parts.check_host(host)
         where = SessionFilter(
             host,
-            active_since=to_instant(since, "since"),
+            active_since=to_instant(since, "since", today=self._parts.today()),
             limit=None if limit is None else to_limit(limit),
         )
         return list_sessions(self._parts.history, where, project=project)

@@ -12,7 +12,7 @@ import pytest
 
 from backstory import cli
 from backstory.cli.app import COMMANDS, commands
-from backstory.system.files import locked
+from backstory.system.locks import locked
 from tests.builders import (
     SESSION,
     a_line,
@@ -312,8 +312,8 @@ def test_a_day_that_is_none_is_refused_with_an_example(shell: Shell) -> None:
 
     assert done.returncode == 2
     assert done.stderr.endswith(
-        "Error: Invalid value for '--since': '2026-02-30' is not a day; "
-        "write 2026-02-01, yesterday or '3 days ago'.\n"
+        "Error: Invalid value for '--since': '2026-02-30' is not a date; "
+        "write it as 2026-02-25, or in words: yesterday, last week, 3 days ago.\n"
     )
 
 

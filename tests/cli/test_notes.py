@@ -304,7 +304,7 @@ def test_what_is_no_day_is_refused(used: Shell) -> None:
     done = used.run("logs", "soon")
 
     assert done.returncode == 2
-    assert "'soon' is not a day" in done.stderr
+    assert "'soon' is not a date" in done.stderr
 
 
 def test_no_logs_are_said_so(shell: Shell) -> None:

@@ -54,8 +54,8 @@ PROVENANCE = re.compile(
 )
 NOTICE = re.compile(
     r"Of this run's history (?:1 item is|[\d,]+ items are) gone, oldest tool results "
-    r"first, up to iteration \d+: the history of a run holds [\d,]+ (?:bytes|MB) at "
-    r"most\."
+    r"first, up to iteration \d+: the history of a run holds at most [\d,]+ "
+    r"(?:bytes|MB)\."
     r"|What this run had recorded was forgotten after [\d.]+ minutes without use\."
 )
 NOTHING = re.compile(
@@ -362,7 +362,7 @@ def test_notices_stand_in_the_frame_and_content_does_not_add_to_them() -> None:
         "[Search of this run for 'needle': 1 result from 3 items]\n"
         "What was recorded before 10 minutes without use was forgotten.\n"
         "Of this run's history 1 item is gone, oldest tool results first, up to "
-        "iteration 1: the history of a run holds 2,000 bytes at most.\n"
+        "iteration 1: the history of a run holds at most 2,000 bytes.\n"
         f"{NOTE}\n"
         "\n"
         f"[1] snippet from tool result at iteration 1 (id=c2, {score_of(answer)}):\n"

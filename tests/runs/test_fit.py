@@ -244,7 +244,7 @@ def test_a_message_in_no_known_shape_is_sent_as_it_is_and_that_is_said() -> None
     assert fitted.messages[0] is messages[0]
     assert fitted.trimmed == ("c1",)
     assert fitted.notices == (
-        "Not recorded, and sent as they are: 1 of the messages, in no known shape.",
+        "Not recorded, and sent as they are: 1 of the messages, in an unknown format.",
     )
 
 
@@ -273,7 +273,7 @@ def test_a_way_to_count_that_is_made_anew_each_time_changes_nothing() -> None:
 
 @pytest.mark.parametrize("budget", [0, -1])
 def test_a_budget_must_be_positive(budget: int) -> None:
-    with RunHistory() as run, pytest.raises(BadQuery, match="tokens"):
+    with RunHistory() as run, pytest.raises(BadQuery, match="positive whole number"):
         run.fit([], budget)
 
 

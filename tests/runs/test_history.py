@@ -210,7 +210,7 @@ def test_a_call_id_that_could_be_misread_is_not_the_items_id(
 @pytest.mark.parametrize(
     ("role", "text", "error", "said"),
     [
-        ("nobody", "x", UnknownName, "no role is called 'nobody'"),
+        ("nobody", "x", UnknownName, "there is no role 'nobody'"),
         ("user", None, BadQuery, "the text of a message by user is None"),
     ],
 )
@@ -839,12 +839,12 @@ def test_the_oldest_tool_results_go_first_and_the_answers_say_so() -> None:
     assert kept == ["c2", "c3", "c4", "c5"]
     assert gone == ToolResult(
         "The result of read_file at iteration 1 was dropped: the history of a run "
-        "holds 10,000 bytes at most.",
+        "holds at most 10,000 bytes.",
         error="not_found",
     )
     assert (
         "Of this run's history 1 item is gone, oldest tool results first, up to "
-        "iteration 1: the history of a run holds 10,000 bytes at most." in answer.text
+        "iteration 1: the history of a run holds at most 10,000 bytes." in answer.text
     )
 
 
@@ -871,8 +871,8 @@ def test_an_item_of_more_than_half_of_everything_is_cut_and_the_answers_say_so()
     assert text.startswith("head ")
     assert text.endswith(" tail")
     assert (
-        "Of this run's history 1 item is kept in part, without its middle: one item is "
-        "half of 2,048 bytes at most." in answer
+        "Of this run's history 1 item is kept without the middle: one item is at most "
+        "half of 2,048 bytes." in answer
     )
 
 
@@ -1065,7 +1065,7 @@ def test_a_message_that_is_not_understood_does_not_stop_a_model_from_being_calle
     assert [item.text for item in run.items()] == ["Plant the walnut."]
     assert [record.getMessage() for record in caplog.records] == [
         "a message is not recorded: a message in no known shape (its keys: colour)",
-        "Not recorded, and sent as they are: 1 of the messages, in no known shape.",
+        "Not recorded, and sent as they are: 1 of the messages, in an unknown format.",
     ]
 
 
@@ -1110,9 +1110,9 @@ def test_messages_are_heard_however_they_are_given(
 @pytest.mark.parametrize(
     ("create", "more", "said"),
     [
-        (5, {}, "5 cannot be called"),
-        (print, {"budget": 0}, "a budget of 0 tokens"),
-        (print, {"budget": "1000"}, "a budget of '1000' tokens"),
+        (5, {}, "5 is not callable"),
+        (print, {"budget": 0}, "budget is 0, not a positive whole number"),
+        (print, {"budget": "1000"}, "budget is '1000', not a positive whole number"),
     ],
 )
 def test_what_cannot_be_wrapped_is_refused(
@@ -1127,10 +1127,10 @@ def test_what_cannot_be_wrapped_is_refused(
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
-        ({"role": "user"}, "messages are a dict"),
-        (None, "messages are a NoneType"),
-        ("Plant it.", "messages are a str"),
-        (iter([]), "messages are a list_iterator"),
+        ({"role": "user"}, "messages is a dict, not a list"),
+        (None, "messages is a NoneType, not a list"),
+        ("Plant it.", "messages is a str, not a list"),
+        (iter([]), "messages is a list_iterator, not a list"),
     ],
 )
 def test_what_is_no_list_of_messages_is_refused(
@@ -1194,5 +1194,5 @@ def test_what_goes_wrong_with_listening_does_not_reach_the_loop(
     assert answer == {"choices": [{"message": CALL_ONLY}]}
     assert [record.getMessage() for record in caplog.records] == [
         "messages are sent as they are, and not recorded",
-        "what a model answered is not recorded",
+        "the model's answer is not recorded",
     ]

@@ -692,7 +692,7 @@ def test_whatever_an_id_says_it_is_an_id(
 
 @pytest.mark.parametrize("session", [None, ""])
 def test_a_run_needs_a_session(memory: Memory, session: str | None) -> None:
-    with pytest.raises(BadQuery, match="no session is named"):
+    with pytest.raises(BadQuery, match="no session was given"):
         memory.live_run(session)
 
 
@@ -976,8 +976,8 @@ def _too_long(home: Path) -> Path:
 UNREADABLE = [
     (_nowhere, "it cannot be read (No such file or directory)"),
     (_folder, "it cannot be read (it is a folder)"),
-    (_pipe, "it cannot be read (it is no file)"),
-    (_device, "it cannot be read (it is no file)"),
+    (_pipe, "it cannot be read (it is not a file)"),
+    (_device, "it cannot be read (it is not a file)"),
     (_rubbish, "not a transcript that can be followed while it grows"),
     (_other_json, "not a transcript that can be followed while it grows"),
     (_database, "not a transcript that can be followed while it grows"),
@@ -1384,8 +1384,8 @@ def test_a_default_session_that_is_unknown_is_named_with_its_origin(
 
     assert (code, ids) == (12, [])
     assert said[0] == (
-        "backstory: no agent program has a transcript of a session 'nobody' here "
-        "(the id is that of CLAUDE_CODE_SESSION_ID)"
+        "backstory: no agent program on this machine has a transcript of session "
+        "'nobody' (the id is that of CLAUDE_CODE_SESSION_ID)"
     )
 
 
@@ -1409,7 +1409,7 @@ def test_a_command_without_a_session_says_what_to_give(shell: Shell) -> None:
         14,
         [],
         [
-            "backstory: no session is named",
+            "backstory: no session was given",
             "  hint: give its id (--session), or the path of the transcript that its "
             "program writes (--transcript)",
         ],
@@ -1421,9 +1421,9 @@ def test_a_command_with_an_unknown_session_says_what_to_give(shell: Shell) -> No
 
     assert (code, ids) == (12, [])
     assert said == [
-        "backstory: no agent program has a transcript of a session 'nobody 'knows' "
-        "here",
-        "  hint: give the whole id, as the program gives it to its hooks, or the path "
+        "backstory: no agent program on this machine has a transcript of session "
+        "'nobody 'knows'",
+        "  hint: give the whole id, as the program passes it to its hooks, or the path "
         "of the transcript (--transcript)",
     ]
 

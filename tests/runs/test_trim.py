@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from backstory.runs.trim import (
     MARKER,
     Size,
-    find_level,
+    find_cap,
     find_marked_ids,
     is_trimmed,
     make_marker,
@@ -32,7 +32,7 @@ from backstory.text.tokens import most_tokens
 def test_the_largest_are_cut_until_enough_is_saved(
     sizes: list[tuple[int, int]], to_save: int, level: int
 ) -> None:
-    assert find_level([Size(*size) for size in sizes], to_save) == level
+    assert find_cap([Size(*size) for size in sizes], to_save) == level
 
 
 SIZES = st.lists(st.builds(Size, st.integers(0, 1_000), st.integers(0, 300)))
@@ -43,9 +43,9 @@ def test_a_level_is_the_highest_that_saves_enough(
     sizes: list[Size], to_save: int
 ) -> None:
     def saved(level: int) -> int:
-        return sum(size.tokens - size.at(level) for size in sizes)
+        return sum(size.tokens - size.capped(level) for size in sizes)
 
-    level = find_level(sizes, to_save)
+    level = find_cap(sizes, to_save)
 
     assert level == 0 or saved(level) >= to_save
     assert saved(level + 1) < to_save

@@ -19,6 +19,7 @@ from backstory.values.moments import start_of_day
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+TODAY = NOW.date()
 
 
 @pytest.fixture
@@ -50,8 +51,8 @@ def name_of(ask: Callable[..., object]) -> str:
     [
         ("", "the query is empty"),
         (" \n", "the query is empty"),
-        (None, "the query is None, which is no text"),
-        (5, "the query is 5, which is no text"),
+        (None, "the query is None, not a text"),
+        (5, "the query is 5, not a text"),
     ],
 )
 def test_a_query_is_a_text_that_says_something(
@@ -65,12 +66,12 @@ def test_a_query_is_a_text_that_says_something(
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
-        ("5", "limit is '5', which is no whole number"),
-        (2.5, "limit is 2.5, which is no whole number"),
-        (None, "limit is None, which is no whole number"),
-        (True, "limit is True, which is no whole number"),
-        (0, "limit is 0, and nothing can be found then"),
-        (-1, "limit is -1, and nothing can be found then"),
+        ("5", "limit is '5', not a whole number"),
+        (2.5, "limit is 2.5, not a whole number"),
+        (None, "limit is None, not a whole number"),
+        (True, "limit is True, not a whole number"),
+        (0, "limit is 0, but must be 1 or more"),
+        (-1, "limit is -1, but must be 1 or more"),
     ],
 )
 def test_a_limit_is_a_whole_number_above_zero(
@@ -89,10 +90,10 @@ def test_a_limit_may_be_larger_than_a_database_can_count(memory: Memory) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"days": "7"}, "days is '7', which is no whole number"),
-        ({"date_from": "soon"}, "date_from is 'soon', which is no day"),
-        ({"date_to": 20260225}, "date_to is 20260225, which is no day"),
-        ({"date_to": ""}, "date_to is '', which is no day"),
+        ({"days": "7"}, "days is '7', not a whole number"),
+        ({"date_from": "soon"}, "date_from is 'soon', not a date"),
+        ({"date_to": 20260225}, "date_to is 20260225, not a date"),
+        ({"date_to": ""}, "date_to is '', not a date"),
     ],
     ids=str,
 )
@@ -173,7 +174,7 @@ def test_a_day_may_be_written_in_many_ways(
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
 
-    assert to_day(value, "date_from") == date(2026, 2, 25)
+    assert to_day(value, "date_from", today=TODAY) == date(2026, 2, 25)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/Lima"])
@@ -206,6 +207,13 @@ def test_days_reach_from_the_first_there_is_to_the_last(
     found = memory.search("zyzzyva", **arguments)  # type: ignore[arg-type]
 
     assert len(found.hits) == expected
+
+
+def test_a_period_reaches_from_the_first_named_day_to_the_last() -> None:
+    period = to_period("last week", "February 2026", 0, now=NOW)
+
+    first, behind = date(2026, 2, 23), date(2026, 3, 1)
+    assert period == Period(start_of_day(first), start_of_day(behind))
 
 
 def test_both_ends_of_a_period_count() -> None:
@@ -249,6 +257,8 @@ def test_an_impossible_period_finds_nothing(memory: Memory) -> None:
         (None, None),
         (date(2026, 2, 25), datetime(2026, 2, 25, tzinfo=UTC)),
         ("2026-02-25", datetime(2026, 2, 25, tzinfo=UTC)),
+        ("2026-02-25T09:30+01:00", datetime(2026, 2, 25, 8, 30, tzinfo=UTC)),
+        ("last month", datetime(2026, 2, 1, tzinfo=UTC)),
         (datetime(2026, 2, 25, 9), datetime(2026, 2, 25, 9, tzinfo=UTC)),
         (date.min, datetime(1970, 1, 2, tzinfo=UTC)),
         (datetime.max, datetime.max.replace(tzinfo=UTC)),
@@ -256,7 +266,7 @@ def test_an_impossible_period_finds_nothing(memory: Memory) -> None:
     ids=str,
 )
 def test_a_time_may_be_a_day(value: date | str | None, expected: object) -> None:
-    assert to_instant(value, "since") == expected
+    assert to_instant(value, "since", today=TODAY) == expected
 
 
 def test_sessions_since_a_day_that_is_text(memory: Memory) -> None:

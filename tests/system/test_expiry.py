@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 
 from backstory.runs.history import RunHistory
-from backstory.system.expiry import watch_over
+from backstory.system.expiry import expire_when_due
 from backstory.values.runs import RunLimits
 from tests.processes import end_of, in_child
 
@@ -28,9 +28,9 @@ def comes_true(check: Callable[[], bool]) -> bool:
 def test_a_run_that_nobody_asks_is_forgotten_all_the_same() -> None:
     with RunHistory(RunLimits(ttl_s=1)) as run:
         run.record("user", "walnut")
-        shelf = weakref.ref(run._shelf)
+        items = weakref.ref(run._items)
 
-        assert comes_true(lambda: shelf() is None)
+        assert comes_true(lambda: items() is None)
         assert run.items() == ()
 
 
@@ -55,7 +55,7 @@ def test_a_child_looks_after_its_own_runs() -> None:
             assert [hit.item.text for hit in run.search("walnut").hits] == ["walnut"]
             with RunHistory(RunLimits(ttl_s=1)) as own:
                 own.record("user", "hazel")
-                assert comes_true(lambda: own._shelf.kept == {})
+                assert comes_true(lambda: own._items.by_number == {})
 
         assert end_of(in_child(work)) == "well"
 
@@ -66,9 +66,9 @@ def test_one_that_cannot_be_looked_at_does_not_keep_the_others_from_expiring() -
             raise ValueError("broken")
 
     broken = Broken()
-    watch_over(broken)
+    expire_when_due(broken)
     with RunHistory(RunLimits(ttl_s=1)) as run:
         run.record("user", "walnut")
-        shelf = weakref.ref(run._shelf)
+        items = weakref.ref(run._items)
 
-        assert comes_true(lambda: shelf() is None)
+        assert comes_true(lambda: items() is None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backstory.memory import Memory
-from backstory.system.fork_safety import reset_in_child, unforked
+from backstory.system.fork_safety import block_forks, reset_in_child
 from tests.index_builders import WordEmbedder, an_indexed_memory, found, say, say_all
 from tests.processes import end_of, in_child
 
@@ -104,7 +104,7 @@ def test_a_fork_waits_until_nobody_is_in_the_midst_of_something() -> None:
     is_inside = threading.Event()
 
     def be_busy() -> None:
-        with unforked(), unforked():
+        with block_forks(), block_forks():
             is_inside.set()
             time.sleep(0.3)
             steps.append("done")
@@ -114,14 +114,14 @@ def test_a_fork_waits_until_nobody_is_in_the_midst_of_something() -> None:
     is_inside.wait()
 
     def look() -> None:
-        with unforked():
+        with block_forks():
             assert steps == ["done"]
 
     end = end_of(in_child(look))
     busy.join()
 
     assert end == "well"
-    with unforked():
+    with block_forks():
         pass  # open again
 
 
@@ -130,10 +130,10 @@ def test_whoever_forks_in_the_midst_of_something_does_not_wait_for_itself() -> N
 
     def look() -> None:
         assert each.times == 1
-        with unforked():
+        with block_forks():
             pass
 
-    with unforked():
+    with block_forks():
         started = time.monotonic()
         end = end_of(in_child(look))
 
@@ -146,7 +146,7 @@ def test_threads_that_fork_at_once_all_get_their_child() -> None:
 
     def fork() -> None:
         for _ in range(5):
-            with unforked():
+            with block_forks():
                 pass
             ends.append(end_of(in_child(lambda: None)))
 

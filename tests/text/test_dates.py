@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.dates import FoundDays, day_words, find_days, find_recent
+from backstory.text.dates import (
+    FoundDays,
+    day_words,
+    find_days,
+    find_recent,
+    parse_days,
+)
 from backstory.values.query import DayRange
 
 # A Wednesday.
@@ -234,3 +240,72 @@ def test_what_is_written_of_a_day_names_that_day(day: date) -> None:
     named = find_days(day_words(day), today=TODAY)
 
     assert [one.days for one in named][:2] == [DayRange(day, day)] * 2
+
+
+# -- days as arguments ---
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2026-02-01", date(2026, 2, 1), date(2026, 2, 1)),
+        ("20.2.2026", date(2026, 2, 20), date(2026, 2, 20)),
+        (" Yesterday ", date(2026, 3, 3), date(2026, 3, 3)),
+        ("last Tuesday", date(2026, 3, 3), date(2026, 3, 3)),
+        ("8 May 2023", date(2023, 5, 8), date(2023, 5, 8)),
+        ("letzte Woche", date(2026, 2, 23), date(2026, 3, 1)),
+        ("昨天", date(2026, 3, 3), date(2026, 3, 3)),
+        ("last 3 days", date(2026, 3, 1), date(2026, 3, 4)),
+        # Within a sentence these are no dates, or others.
+        ("tue", date(2026, 3, 3), date(2026, 3, 3)),
+        ("feb", date(2026, 2, 1), date(2026, 2, 28)),
+        ("Mai", date(2025, 5, 1), date(2025, 5, 31)),
+        ("2025", date(2025, 1, 1), date(2025, 12, 31)),
+        ("2026-02", date(2026, 2, 1), date(2026, 2, 28)),
+        ("3d", date(2026, 3, 1), date(2026, 3, 1)),
+        ("2 weeks", date(2026, 2, 18), date(2026, 2, 18)),
+        ("2w", date(2026, 2, 18), date(2026, 2, 18)),
+        ("two weeks ago", date(2026, 2, 18), date(2026, 2, 18)),
+        ("0 days ago", date(2026, 3, 4), date(2026, 3, 4)),
+        ("a month ago", date(2026, 2, 4), date(2026, 2, 4)),
+        ("1 year", date(2025, 3, 4), date(2025, 3, 4)),
+    ],
+)
+def test_an_argument_names_days(text: str, first: date, last: date) -> None:
+    assert parse_days(text, today=TODAY) == DayRange(first, last)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "soon",
+        "3",
+        "days ago",
+        "-3 days",
+        "3 daysago",
+        "adays",
+        "2026-02-30",
+        "2026-13",
+        "99999 years",
+        "yesterday and today",
+        "what we said yesterday",
+        "next friday",
+    ],
+)
+def test_an_argument_that_says_anything_else_names_no_day(text: str) -> None:
+    assert parse_days(text, today=TODAY) is None
+
+
+@given(st.text())
+def test_any_text_may_be_given_as_a_day(text: str) -> None:
+    parse_days(text, today=TODAY)
+
+
+@given(st.dates(max_value=TODAY, min_value=date(1000, 1, 1)))
+def test_every_way_to_write_a_day_is_an_argument(day: date) -> None:
+    iso, written = day.isoformat(), f"{day.day} {day:%B} {day.year}"
+
+    named = [parse_days(text, today=TODAY) for text in (iso, written)]
+
+    assert named == [DayRange(day, day)] * 2

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 
 import click
@@ -18,7 +18,7 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
-from backstory.cli.parameters import DAY, PATH
+from backstory.cli.parameters import DAY, FIRST_DAY, PATH
 from backstory.errors import (
     BackstoryError,
     NotesConflict,
@@ -226,21 +226,21 @@ def _shown(text: str) -> str:
 @click.option("--write", is_flag=True, help="Write those that are due, now.")
 @click.option(
     "--since",
-    type=DAY,
+    type=FIRST_DAY,
     metavar="DATE",
     help="With --write: all sessions that were active from then on.",
 )
 @click.pass_obj
 def logs(
     app: App,
-    day: datetime | None,
+    day: date | None,
     as_json: bool,
     write: bool,
-    since: datetime | None,
+    since: date | None,
 ) -> None:
     """List the daily logs, the newest last; or show the one of a day.
 
-    DATE is such as 2026-02-01, today, yesterday or '3 days ago'.
+    DATE is one day: 2026-02-01, yesterday, 'last Tuesday', '3 days ago'.
     """
     if since is not None and not write:
         raise click.UsageError("--since goes with --write")
@@ -251,7 +251,7 @@ def logs(
         return
     notebook = _open_notebook(app)
     if day is not None:
-        _show_log(notebook, day.astimezone().date(), as_json)
+        _show_log(notebook, day, as_json)
         return
     listed = [_list_log(notebook, each) for each in notebook.list_logs()]
     if as_json:
@@ -265,12 +265,11 @@ def logs(
         raise SystemExit(SKIPPED_SOME)
 
 
-def _write_logs(app: App, since: datetime | None) -> None:
+def _write_logs(app: App, since: date | None) -> None:
     def say(title: str, left: int) -> None:
         click.echo(f"  {left} to go: {_shown(title)}", err=True)
 
-    day = None if since is None else since.astimezone().date()
-    report = app.memory.write_logs(since=day, on_session=say)
+    report = app.memory.write_logs(since=since, on_session=say)
     echo_lines(render_log_report(report))
     if report.problems:
         raise SystemExit(SKIPPED_SOME)

@@ -1,54 +1,67 @@
 """What people type after options: days, in the words they use for them."""
 
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-_AGO = re.compile(r"(\d{1,5})\s*(d|days?|w|weeks?)(?:\s+ago)?$")
+from backstory.errors import BadQuery
+from backstory.text.arguments import to_days
+from backstory.values.query import DayRange
 
 
-class Day(click.ParamType[datetime]):
-    """A day, such as 2026-02-01, yesterday, '3 days ago' or 2w: its first moment."""
+class Day(click.ParamType[date]):
+    """A local day, in any words that a query may use for days."""
 
     name = "day"
 
     # Any: click's own signature.
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        if isinstance(value, datetime):
+    ) -> date:
+        if isinstance(value, date):
             return value
         try:
-            return parse_day(str(value), datetime.now().astimezone())
-        # OSError: Windows knows no local time before 1970.
-        except (ValueError, OSError):
+            days = to_days(str(value), self.name, today=datetime.now().date())
+        except BadQuery as exc:
+            self.fail(f"{value!r} is not a date; {exc.hint}.", param, ctx)
+        assert days is not None
+        return self._choose(days, value, param, ctx)
+
+    def _choose(
+        self,
+        days: DayRange,
+        value: object,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> date:
+        if days.first != days.last:
             self.fail(
-                f"{value!r} is not a day; write 2026-02-01, yesterday or '3 days ago'.",
+                f"{value!r} is more than one day: {days.first} to {days.last}.",
                 param,
                 ctx,
             )
+        return days.first
 
 
-def parse_day(text: str, now: datetime) -> datetime:
-    """The first moment of a day, in UTC. Raises ``ValueError`` when it is no day."""
-    words = text.strip().lower()
-    today = now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
-    if words == "today":
-        start = today
-    elif words == "yesterday":
-        start = today - timedelta(days=1)
-    elif found := _AGO.match(words):
-        days = int(found.group(1)) * (7 if found.group(2).startswith("w") else 1)
-        start = today - timedelta(days=days)
-    else:
-        start = datetime.strptime(words, "%Y-%m-%d")
-    return start.astimezone(UTC)
+class FirstDay(Day):
+    """The first of the days that were named, for options such as --since."""
+
+    def _choose(self, days: DayRange, *_: object) -> date:
+        return days.first
+
+
+class LastDay(Day):
+    """The last of the days that were named, for options such as --until."""
+
+    def _choose(self, days: DayRange, *_: object) -> date:
+        return days.last
 
 
 DAY = Day()
+FIRST_DAY = FirstDay()
+LAST_DAY = LastDay()
 
 
 class SomePath(click.ParamType[Path]):

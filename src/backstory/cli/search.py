@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date
 
 import click
 
@@ -14,7 +14,7 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
-from backstory.cli.parameters import DAY, to_folder
+from backstory.cli.parameters import FIRST_DAY, LAST_DAY, to_folder
 from backstory.memory import Memory
 from backstory.render.hit_parts import keep
 from backstory.render.objects import episodes_object, search_object, to_json
@@ -41,8 +41,8 @@ class Asked:
     sources: tuple[str, ...]
     host: str | None
     project: str | None
-    since: datetime | None
-    until: datetime | None
+    since: date | None
+    until: date | None
     days: int
     limit: int
 
@@ -99,9 +99,11 @@ class Asked:
     help="Only sessions in this folder or below it; a path, or the folder's name.",
 )
 @click.option(
-    "--since", type=DAY, help="Only from this day on: 2026-02-01, '3 days ago'."
+    "--since",
+    type=FIRST_DAY,
+    help="Only from this day on: 2026-02-01, 'last week', '3 days ago'.",
 )
-@click.option("--until", type=DAY, help="Only up to this day, which counts.")
+@click.option("--until", type=LAST_DAY, help="Only up to this day, inclusive.")
 @click.option(
     "--days",
     type=click.IntRange(0, 100_000),

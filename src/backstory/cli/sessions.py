@@ -1,11 +1,11 @@
 """sessions, show: look at what has been kept."""
 
-from datetime import datetime
+from datetime import date
 
 import click
 
 from backstory.cli.app import App, commands, echo_lines, terminal_width
-from backstory.cli.parameters import DAY, to_folder
+from backstory.cli.parameters import FIRST_DAY, to_folder
 from backstory.render.format import render_count
 from backstory.render.objects import message_object, session_object, to_json
 from backstory.render.people.sessions import render_sessions, render_transcript
@@ -20,8 +20,8 @@ from backstory.render.people.sessions import render_sessions, render_transcript
 )
 @click.option(
     "--since",
-    type=DAY,
-    help="Only active on this day or later: 2026-02-01, yesterday, '3 days ago'.",
+    type=FIRST_DAY,
+    help="Only active on this day or later: 2026-02-01, yesterday, 'last week'.",
 )
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 1_000_000), help="The most to list."
@@ -32,7 +32,7 @@ def sessions(
     app: App,
     host: str | None,
     project: str | None,
-    since: datetime | None,
+    since: date | None,
     limit: int | None,
     as_json: bool,
 ) -> None:

@@ -15,7 +15,7 @@ from backstory.providers.embedders.base import Embedder
 from backstory.store.base.index import EmbeddingCache, SearchIndex
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
-from backstory.system.fork_safety import reset_in_child, unforked
+from backstory.system.fork_safety import block_forks, reset_in_child
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class IndexFiles:
     @property
     def index(self) -> SearchIndex:
         """The index. Raises ``StoreProblem`` when it cannot be opened as one."""
-        with unforked(), self._lock:
+        with block_forks(), self._lock:
             if self._index is None:
                 self._index = SqliteIndex(self.home / INDEX_NAME, self.embeddings)
             return self._index
@@ -56,7 +56,7 @@ class IndexFiles:
     @property
     def embeddings(self) -> EmbeddingCache:
         """The cache of vectors, made anew when it is damaged."""
-        with unforked(), self._lock:
+        with block_forks(), self._lock:
             if self._embeddings is None:
                 self._embeddings = SqliteEmbeddings(self.home / EMBEDDINGS_NAME)
                 if self.has_embeddings():
@@ -80,7 +80,7 @@ class IndexFiles:
 
         Raises ``ProviderError``, or ``ConfigError`` for settings that cannot work.
         """
-        with unforked(), self._lock:
+        with block_forks(), self._lock:
             if not self._has_embedder:
                 self._embedder = self._load_embedder()
                 self._has_embedder = True

@@ -26,7 +26,7 @@ from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
-from backstory.system.files import locked, try_locked
+from backstory.system.locks import locked, try_locked
 from backstory.values.history import Problem
 from backstory.values.reports import IndexReport, IndexStatus, OnCount
 from backstory.values.units import UnitKind

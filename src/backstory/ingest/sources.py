@@ -16,7 +16,7 @@ from backstory.ingest.importers.recognising import iter_recognised
 from backstory.ingest.intake import Rules
 from backstory.ingest.sync import Found, HistorySync
 from backstory.store.base.history import HistoryStore
-from backstory.system.files import locked
+from backstory.system.locks import locked
 from backstory.system.machine import Machine, absolute
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary

@@ -27,13 +27,13 @@ from backstory.notes.find import MAX_NOTE_BYTES, FoundNote, NoteKind, find_memor
 from backstory.notes.merge import merge_memories
 from backstory.system.files import (
     is_inside,
-    locked,
     make_private_folder,
     storing,
     swap,
     sync_folder,
     write_new,
 )
+from backstory.system.locks import locked
 from backstory.text.escape import replace_surrogates
 from backstory.text.markdown.lines import split_lines
 from backstory.text.redaction import mask_secrets

@@ -1,206 +1,271 @@
-"""Make the messages of a loop fit into a model's window, by trimming tool results.
+"""Make the messages of a loop fit a model's window, by trimming tool results.
 
-The largest results are trimmed first, down to what the next largest have, and so on: a
-few passes, of which each computes a size and cannot fail to end. What the model has not
-seen yet is spared as long as possible, and what a recall tool returned gets a marker
-without an id: a model that fetches something must never be told to fetch it again.
+The largest results are trimmed first, down to the next largest, and so on: a few steps,
+each of which computes a size and cannot fail to end. What the model has not seen yet is
+spared as long as possible. Results of our own tools get a marker without an id: a model
+that fetches something must never be told to fetch it again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from backstory.errors import BadQuery
 from backstory.runs.dialects import parts_of, replace_results
 from backstory.runs.dialects.base import Part
-from backstory.runs.trim import CountTokens, Size, find_level, make_marker, trim_text
+from backstory.runs.trim import CountTokens, Size, find_cap, make_marker, trim_text
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, Fitted
 
 # What APIs add to each message and to each part of it, and what an image costs.
-_TOKENS_A_PART = 8
-_TOKENS_A_MEDIUM = 1_600
-# So much of every result is left as long as there is another way; and of all that the
-# model has not seen yet, such a share of the window.
+_PART_TOKENS = 8
+_MEDIUM_TOKENS = 1_600
+# As long as there is another way, each result keeps this much, and everything that the
+# model has not seen yet keeps this share of the window.
 _FLOOR_TOKENS = 100
 _UNSEEN_SHARE = 0.5
 # When something must be trimmed, a little more is: then the next messages fit without
-# another change to what was sent before, which providers keep in their caches.
+# another change to the messages before them, which providers keep in their caches.
 _AIM = 0.9
+# More texts than this are not remembered with their number of tokens.
+_MAX_COUNTED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """What a run knows of a tool's result: its id and its text before any trimming.
+class OriginalResult:
+    """What a run knows of a tool's result: its id, and its text before any trimming.
 
-    ``item_id`` is None for a result that cannot be had again; ``is_cut`` says that the
-    message has only what an earlier trimming left of it.
+    ``item_id`` is None for a result that cannot be fetched again. ``was_trimmed`` says
+    that the message has only what an earlier call left of it.
     """
 
     text: str
     item_id: str | None
     is_own_tool: bool = False
-    is_cut: bool = False
+    was_trimmed: bool = False
+
+
+FindOriginal = Callable[[Part], OriginalResult]
+
+
+class Fitter:
+    """Fits the messages of one run, call after call. Not safe for several threads.
+
+    Trimmed results stay the same from one call to the next, as long as the budget does,
+    and the tokens of a text are counted once.
+    """
+
+    def __init__(self) -> None:
+        # The budget of the last call; 0 before the first.
+        self.budget = 0
+        # The trimmed texts of the last call, by the keys of the results.
+        self._trimmed: dict[str, str] = {}
+        # Tokens by length and hash, so that no text is kept alive.
+        self._counted: dict[tuple[int, int], int] = {}
+        self._count_tokens: CountTokens | None = None
+
+    def fit(
+        self,
+        messages: Sequence[object],
+        budget: int,
+        *,
+        count_tokens: CountTokens,
+        find_original: FindOriginal,
+    ) -> Fitted:
+        """The messages within the budget; those that need no change stay the same."""
+        self._prepare(budget, count_tokens)
+        read = _CountedMessages(self._count)
+        for number, message in enumerate(messages):
+            read.add(number, message, find_original)
+        if read.tokens > budget:
+            self._reuse_trimmed(read)
+        for step in _iter_steps(read.results, budget):
+            if read.tokens > budget:
+                _trim(read, step, aim=int(budget * _AIM))
+        trimmed = [each for each in read.results if each.is_trimmed]
+        self._trimmed = {each.key: each.text for each in trimmed}
+        return Fitted(
+            _replace_texts(messages, read.results),
+            read.tokens,
+            budget,
+            tuple(each.original.item_id for each in trimmed if each.original.item_id),
+            _notices(read, budget),
+        )
+
+    def _prepare(self, budget: int, count_tokens: CountTokens) -> None:
+        if self.budget != budget:
+            self.budget, self._trimmed = budget, {}
+        if self._count_tokens != count_tokens:
+            self._count_tokens, self._counted = count_tokens, {}
+
+    def _count(self, text: str) -> int:
+        key = (len(text), hash(text))
+        if key not in self._counted:
+            if len(self._counted) >= _MAX_COUNTED:
+                self._counted.clear()
+            assert self._count_tokens is not None
+            self._counted[key] = self._count_tokens(text)
+        return self._counted[key]
+
+    def _reuse_trimmed(self, read: "_CountedMessages") -> None:
+        """Trim results as the last call did, so that providers' caches still match."""
+        for result in read.results:
+            earlier = self._trimmed.get(result.key)
+            if earlier is not None and self._count(earlier) < result.tokens:
+                read.replace_text(result, earlier)
+
+
+# -- counting -------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Result:
-    """A tool result among the messages, and what is to stand there."""
+    """A tool result among the messages; ``text`` is what will be sent."""
 
     message: int
     part: int
-    whole: Whole
-    # What it is known by in the next fit.
+    original: OriginalResult
     key: str
-    was: str
+    given_text: str
     text: str
     tokens: int
-    is_cut: bool
+    is_trimmed: bool
     is_unseen: bool = True
 
 
 @dataclass(slots=True)
-class _Messages:
-    """The messages taken apart, and counted."""
+class _CountedMessages:
+    """The messages as parts, and the tokens they take."""
 
     count: CountTokens
-    others: int = 0
-    media: int = 0
-    unknown: int = 0
+    other_tokens: int = 0
+    media_tokens: int = 0
+    unknown_messages: int = 0
     results: list[_Result] = field(default_factory=list)
-    _met: Counter[str] = field(default_factory=Counter)
-    _seen: int = 0
-
-    def add(self, number: int, message: object, find: "FindWhole") -> None:
-        try:
-            parts = parts_of(message)
-        except BadQuery:
-            # It is sent as it is; what is in it is taken for text.
-            self.unknown += 1
-            self.others += self.count(compact_json(message)) + _TOKENS_A_PART
-            return
-        self.others += _TOKENS_A_PART
-        if any(part.role in OUTPUTS for part in parts):
-            # The model has answered to what stands before.
-            for result in self.results[self._seen :]:
-                result.is_unseen = False
-            self._seen = len(self.results)
-        for place, part in enumerate(parts):
-            self.others += _TOKENS_A_PART
-            self.media += part.media * _TOKENS_A_MEDIUM
-            tokens = self.count(part.text)
-            # Also for a call: which tool an id stands for depends on the last one.
-            whole = find(part)
-            if part.role is Role.TOOL_RESULT and not part.is_fixed:
-                text = replace_surrogates(part.text)
-                key = self._make_key(part, whole)
-                self.results.append(
-                    _Result(number, place, whole, key, text, text, tokens, whole.is_cut)
-                )
-            else:
-                self.others += tokens + self.count(part.tool_name or "")
+    _key_counts: Counter[str] = field(default_factory=Counter)
+    _seen_results: int = 0
 
     @property
     def tokens(self) -> int:
         results = sum(result.tokens for result in self.results)
-        return self.others + self.media + results
+        return self.other_tokens + self.media_tokens + results
 
-    def put(self, result: _Result, text: str) -> None:
-        result.text, result.tokens, result.is_cut = text, self.count(text), True
+    def add(self, number: int, message: object, find_original: FindOriginal) -> None:
+        self.other_tokens += _PART_TOKENS
+        try:
+            parts = parts_of(message)
+        except BadQuery:
+            # It is sent as it is, and counted as if it were all text.
+            self.unknown_messages += 1
+            self.other_tokens += self.count(compact_json(message))
+            return
+        if any(part.role in OUTPUTS for part in parts):
+            self._mark_seen()
+        for place, part in enumerate(parts):
+            # Calls too: which tool an id stands for depends on the last one.
+            original = find_original(part)
+            self.other_tokens += _PART_TOKENS
+            self.media_tokens += part.media * _MEDIUM_TOKENS
+            if part.role is Role.TOOL_RESULT and not part.is_fixed:
+                self._add_result(number, place, part, original)
+            else:
+                self.other_tokens += self.count(part.text)
+                self.other_tokens += self.count(part.tool_name or "")
 
-    def _make_key(self, part: Part, whole: Whole) -> str:
-        """The same in every fit, but for no two results of one."""
-        # A recall's result and another may have the same call id, but not the same
-        # marker.
-        kind = "recalled" if whole.is_own_tool else "own"
-        name = f"{kind} {whole.item_id or part.call_id} {hash(whole.text)}"
-        self._met[name] += 1
-        return f"{name} {self._met[name]}"
+    def _mark_seen(self) -> None:
+        """The model has answered, and so has seen all results before its answer."""
+        for result in self.results[self._seen_results :]:
+            result.is_unseen = False
+        self._seen_results = len(self.results)
+
+    def _add_result(
+        self, message: int, place: int, part: Part, original: OriginalResult
+    ) -> None:
+        text = replace_surrogates(part.text)
+        self.results.append(
+            _Result(
+                message,
+                place,
+                original,
+                key=self._make_key(part, original),
+                given_text=text,
+                text=text,
+                tokens=self.count(part.text),
+                is_trimmed=original.was_trimmed,
+            )
+        )
+
+    def _make_key(self, part: Part, original: OriginalResult) -> str:
+        """A key that is stable across calls and unique within one call."""
+        # A result of our own tools and another may have the same call id, but not the
+        # same marker.
+        kind = "own" if original.is_own_tool else "other"
+        name = f"{kind} {original.item_id or part.call_id} {hash(original.text)}"
+        self._key_counts[name] += 1
+        return f"{name} {self._key_counts[name]}"
+
+    def replace_text(self, result: _Result, text: str) -> None:
+        result.text, result.tokens = text, self.count(text)
+        result.is_trimmed = True
 
 
-FindWhole = Callable[[Part], Whole]
+# -- trimming -------------------------------------------------------------------------
 
 
-def fit_messages(
-    messages: Sequence[object],
-    budget: int,
-    *,
-    find: FindWhole,
-    count: CountTokens,
-    before: Mapping[str, str],
-) -> tuple[Fitted, dict[str, str]]:
-    """The messages within the budget, and the trimmed texts of results by their keys.
+@dataclass(frozen=True, slots=True)
+class _TrimStep:
+    """Results to trim, and how small those seen and those unseen may become."""
 
-    ``before`` are the texts of the last fit, which stay as they are while they do.
-    Messages that need no change are the same objects.
-    """
-    read = _Messages(count)
-    for number, message in enumerate(messages):
-        read.add(number, message, find)
-    if read.tokens > budget:
-        for result in read.results:
-            earlier = before.get(result.key)
-            if earlier is not None and count(earlier) < result.tokens:
-                read.put(result, earlier)
-    for results, floors in _stages(read.results, budget):
-        if read.tokens > budget:
-            _trim(read, results, floors, int(budget * _AIM))
-    trimmed = [each for each in read.results if each.is_cut]
-    fitted = Fitted(
-        _put_back(messages, read.results),
-        read.tokens,
-        budget,
-        tuple(each.whole.item_id for each in trimmed if each.whole.item_id),
-        _notices(read, budget),
-    )
-    return fitted, {each.key: each.text for each in trimmed}
+    results: Sequence[_Result]
+    seen_floor: int = 0
+    unseen_floor: int = 0
+
+    def size_of(self, result: _Result) -> Size:
+        floor = self.unseen_floor if result.is_unseen else self.seen_floor
+        return Size(result.tokens, floor)
 
 
-# Results, and how small the seen and the unseen among them may become.
-_Stage = tuple[list[_Result], tuple[int, int]]
-
-
-def _stages(results: Sequence[_Result], budget: int) -> Iterator[_Stage]:
-    """What is trimmed in which order, each as far as it must be."""
-    others = [each for each in results if not each.whole.is_own_tool]
-    of_own_tools = [each for each in results if each.whole.is_own_tool]
+def _iter_steps(results: Sequence[_Result], budget: int) -> Iterator[_TrimStep]:
+    """What to trim, in order, until the messages fit."""
+    others = [each for each in results if not each.original.is_own_tool]
+    of_own_tools = [each for each in results if each.original.is_own_tool]
     unseen = [Size(each.tokens) for each in others if each.is_unseen]
-    taken = sum(size.tokens for size in unseen)
-    share = find_level(unseen, taken - int(budget * _UNSEEN_SHARE))
-    yield others, (_FLOOR_TOKENS, share)
-    # What was fetched and read: the oldest first.
-    yield from (([each], (0, 0)) for each in of_own_tools if not each.is_unseen)
-    yield others, (0, share)
-    yield others, (0, 0)
-    yield from (([each], (0, 0)) for each in of_own_tools if each.is_unseen)
+    unseen_tokens = sum(size.tokens for size in unseen)
+    unseen_floor = find_cap(unseen, unseen_tokens - int(budget * _UNSEEN_SHARE))
+    yield _TrimStep(others, _FLOOR_TOKENS, unseen_floor)
+    # Fetched results that the model has read, the oldest first.
+    yield from (_TrimStep([each]) for each in of_own_tools if not each.is_unseen)
+    yield _TrimStep(others, 0, unseen_floor)
+    yield _TrimStep(others)
+    yield from (_TrimStep([each]) for each in of_own_tools if each.is_unseen)
 
 
-def _trim(
-    read: _Messages, results: Sequence[_Result], floors: tuple[int, int], aim: int
-) -> None:
-    """Trim the largest of these results until all messages take ``aim`` tokens.
+def _trim(read: _CountedMessages, step: _TrimStep, *, aim: int) -> None:
+    """Trim the largest results of a step until all messages take ``aim`` tokens.
 
-    None is cut below its floor, and none below its marker.
+    None is cut below its floor, and none to less than its marker.
     """
-    sizes = [Size(each.tokens, floors[each.is_unseen]) for each in results]
-    level = find_level(sizes, read.tokens - aim)
-    for each, size in zip(results, sizes, strict=True):
-        tokens = size.at(level)
+    sizes = [step.size_of(each) for each in step.results]
+    cap = find_cap(sizes, read.tokens - aim)
+    for each, size in zip(step.results, sizes, strict=True):
+        tokens = size.capped(cap)
         if tokens < each.tokens:
-            marker = make_marker(None if each.whole.is_own_tool else each.whole.item_id)
-            text = trim_text(each.whole.text, marker, tokens, read.count)
+            original = each.original
+            marker = make_marker(None if original.is_own_tool else original.item_id)
+            text = trim_text(original.text, marker, tokens, read.count)
             if read.count(text) < each.tokens:
-                read.put(each, text)
+                read.replace_text(each, text)
 
 
-def _put_back(
+def _replace_texts(
     messages: Sequence[object], results: Sequence[_Result]
 ) -> Sequence[object]:
+    """The messages with the new texts of their results."""
     changed: dict[int, dict[int, str]] = {}
     for each in results:
-        if each.text != each.was:
+        if each.text != each.given_text:
             changed.setdefault(each.message, {})[each.part] = each.text
     if not changed:
         return messages
@@ -210,19 +275,19 @@ def _put_back(
     ]
 
 
-def _notices(read: _Messages, budget: int) -> tuple[str, ...]:
-    told = []
-    if read.unknown:
-        told.append(
-            f"Not recorded, and sent as they are: {read.unknown} of the messages, in "
-            "no known shape."
+def _notices(read: _CountedMessages, budget: int) -> tuple[str, ...]:
+    notices = []
+    if read.unknown_messages:
+        notices.append(
+            f"Not recorded, and sent as they are: {read.unknown_messages} of the "
+            "messages, in an unknown format."
         )
-    if read.tokens <= budget:
-        return tuple(told)
-    left = sum(each.tokens for each in read.results)
-    return (
-        *told,
-        f"The messages take {read.tokens:,} of {budget:,} tokens, and nothing more can "
-        f"be trimmed: turns, calls and prompts take {read.others:,}, images and files "
-        f"{read.media:,}, and the tool results are down to {left:,}.",
-    )
+    if read.tokens > budget:
+        result_tokens = sum(each.tokens for each in read.results)
+        notices.append(
+            f"The messages take {read.tokens:,} of {budget:,} tokens, and nothing more "
+            f"can be trimmed: turns, calls and prompts take {read.other_tokens:,}, "
+            f"images and files {read.media_tokens:,}, and the tool results are down to "
+            f"{result_tokens:,}."
+        )
+    return tuple(notices)

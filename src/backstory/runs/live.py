@@ -1,7 +1,7 @@
 """LiveRun: the run of an agent program, read from the transcript that it writes.
 
 Programs shorten what their model sees when a session grows long; the transcript keeps
-it. Which session it is, the program itself says: by its id, or by the path of the file.
+all of it. The program itself says which session it is: by id, or by the file's path.
 """
 
 import stat
@@ -18,15 +18,15 @@ from backstory.ingest.importers.opening import is_seekable
 from backstory.ingest.importers.recognising import iter_recognised
 from backstory.runs.dialects.base import Part
 from backstory.runs.history import RunHistory
-from backstory.runs.items import Shelf
-from backstory.runs.record import Steps
+from backstory.runs.items import RunItems
+from backstory.runs.record import IterationCounter
 from backstory.system.machine import Machine, absolute
 from backstory.text.envelope import label
 from backstory.values.history import NewMessage, Problem, Role, Source
 from backstory.values.runs import RunLimits
 
-# What a person's own command printed is theirs, although programs file it under the
-# system's; what a command of the program printed (its tools, its settings) is not.
+# Programs record the output of shell commands that the user ran as the system's. It is
+# the user's, unlike the output of the program's own commands (its tools, its settings).
 _COMMAND_OUTPUT = ("<bash-stdout>", "<bash-stderr>", "<user_shell_command>")
 _MAX_ID_CHARS = 80
 _MAX_PATH_CHARS = 300
@@ -35,10 +35,10 @@ FindFollower = Callable[[], Follower | None]
 
 
 class LiveRun(RunHistory):
-    """The history of the session that an agent program has under way.
+    """The history of an agent program's session in progress.
 
-    Each use of it first reads what the program has written since the last. What it
-    cannot read is an error of that use alone: the next one tries again.
+    Each use first reads what the program has written since the last one. If that fails,
+    the use raises the error, and the next one tries again.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class LiveRun(RunHistory):
 
     @property
     def session_id(self) -> str | None:
-        """The session that is followed; None while nothing has been written."""
+        """The session that is followed; None until something has been written."""
         with self._using():
             return None if self._follower is None else self._follower.session_id
 
     def _expire(self) -> None:
-        # What is forgotten here still stands in the transcript, and gets the same ids.
-        self._shelf.close()
-        self._start_afresh(Shelf(self.limits.max_bytes), Steps())
+        # The transcript still has everything; read again, it gets the same ids.
+        self._items.close()
+        self._reset(RunItems(self.limits.max_bytes), IterationCounter())
         if self._follower is not None:
             self._follower.start_over()
 
@@ -79,11 +79,11 @@ class LiveRun(RunHistory):
             is_done = True
         finally:
             if not is_done:
-                # What was read so far is not known to be all.
+                # What was read so far may be incomplete.
                 self._expire()
 
     def _notices(self) -> tuple[str, ...]:
-        if self._shelf.kept:
+        if self._items.by_number:
             return super()._notices()
         if self._follower is None:
             return (f"{_shown(self._awaited)} has not been written yet.",)
@@ -105,7 +105,7 @@ def _to_part(message: NewMessage) -> Part:
 
 
 class LiveSessions:
-    """Finds the transcripts of sessions that are under way on one machine."""
+    """Finds the transcripts of sessions in progress on one machine."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class LiveSessions:
         host: str | None,
         limits: RunLimits,
     ) -> LiveRun:
-        """The run of a session, known by its id, its transcript's path, or both."""
+        """The run of a session, given its id, the path of its transcript, or both."""
         if transcript is not None:
             path = absolute(str(transcript), self._machine)
             return LiveRun(
@@ -133,19 +133,19 @@ class LiveSessions:
             )
         if not session:
             raise BadQuery(
-                "no session is named",
+                "no session was given",
                 hint="give its id (--session), or the path of the transcript that its "
                 "program writes (--transcript)",
             )
         follower = self.get_by_id(session, host)
         return LiveRun(lambda: follower, limits)
 
-    # -- by its path ---
+    # -- by path ---
 
     def find_by_path(self, path: Path, session_id: str | None) -> Follower | None:
-        """Follow a transcript by its path; None while nothing is written there.
+        """Follow a transcript by its path; None until something is written there.
 
-        Raises ``SourceUnreadable`` if it is no transcript that can be followed.
+        Raises ``SourceUnreadable`` if it is not a transcript that can be followed.
         """
         if self._exclude(path):
             raise SourceUnreadable(f"{path}: your settings exclude it")
@@ -165,22 +165,22 @@ class LiveSessions:
         return follower
 
     def _is_written(self, path: Path) -> bool:
-        """Whether there is anything in a file that a program was to write."""
+        """Whether a file that a program is about to write has any content yet."""
         try:
             found = path.stat()
         except (FileNotFoundError, NotADirectoryError):
-            # The first session in a project has not even a folder when it starts.
+            # When the first session of a project starts, even its folder is missing.
             if path.parent.is_dir() or self._is_in_a_host(path):
                 return False
             raise
         if stat.S_ISDIR(found.st_mode):
             raise OSError(0, "it is a folder")
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(0, "it is no file")
+            raise OSError(0, "it is not a file")
         return found.st_size > 0
 
     def _is_in_a_host(self, path: Path) -> bool:
-        """Whether a path lies in a folder in which an agent program keeps its files."""
+        """Whether a path is in a folder where an agent program keeps its files."""
         roots = (
             folder.locate(self._machine) for each in HOSTS for folder in each.folders
         )
@@ -192,7 +192,7 @@ class LiveSessions:
                 raise SourceUnreadable(str(found))
             if isinstance(found, Source):
                 return found
-        # Before its first message a transcript may not look like one: its place tells.
+        # Before its first message a transcript may only be recognised by its folder.
         real = path.resolve()
         for host in HOSTS if self._is_in_a_host(path) else ():
             for each in iter_sources(host, self._machine):
@@ -200,29 +200,29 @@ class LiveSessions:
                     return each
         raise _not_followed(path)
 
-    # -- by its id ---
+    # -- by id ---
 
     def get_by_id(self, session_id: str, host: str | None) -> Follower:
-        """Follow the session of that id. Raises ``UnknownName`` if there is none."""
+        """Follow the session with that id. Raises ``UnknownName`` if there is none."""
         hosts = HOSTS if host is None else [get_host(host)]
         for each in hosts:
             if each.name not in self._excluded_hosts:
                 followers = list(self._followers(each, session_id))
                 if followers:
-                    # A program may leave a copy behind where the session was before.
+                    # A program that moves a session may leave the old file behind.
                     return max(followers, key=lambda f: f.source.file.mtime_ns)
         shown = label(session_id, _MAX_ID_CHARS)
         raise UnknownName(
-            f"no agent program has a transcript of a session '{shown}' here",
-            hint="give the whole id, as the program gives it to its hooks, or the path "
-            "of the transcript (--transcript)",
+            f"no agent program on this machine has a transcript of session '{shown}'",
+            hint="give the whole id, as the program passes it to its hooks, or the "
+            "path of the transcript (--transcript)",
         )
 
     def _followers(self, host: Host, session_id: str) -> Iterator[Follower]:
-        # Subagents may stand in the file of the session that they work for.
+        # A subagent may be in the file of the session that it works for.
         named = session_id.partition("/")[0]
         for source in iter_sources(host, self._machine):
-            # Nothing is opened that has another name.
+            # Files of other names are not even opened.
             if isinstance(source, Source) and is_named_after(source.file.path, named):
                 follower = self._follow(source, session_id)
                 if follower is not None and follower.holds_session():
@@ -231,7 +231,7 @@ class LiveSessions:
     # -- both ---
 
     def _follow(self, source: Source, session_id: str | None) -> Follower | None:
-        """A follower, or None for a file that does not grow line by line."""
+        """A follower; None for a file that does not grow line by line."""
         path = source.file.path
         if source.host in self._excluded_hosts or self._exclude(path):
             raise SourceUnreadable(f"{path}: your settings exclude it")
@@ -245,5 +245,5 @@ class LiveSessions:
 def _not_followed(path: Path) -> SourceUnreadable:
     return SourceUnreadable(
         f"{path}: not a transcript that can be followed while it grows",
-        hint="those of Claude Code, Codex, Gemini CLI and Copilot CLI can be",
+        hint="transcripts of Claude Code, Codex, Gemini CLI and Copilot CLI can be",
     )

@@ -1,28 +1,41 @@
-"""What happens in a run, recorded: told apart from what is no history, and counted.
+"""Record what happens in a run, leaving out what is not history.
 
-The same thing may come again, in a list that is observed again or written down in other
-words; it is known by its role, its call and its text.
+The same thing may come again, in a list that is observed twice or with its JSON written
+differently. It is recognised by its role, its call and its text.
 """
 
 from collections import Counter, deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
 from backstory.runs.dialects.base import Part
-from backstory.runs.fit import Whole
-from backstory.runs.items import Shelf
+from backstory.runs.fit import OriginalResult
+from backstory.runs.items import RunItems
 from backstory.runs.trim import find_marked_ids, is_trimmed
+from backstory.text.escape import replace_surrogates
 from backstory.text.redaction import drop_injected, is_own_tool_call, is_run_answer
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, RUN_ROLES, RunItem
 
-# As much of a call as says what its result is about.
+# Enough of a call to say what its result is about.
 _ABOUT_CHARS = 300
-# A longer JSON text is known by its letters alone.
+# Longer JSON is compared as it is written.
 _MAX_JSON_CHARS = 64 * 1024
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
+
+
+def clean_part(part: Part) -> Part:
+    """The part without half characters, which neither a database nor JSON can hold."""
+    name = part.tool_name
+    if part.text.isascii() and (name is None or name.isascii()):
+        return part
+    return replace(
+        part,
+        text=replace_surrogates(part.text),
+        tool_name=None if name is None else replace_surrogates(name),
+    )
 
 
 # -- calls ----------------------------------------------------------------------------
@@ -30,37 +43,38 @@ _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call, as far as its result needs to know of it."""
+    """What the result of a tool call needs to know about the call."""
 
     tool_name: str | None = None
     about: str = ""
     is_own_tool: bool = False
 
 
-class Calls:
-    """Tells from which call a result comes, when all parts pass here in their order.
+class CallMatcher:
+    """Matches results with their calls, given all parts in order.
 
-    Some programs count their calls anew in every turn, and some give them no ids: then
-    results come in the order of the calls. ``known`` are calls of earlier messages.
+    Some programs number their calls anew in every turn, and some give them no ids: then
+    results come in the order of the calls. ``earlier`` has the calls of earlier
+    messages.
     """
 
-    def __init__(self, known: "Calls | None" = None) -> None:
-        self._known = known
+    def __init__(self, earlier: "CallMatcher | None" = None) -> None:
+        self._earlier = earlier
         self._by_id: dict[str, Call] = {}
         self._without_id: deque[Call] = deque()
 
-    def take(self, part: Part) -> Call:
-        """The call that a part is, or that it answers; an empty one for a turn."""
+    def match(self, part: Part) -> Call:
+        """The call that a part is or answers; an empty one for what is said."""
         match part.role:
             case Role.TOOL_CALL:
-                return self._take_call(part)
+                return self._add_call(part)
             case Role.TOOL_RESULT:
-                return self._take_result(part)
+                return self._match_result(part)
             case _:
                 self._without_id.clear()
                 return Call()
 
-    def _take_call(self, part: Part) -> Call:
+    def _add_call(self, part: Part) -> Call:
         call = Call(
             part.tool_name,
             part.text[:_ABOUT_CHARS],
@@ -72,7 +86,7 @@ class Calls:
             self._by_id[part.call_id] = call
         return call
 
-    def _take_result(self, part: Part) -> Call:
+    def _match_result(self, part: Part) -> Call:
         call = self._find(part.call_id) or Call()
         name = part.tool_name or call.tool_name
         is_own = call.is_own_tool or is_own_tool_call(name) or is_run_answer(part.text)
@@ -82,33 +96,33 @@ class Calls:
         if call_id is None:
             return self._without_id.popleft() if self._without_id else None
         own = self._by_id.get(call_id)
-        return own or (self._known._find(call_id) if self._known else None)
+        return own or (self._earlier._find(call_id) if self._earlier else None)
 
 
 # -- iterations -----------------------------------------------------------------------
 
 
-class Steps:
-    """Counts the calls of the model: what it is given, says and has done, is one."""
+class IterationCounter:
+    """Counts model calls: an iteration is what the model is given, says and calls."""
 
     def __init__(self) -> None:
-        self.iteration = 1
-        # The iteration in which the model last asked a recall tool.
-        self.asking = 0
+        self.current = 1
+        # The iteration in which the model last called one of our own tools.
+        self.last_own_call = 0
         self._has_output = False
         self._was_input = True
 
-    def take(self, role: Role, iteration: int | None) -> int:
-        """The iteration to which something belongs that happens now."""
+    def count(self, role: Role, iteration: int | None) -> int:
+        """The iteration of something that happens now; the caller may know it."""
         is_output = role in OUTPUTS
         if iteration is not None:
-            self.iteration = number = iteration
+            self.current = number = iteration
         elif is_output:
-            self.iteration += self._was_input and self._has_output
-            number = self.iteration
+            self.current += self._was_input and self._has_output
+            number = self.current
         else:
-            # What a person says is for the model's next call.
-            number = self.iteration + (role is Role.USER and self._has_output)
+            # What a user says is for the next model call.
+            number = self.current + (role is Role.USER and self._has_output)
         self._has_output |= is_output
         self._was_input = not is_output
         return number
@@ -118,17 +132,17 @@ class Steps:
 
 
 class Recorder:
-    """Puts on the shelf what is history. One thread at a time may use it."""
+    """Adds to the items of a run what is history. Not safe for several threads."""
 
-    def __init__(self, shelf: Shelf, steps: Steps) -> None:
-        self.shelf = shelf
-        self.steps = steps
-        self.calls = Calls()
-        self.last_prompt = ""
-        # How often something was recorded.
-        self.met: Counter[int] = Counter()
-        # The ids of items by your id of a message (None: of a recall tool), and by
-        # what a part is known by.
+    def __init__(self, items: RunItems, iterations: IterationCounter) -> None:
+        self.items = items
+        self.iterations = iterations
+        self.calls = CallMatcher()
+        # How often each part was recorded, by ``part_key``.
+        self.counts: Counter[int] = Counter()
+        self._last_prompt_id = ""
+        # Item ids by the caller's message ids (None: from our own tools), and by
+        # ``part_key``.
         self._by_message: dict[str, str | None] = {}
         self._by_key: dict[int, str] = {}
 
@@ -140,97 +154,115 @@ class Recorder:
         iteration: int | None = None,
         message: str | None = None,
     ) -> str | None:
-        """Keep a part; returns the id of its item, or None if it is no history.
+        """Keep a part; return the id of its item, or None if it is not history.
 
-        ``call`` is what ``calls`` said of the part if it passed there already.
+        ``call`` is what ``calls`` answered for this part, if it was asked already.
         """
         if part.role not in RUN_ROLES:
             return None
-        call = call or self.calls.take(part)
-        key = key_of(part)
-        self.met[key] += 1
-        before = self._by_message.get(message, "") if message is not None else ""
-        if before is None:
+        call = call or self.calls.match(part)
+        key = part_key(part)
+        self.counts[key] += 1
+        earlier_id = self._by_message.get(message, "") if message is not None else ""
+        if earlier_id is None:
             return None
-        known = self.shelf.find(before)
-        if known is not None and known.text == part.text:
-            return known.item_id
-        number = known.iteration if known else self.steps.take(part.role, iteration)
-        item_id = self._put(part, call, number, known)
+        earlier = self.items.find(earlier_id)
+        if earlier is not None and earlier.text == part.text:
+            return earlier.item_id
+        if earlier is not None:
+            iteration = earlier.iteration
+        else:
+            iteration = self.iterations.count(part.role, iteration)
+        item_id = self._add(part, call, iteration=iteration, replacing=earlier)
         if message is not None and (item_id is not None or call.is_own_tool):
             self._by_message[message] = item_id
         if item_id is not None:
             self._by_key[key] = item_id
         return item_id
 
-    def _put(
-        self, part: Part, call: Call, number: int, instead_of: RunItem | None
+    def _add(
+        self, part: Part, call: Call, *, iteration: int, replacing: RunItem | None
     ) -> str | None:
-        """Put an item on the shelf, unless it is no history."""
         if call.is_own_tool:
             if part.role is Role.TOOL_CALL:
-                self.steps.asking = number
+                self.iterations.last_own_call = iteration
             return None
         text = drop_injected(part.text) if part.role is Role.USER else part.text
         if not text.strip() and part.role in _SPOKEN:
-            if instead_of is not None:
-                self.shelf.remove(instead_of.item_id)
+            if replacing is not None:
+                self.items.remove(replacing.item_id)
             return None
         is_result = part.role is Role.TOOL_RESULT
         about = (call.tool_name, call.about if is_result else "")
-        item = self.shelf.put(
-            RunItem("", part.role, number, text, call.tool_name, part.call_id),
+        item = self.items.add(
+            RunItem("", part.role, iteration, text, call.tool_name, part.call_id),
             " ".join(filter(None, about)),
-            instead_of=instead_of,
+            replacing=replacing,
         )
         if item.role is Role.USER:
-            self.last_prompt = item.item_id
+            self._last_prompt_id = item.item_id
         return item.item_id
 
-    def find_whole(self, part: Part, call: Call) -> Whole:
-        """What a result in a message was before it was trimmed, if it was."""
+    # -- what is known of a result ---
+
+    def find_or_record(self, part: Part, call: Call) -> OriginalResult:
+        """A result before it was trimmed; it is recorded if it never was.
+
+        A loop may have changed a message after it was observed.
+        """
+        original = self.find_original(part, call)
+        is_known = original.item_id is not None or original.is_own_tool
+        was_recorded = self.counts[part_key(part)] > 0
+        if part.role is not Role.TOOL_RESULT or is_known or was_recorded:
+            return original
+        self.record(part, call=call)
+        return self.find_original(part, call)
+
+    def find_original(self, part: Part, call: Call) -> OriginalResult:
+        """A result before it was trimmed, or as it is if it never was."""
         if call.is_own_tool:
-            return Whole(part.text, None, is_own_tool=True)
-        known = self.shelf.find(self._by_key.get(key_of(part), ""))
+            return OriginalResult(part.text, None, is_own_tool=True)
+        known = self.items.find(self._by_key.get(part_key(part), ""))
         if known is not None:
-            return Whole(known.text, known.item_id)
+            return OriginalResult(known.text, known.item_id)
         for marked_id in dict.fromkeys(find_marked_ids(part.text)):
-            item = self.shelf.find(marked_id)
+            item = self.items.find(marked_id)
             if (
                 item is not None
                 and item.role is Role.TOOL_RESULT
                 and item.call_id == part.call_id
                 and is_trimmed(part.text, item.text, marked_id)
             ):
-                return Whole(item.text, marked_id, is_cut=True)
-        return Whole(part.text, None)
+                return OriginalResult(item.text, marked_id, was_trimmed=True)
+        return OriginalResult(part.text, None)
 
-    def is_echo(self, item: RunItem, *, is_telling: bool) -> bool:
-        """Whether an item most likely says what the model is just asking for.
+    def is_echo(self, item: RunItem, *, is_exact: bool, document_chars: int) -> bool:
+        """Whether an item most likely repeats the query of the model, not the answer.
 
-        That is what it said in the turn in which it asks, and the prompt of that turn
-        unless that is telling: has the very words, or is a document by its length.
+        That is what the model said in the turn in which it searches, and the prompt of
+        that turn, unless the prompt has the exact words of the query or is longer than
+        ``document_chars``, and so most likely a document.
         """
-        now = self.steps.iteration
+        now = self.iterations.current
         if item.role in OUTPUTS:
-            return item.iteration == now == self.steps.asking
-        is_prompt = item.item_id == self.last_prompt and item.iteration >= now
-        return is_prompt and not is_telling
+            return item.iteration == now == self.iterations.last_own_call
+        is_prompt = item.item_id == self._last_prompt_id and item.iteration >= now
+        return is_prompt and not is_exact and len(item.text) <= document_chars
 
 
-def key_of(part: Part) -> int:
-    """What a part is known by when it is met again.
+def part_key(part: Part) -> int:
+    """What a part is recognised by when it comes again.
 
-    Blanks around it do not count, nor how its JSON is written.
+    Spaces around it do not count, nor how its JSON is written.
     """
     text = part.text.strip()
     if part.role not in _SPOKEN and text[:1] in ("{", "["):
-        text = _rewritten(text)
+        text = _normalise_json(text)
     return hash((part.role, part.call_id, len(text), text))
 
 
-def _rewritten(text: str) -> str:
-    """A JSON text as everybody would write it; any other as it is."""
+def _normalise_json(text: str) -> str:
+    """JSON with sorted keys and no extra spaces; any other text as it is."""
     if len(text) <= _MAX_JSON_CHARS:
         with suppress(orjson.JSONDecodeError, TypeError):
             value = orjson.loads(text)

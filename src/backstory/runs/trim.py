@@ -1,8 +1,8 @@
-"""Cut long texts to a number of tokens: most of the beginning, some of the end.
+"""Cut long texts to a number of tokens: most of the head, some of the tail.
 
-Where something was left out stands a marker. With an id it is the cue by which a model
-knows that the whole text can be had, and by which name; below it stands which part is
-missing, so that it need not fetch what it sees.
+A marker stands where something was left out. Its id tells the model that the whole text
+can be fetched, and the line below it which part is missing, so that the model need not
+fetch what it has.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from backstory.text.excerpts import before_cluster
 from backstory.text.tokens import MOST_CHARS_A_TOKEN
 
-# The marker's words are those of the design.
+# The wording is part of the design.
 MARKER = "[content elided to fit context window]"
 MARKER_WITH_ID = "[content elided to fit context window — id={item_id}]"
 _MARKED_ID = re.compile(
@@ -20,14 +20,14 @@ _MARKED_ID = re.compile(
 )
 _MISSING = "[characters {start}-{end} of {length}]"
 _ANY_MISSING = re.compile(r"\[characters (\d{1,15})-(\d{1,15}) of (\d{1,15})\]\n")
-# How much of either side may be given up to cut between lines.
-_TO_LINE = 0.1
+# The share of either side that may be given up to cut between lines.
+_LINE_SHARE = 0.1
 
 CountTokens = Callable[[str], int]
 
 
 def make_marker(item_id: str | None) -> str:
-    """What stands where something was left out; without an id if it cannot be had."""
+    """The marker for what was left out; without an id if it cannot be fetched."""
     return MARKER if item_id is None else MARKER_WITH_ID.format(item_id=item_id)
 
 
@@ -37,15 +37,15 @@ def find_marked_ids(text: str) -> list[str]:
 
 
 def is_trimmed(text: str, whole: str, item_id: str) -> bool:
-    """Whether a text is what trimming left of a whole one, under that id."""
+    """Whether ``text`` is ``whole`` after trimming, with the marker of that id."""
     marker = f"\n{make_marker(item_id)}\n"
-    # The text itself may have the marker in it, before the one that is ours.
+    # The content may contain such a marker too.
     at = text.find(marker)
     while at >= 0:
         missing = _ANY_MISSING.match(text, at + len(marker))
         if missing:
             start, end, length = map(int, missing.groups())
-            # The numbers first: there may be many markers in a long text.
+            # Numbers first: they are quick, and a long text may have many markers.
             if (start, length) == (at, len(whole)) and (
                 text[:at] == whole[:start] and text[missing.end() :] == whole[end:]
             ):
@@ -60,7 +60,7 @@ def is_trimmed(text: str, whole: str, item_id: str) -> bool:
 def trim_text(text: str, marker: str, max_tokens: int, count: CountTokens) -> str:
     """As much of the text as fits with the marker: 60 % from its head, 40 % of its end.
 
-    The marker alone where nothing fits beside it.
+    Only the marker if nothing else fits.
     """
     low, high = 0, min(len(text) - 1, max_tokens * MOST_CHARS_A_TOKEN)
     trimmed = _cut(text, 0, marker)
@@ -82,24 +82,24 @@ def _cut(text: str, kept: int, marker: str) -> str:
     )
     missing = f"{_MISSING.format(start=start, end=end, length=len(text))}\n"
     if marker == MARKER:
-        # Nobody can fetch it.
+        # Nobody can fetch the missing part.
         missing = ""
     return f"{text[:start]}\n{marker}\n{missing}{text[end:]}"
 
 
 def _end_of_line(text: str, head: int) -> int:
-    """The last end of a line in a head, if it costs little; else 0."""
-    return text.rfind("\n", head - int(head * _TO_LINE), head) + 1
+    """The end of the last line in a head, if that costs little; else 0."""
+    return text.rfind("\n", head - int(head * _LINE_SHARE), head) + 1
 
 
 def _start_of_line(text: str, tail: int) -> int:
-    """The first start of a line in a tail, if it costs little; else 0."""
+    """The start of the first line in a tail, if that costs little; else 0."""
     first = len(text) - tail
-    return text.find("\n", first, first + int(tail * _TO_LINE)) + 1
+    return text.find("\n", first, first + int(tail * _LINE_SHARE)) + 1
 
 
 def _after_cluster(text: str, start: int) -> int:
-    """The place, or the end of the cluster of characters that it would split."""
+    """``start``, or the end of the cluster of characters that it would split."""
     while start < len(text) and before_cluster(text, start) != start:
         start += 1
     return start
@@ -109,27 +109,27 @@ def _after_cluster(text: str, start: int) -> int:
 
 
 class Size(NamedTuple):
-    """How large something is, and how small it may become."""
+    """How large something is, and how small it may be cut."""
 
     tokens: int
     floor: int = 0
 
-    def at(self, level: int) -> int:
-        """How large it is when the largest are cut to a level."""
-        return min(self.tokens, max(level, self.floor))
+    def capped(self, cap: int) -> int:
+        """How large it is when everything larger than ``cap`` is cut to it."""
+        return min(self.tokens, max(cap, self.floor))
 
 
-def find_level(sizes: Sequence[Size], to_save: int) -> int:
-    """The size to which all larger ones must be cut to save so much in all.
+def find_cap(sizes: Sequence[Size], to_save: int) -> int:
+    """The size to which everything larger must be cut to save ``to_save`` in all.
 
-    The largest are cut first. 0 if that does not save enough.
+    So the largest are cut first. 0 if even that does not save enough.
     """
-    most = sum(size.tokens for size in sizes) - to_save
+    target = sum(size.tokens for size in sizes) - to_save
     low, high = 0, max((size.tokens for size in sizes), default=0)
     while low < high:
-        level = (low + high + 1) // 2
-        if sum(size.at(level) for size in sizes) <= most:
-            low = level
+        cap = (low + high + 1) // 2
+        if sum(size.capped(cap) for size in sizes) <= target:
+            low = cap
         else:
-            high = level - 1
+            high = cap - 1
     return low

@@ -1,7 +1,7 @@
-"""Stand beside the function that calls a model: record what goes in and comes out.
+"""Wrap the function that calls a model: record what goes in and what comes out.
 
-It changes nothing but the messages, which it makes fit, and it stops nothing: what it
-does not understand is sent as it is, and logged.
+Only the messages are changed, to make them fit. The wrapper never prevents a call:
+messages that it does not understand are sent as they are, and that is logged.
 """
 
 import inspect
@@ -18,14 +18,14 @@ from backstory.values.runs import Fitted
 
 logger = logging.getLogger(__name__)
 
-# Where the ways of calling a model have the messages, and what says that those are
-# only the new ones: the provider keeps the rest.
+# The arguments in which APIs take the messages, and those that say that the provider
+# keeps the conversation, so that only new messages are sent.
 _MESSAGES = ("messages", "input")
 _CONTINUED = ("previous_response_id", "conversation")
 
 
 class Run(Protocol):
-    """What is told what goes in and comes out."""
+    """The run in which model calls are recorded."""
 
     def record(self, role: Role, text: object) -> object: ...
 
@@ -39,8 +39,8 @@ class Run(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """Listens for one run; with a budget, what is sent is made to fit."""
+class CallWrapper:
+    """Records model calls in a run; with a budget, it also makes the messages fit."""
 
     run: Run
     budget: int | None
@@ -48,56 +48,58 @@ class Listener:
 
     # Any: whatever the API takes and answers.
     def wrap(self, create: Callable[..., Any]) -> Callable[..., Any]:
-        # The clients of some providers hide coroutine functions in ordinary ones.
+        # Some providers' clients hide coroutine functions in ordinary ones.
         if inspect.iscoroutinefunction(inspect.unwrap(create)):
 
             @wraps(create)
-            async def call_async(*args: Any, **given: Any) -> Any:
-                # Whoever awaits has loaded it; everybody else does without.
+            async def call_async(*args: Any, **named: Any) -> Any:
+                # An asynchronous program has it loaded already; others never need it.
                 from asyncio import to_thread
 
-                args, given = await to_thread(self._listen, args, given)
-                return await self._hear_later(create(*args, **given))
+                args, named = await to_thread(self._prepare, args, named)
+                return await self._record_awaited(create(*args, **named))
 
             return call_async
 
         @wraps(create)
-        def call(*args: Any, **given: Any) -> Any:
-            args, given = self._listen(args, given)
-            answer = create(*args, **given)
+        def call(*args: Any, **named: Any) -> Any:
+            args, named = self._prepare(args, named)
+            answer = create(*args, **named)
             if inspect.isawaitable(answer):
-                return self._hear_later(answer)
-            self._hear(answer)
+                return self._record_awaited(answer)
+            self._record_answer(answer)
             return answer
 
         return call
 
-    def _listen(
-        self, args: tuple[Any, ...], given: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Record what a model is about to be given, and make it fit."""
-        are_new = any(given.get(name) for name in _CONTINUED)
-        named = {
-            name: self._take_safely(value, are_new) if name in _MESSAGES else value
-            for name, value in given.items()
-        }
-        if args and not any(name in given for name in _MESSAGES):
-            args = (self._take_safely(args[0], are_new), *args[1:])
-        return args, named
+    # -- what goes in ---
 
-    def _take_safely(self, messages: Any, are_new: bool) -> Any:
+    def _prepare(
+        self, args: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Record the messages among a call's arguments, and make them fit."""
+        are_new = any(named.get(name) for name in _CONTINUED)
+        prepared = {
+            name: self._prepare_safely(value, are_new) if name in _MESSAGES else value
+            for name, value in named.items()
+        }
+        if args and not any(name in named for name in _MESSAGES):
+            args = (self._prepare_safely(args[0], are_new), *args[1:])
+        return args, prepared
+
+    def _prepare_safely(self, messages: Any, are_new: bool) -> Any:
         try:
-            return self._take(messages, are_new)
+            return self._prepare_messages(messages, are_new)
         except Exception:
             logger.exception("messages are sent as they are, and not recorded")
             return messages
 
-    def _take(self, messages: Any, are_new: bool) -> Any:
+    def _prepare_messages(self, messages: Any, are_new: bool) -> Any:
         if isinstance(messages, str):
             self.run.record(Role.USER, messages)
             return messages
         if isinstance(messages, Mapping) or not isinstance(messages, Iterable):
-            logger.warning("no messages are recorded: %.60r is no list", messages)
+            logger.warning("no messages are recorded: %.60r is not a list", messages)
             return messages
         listed = messages if isinstance(messages, list) else list(messages)
         if are_new:
@@ -115,16 +117,18 @@ class Listener:
             logger.warning("%s", notice)
         return list(fitted.messages)
 
-    async def _hear_later(self, answer: Any) -> Any:
-        heard = await answer
+    # -- what comes out ---
+
+    async def _record_awaited(self, awaitable: Any) -> Any:
+        answer = await awaitable
         # As above.
         from asyncio import to_thread
 
-        await to_thread(self._hear, heard)
-        return heard
+        await to_thread(self._record_answer, answer)
+        return answer
 
-    def _hear(self, answer: Any) -> None:
+    def _record_answer(self, answer: Any) -> None:
         try:
             self.run.hear(answer)
         except Exception:
-            logger.exception("what a model answered is not recorded")
+            logger.exception("the model's answer is not recorded")

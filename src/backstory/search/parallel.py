@@ -10,7 +10,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from backstory.errors import StoreProblem
-from backstory.system.threads import SideThreads
+from backstory.system.threads import DaemonThreadPool
 
 _THREADS = 4
 # Threads that are done are waited for so long; one may be stuck in an embedder.
@@ -32,12 +32,12 @@ class Parallel:
     """Threads for searches. A task that is late is abandoned with its thread."""
 
     def __init__(self) -> None:
-        self._threads: SideThreads | None = None
+        self._threads: DaemonThreadPool | None = None
         self._pid = 0
 
     def close(self) -> None:
         if self._threads is not None and self._pid == os.getpid():
-            self._threads.end(wait_s=_END_WAIT_S)
+            self._threads.shutdown(wait_s=_END_WAIT_S)
 
     def run(
         self, tasks: Mapping[str, Callable[[], Found]], *, until: float
@@ -68,15 +68,15 @@ class Parallel:
             self._abandon(threads)
         return outcome
 
-    def _get_threads(self) -> SideThreads:
+    def _get_threads(self) -> DaemonThreadPool:
         # A forked child has none of its parent's threads.
         if self._threads is None or self._pid != os.getpid():
-            self._threads = SideThreads(_THREADS, "backstory-search")
+            self._threads = DaemonThreadPool(_THREADS, "backstory-search")
             self._pid = os.getpid()
         return self._threads
 
-    def _abandon(self, threads: SideThreads) -> None:
+    def _abandon(self, threads: DaemonThreadPool) -> None:
         """Search on with new threads: those that are late may be stuck for long."""
-        threads.end(wait_s=0)
+        threads.shutdown(wait_s=0)
         if self._threads is threads:
             self._threads = None

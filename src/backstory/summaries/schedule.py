@@ -21,7 +21,7 @@ from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.curate import Curator
 from backstory.summaries.summarize import OnSession, Summarizer
-from backstory.system.files import locked, try_locked
+from backstory.system.locks import locked, try_locked
 from backstory.values.history import Session, SessionKind
 from backstory.values.moments import from_microseconds, start_of_day
 from backstory.values.reports import Curation, LogReport, LogStatus
@@ -94,7 +94,7 @@ class Summaries:
         may_wake = wake and self._options.in_background
         if is_due and may_wake and self._start_worker is not None and self.has_work():
             # A worker that is running may already have listed what is due.
-            self._start_worker(beside=True)
+            self._start_worker(even_if_running=True)
         return is_due
 
     def mark_active_since(self, day: date) -> None:

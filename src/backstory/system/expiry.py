@@ -1,7 +1,7 @@
-"""Forget in time what nobody uses any more, also when nobody comes to ask for it.
+"""Expire objects that have not been used for a while, even if nobody asks for them.
 
-One thread looks after everything that expires in this process. It sleeps until the next
-thing may be due, holds on to nothing, and ends when there is nothing left.
+One thread serves every expiring object of this process. It sleeps until the next one
+may be due, keeps none of them alive, and ends when there are none left.
 """
 
 import logging
@@ -13,21 +13,21 @@ from backstory.system.fork_safety import reset_in_child
 
 logger = logging.getLogger(__name__)
 
-# A run that was used just now is not due for a while; nobody notices a second.
+# An object that was just used is not due for a while; a second late is soon enough.
 _SHORTEST_WAIT_S = 1.0
-# Waiting takes no number that is too large, such as that of what never expires.
+# Event.wait refuses very large numbers, such as the time-to-live of "never".
 _LONGEST_WAIT_S = 86_400.0
 
 
 class Expiring(Protocol):
-    """Something that is to be forgotten when it was not used for long."""
+    """Something that drops its content when it has not been used for a while."""
 
     def expire_if_due(self) -> float:
-        """Forget what is due; returns in how many seconds to look again."""
+        """Drop what is due; return the seconds until the next look is worthwhile."""
         ...
 
 
-class _Watch:
+class _ExpiryThread:
     def __init__(self) -> None:
         self._all: weakref.WeakSet[Expiring] = weakref.WeakSet()
         self.reset_after_fork()
@@ -36,46 +36,46 @@ class _Watch:
     def reset_after_fork(self) -> None:
         """In a child process there is no thread yet, and nobody holds the lock."""
         self._lock = threading.Lock()
-        self._news = threading.Event()
+        self._was_added = threading.Event()
         self._thread: threading.Thread | None = None
 
     def add(self, each: Expiring) -> None:
         with self._lock:
             self._all.add(each)
-            self._news.set()
+            self._was_added.set()
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._work, name="backstory-expiry", daemon=True
+                    target=self._run, name="backstory-expiry", daemon=True
                 )
                 self._thread.start()
 
-    def _work(self) -> None:
-        while (wait_s := self._look()) is not None:
-            self._news.wait(min(max(wait_s, _SHORTEST_WAIT_S), _LONGEST_WAIT_S))
-            self._news.clear()
+    def _run(self) -> None:
+        while (wait_s := self._expire_all()) is not None:
+            self._was_added.wait(min(max(wait_s, _SHORTEST_WAIT_S), _LONGEST_WAIT_S))
+            self._was_added.clear()
 
-    def _look(self) -> float | None:
-        """See what is due; how long to wait for the next, or None if all is gone."""
+    def _expire_all(self) -> float | None:
+        """Expire what is due; return how long to wait, or None if nothing is left."""
         with self._lock:
-            there = list(self._all)
-            if not there:
+            alive = list(self._all)
+            if not alive:
                 self._thread = None
                 return None
-        return min(map(_expire, there))
+        return min(map(_expire, alive))
 
 
 def _expire(each: Expiring) -> float:
     try:
         return each.expire_if_due()
     except Exception:
-        # The others are to be looked after all the same.
-        logger.exception("something that expires could not be looked at")
+        # One failure must not keep the others from expiring.
+        logger.exception("an expiring object could not be checked")
         return _LONGEST_WAIT_S
 
 
-_WATCH = _Watch()
+_EXPIRY_THREAD = _ExpiryThread()
 
 
-def watch_over(each: Expiring) -> None:
-    """Have something forgotten when it is due, as long as anybody holds it."""
-    _WATCH.add(each)
+def expire_when_due(each: Expiring) -> None:
+    """Call ``expire_if_due`` when it is due, for as long as the object is alive."""
+    _EXPIRY_THREAD.add(each)

@@ -1,11 +1,10 @@
-"""Find and write files, watch over folder borders, hold a lock that dies with us."""
+"""Find files without leaving a folder, and write them so that nothing is lost."""
 
 import errno
 import fnmatch
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,13 +14,13 @@ from backstory.values.identity import bytes_hash
 
 _WINDOW = 1024 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-# Of the functions that let files change places.
+# Arguments of renameat2 (AT_FDCWD, RENAME_EXCHANGE) and renamex_np (RENAME_SWAP).
 _HERE = -100
 _SWAP = 2
 
 
 def describe(path: Path) -> FoundFile:
-    """What the file looks like now. Raises OSError when it cannot be seen."""
+    """The file's size, time and identity. Raises OSError when there is no access."""
     return _found(path, path.stat())
 
 
@@ -32,14 +31,14 @@ def _found(path: Path, stat: os.stat_result) -> FoundFile:
 
 
 def find_files(root: Path, pattern: str) -> Iterator[FoundFile | Problem]:
-    """Files under ``root`` that fit ``pattern``, in the order of their names.
+    """Files under ``root`` that match ``pattern``, sorted by name.
 
     ``*`` stays within a folder; ``**`` is any number of folders. A symbolic link that
-    leads out of ``root`` is a problem, not a file. A missing root gives nothing.
+    leads out of ``root`` is a problem, not a file. A missing root yields nothing.
     """
     try:
         real_root = root.resolve(strict=True)
-    # A root can be a name from a transcript: with a NUL in it, or a link to itself.
+    # A root may come from a transcript: with a NUL in it, or a link to itself.
     except (OSError, ValueError, RuntimeError):
         return
     parts = pattern.split("/")
@@ -75,7 +74,7 @@ def _visit(
         if is_folder != wants_folder:
             return
         if not has_text_name(entry.path):
-            # No database of ours and no JSON could hold such a name.
+            # Neither our databases nor JSON can hold such a name.
             yield Problem("its name is not valid UTF-8", path=shown_name(entry.path))
             return
         if entry.is_symlink():
@@ -85,7 +84,7 @@ def _visit(
                     f"a symbolic link that leads out of {root}", path=entry.path
                 )
                 return
-            # Links between folders can be followed for ever, or in very many orders.
+            # Links between folders could be followed forever, or in very many orders.
             if is_folder and (real, len(rest)) in entered:
                 return
             entered.add((real, len(rest)))
@@ -100,7 +99,7 @@ def _visit(
 
 
 def has_text_name(path: str | Path) -> bool:
-    """Whether the path can be written as text: on Linux a name may be any bytes."""
+    """Whether the path is valid UTF-8: on Linux a name may be any bytes."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -109,7 +108,7 @@ def has_text_name(path: str | Path) -> bool:
 
 
 def shown_name(path: str | Path) -> str:
-    """The path as text, with what is not UTF-8 in it written as ``\\xff``."""
+    """The path as text, with bytes that are not UTF-8 written as ``\\xff``."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
@@ -121,9 +120,9 @@ def is_inside(path: Path, folder: Path) -> bool:
 def prefix_hash(path: Path, length: int) -> str:
     """A hash of the first ``length`` bytes of a file, to tell growth from rewriting.
 
-    Beyond two megabytes only the first and the last of them are looked at: a file that
-    was rewritten has other bytes there, since everything behind a change moves. Empty
-    when the file is shorter than that.
+    Of more than two megabytes only the first and the last are read: a rewritten file
+    differs there, since everything after a change moves. Empty when the file is
+    shorter than ``length``.
     """
     with path.open("rb") as file:
         head = file.read(min(length, _WINDOW))
@@ -136,7 +135,7 @@ def prefix_hash(path: Path, length: int) -> str:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder that only its owner may enter. Raises ``StoreUnwritable``."""
+    """Make a folder that only its owner may open. Raises ``StoreUnwritable``."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
@@ -145,7 +144,7 @@ def make_private_folder(folder: Path) -> None:
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Say in our words why the disk did not take what was written to ``path``."""
+    """Raise ``StoreFull`` or ``StoreUnwritable`` if writing to ``path`` fails."""
     try:
         yield
     except OSError as exc:
@@ -154,9 +153,9 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def write_new(path: Path, raw: bytes, *, mode: int = 0o600) -> None:
-    """Make a file that is safe on the disk when this returns, or no file at all.
+    """Write a new file that is safely on disk when this returns, or no file at all.
 
-    Raises OSError, also when there is a file of that name.
+    Raises OSError, also when a file of that name exists.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o600)
@@ -172,9 +171,9 @@ def write_new(path: Path, raw: bytes, *, mode: int = 0o600) -> None:
 
 
 def swap(one: Path, other: Path) -> bool:
-    """Let two files change places at one moment; False where that cannot be done.
+    """Exchange two files atomically; False where the system cannot do that.
 
-    Unlike a rename it loses neither, whatever others do to them meanwhile.
+    Unlike a rename it loses neither file, whatever others do to them meanwhile.
     """
     names = os.fsencode(one), os.fsencode(other)
     if sys.platform == "linux":
@@ -183,8 +182,7 @@ def swap(one: Path, other: Path) -> bool:
         function, given = "renamex_np", (*names, _SWAP)
     else:
         return False
-    # Loaded for the first file that is replaced: most commands replace none.
-    # Few commands need it.
+    # Few commands replace a file.
     import ctypes
 
     library = ctypes.CDLL(None)
@@ -192,7 +190,7 @@ def swap(one: Path, other: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder outlive a power failure."""
+    """Make sure that the names in a folder survive a power failure."""
     if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -200,62 +198,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def locked(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock at ``path``, waiting for whoever has it.
-
-    The operating system frees it when the process ends, however it ends. Raises
-    ``StoreUnwritable`` when there can be no lock there.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as exc:
-        raise StoreUnwritable(f"{path}: {exc.strerror}") from exc
-    try:
-        if not _try_lock(descriptor):
-            if on_wait is not None:
-                on_wait()
-            while not _try_lock(descriptor):
-                time.sleep(0.02)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def try_locked(path: Path) -> Iterator[bool]:
-    """Hold the lock at ``path`` if nobody has it; gives whether it is held."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as exc:
-        raise StoreUnwritable(f"{path}: {exc.strerror}") from exc
-    try:
-        yield _try_lock(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Any other error is for ever, such as a disk that knows no locks.
-        except BlockingIOError:
-            return False
-        except OSError as exc:
-            raise StoreUnwritable(f"no lock can be had ({exc.strerror})") from exc
-        return True

@@ -1,9 +1,9 @@
-"""Forks at a moment when nothing is half done, and children that start afresh.
+"""Make forking safe: no thread is in the middle of something, and children start fresh.
 
-A child takes over memory, but no threads: a lock that another thread held stays locked
-for ever, in our code or deep in SQLite, and what was being changed stays half changed.
-So a fork waits until no thread is in the midst of something, connections are closed
-before it, and whoever has locks gets new ones in the child.
+A child process inherits memory, but no threads: a lock that another thread held stays
+locked forever, in our code or deep in SQLite, and a half-made change stays half made.
+So a fork waits until no thread is inside ``block_forks``, connections are closed before
+it, and objects with locks get new ones in the child.
 """
 
 import os
@@ -12,12 +12,12 @@ import weakref
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-# Whoever forks waits no longer for the others; then the child may get stuck.
-_PATIENCE_S = 10.0
+# A fork waits no longer than this for other threads; then the child may get stuck.
+_MAX_WAIT_S = 10.0
 
 
 class Resettable(Protocol):
-    """Something that can start afresh, with locks that nobody holds."""
+    """Something that can start fresh, with locks that nobody holds."""
 
     def reset_after_fork(self) -> None: ...
 
@@ -33,91 +33,93 @@ _CLOSABLE: "weakref.WeakSet[Closable]" = weakref.WeakSet()
 
 
 def reset_in_child(each: Resettable) -> None:
-    """Call ``reset_after_fork`` in every child, as long as the object lives."""
+    """Call ``reset_after_fork`` in every child process, while the object is alive."""
     _RESETTABLE.add(each)
 
 
 def close_before_fork(each: Closable) -> None:
-    """Call ``close`` before this process forks, as long as the object lives."""
+    """Call ``close`` before this process forks, while the object is alive."""
     _CLOSABLE.add(each)
 
 
-class _Door:
-    """Counts the threads that are in the midst of something; a fork waits for them."""
+class _ForkLock:
+    """A lock that any number of threads may share, and that a fork needs for itself."""
 
     def __init__(self) -> None:
         self._reset()
 
     def _reset(self) -> None:
-        # Reentrant: the garbage collector may end something that is inside at any time.
+        # Reentrant: the garbage collector may run a ``__exit__`` of ours at any time.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        # How deep each thread is in; the number of the one that forks, or 0.
-        self._inside: dict[int, int] = {}
-        self._forker = 0
+        # How often each thread holds the lock; the thread that forks, or 0.
+        self._depths: dict[int, int] = {}
+        self._forking_thread = 0
 
     def __enter__(self) -> None:
         thread_id = threading.get_ident()
         with self._lock:
-            depth = self._inside.get(thread_id, 0)
-            # Who is inside may go further in, or would never come out.
-            while not depth and self._forker not in (0, thread_id):
+            depth = self._depths.get(thread_id, 0)
+            # A thread that holds it may take it again, or it would never release it.
+            while not depth and self._forking_thread not in (0, thread_id):
                 self._changed.wait()
-            self._inside[thread_id] = depth + 1
+            self._depths[thread_id] = depth + 1
 
     def __exit__(self, *error: object) -> None:
         thread_id = threading.get_ident()
         with self._lock:
-            self._inside[thread_id] -= 1
-            if not self._inside[thread_id]:
-                del self._inside[thread_id]
-                if self._forker:
+            self._depths[thread_id] -= 1
+            if not self._depths[thread_id]:
+                del self._depths[thread_id]
+                if self._forking_thread:
                     self._changed.notify_all()
 
-    def shut(self) -> bool:
-        """Let nobody in and wait for the others; returns whether all are outside."""
+    def acquire_for_fork(self) -> bool:
+        """Keep new threads out and wait for the others; return whether all are out."""
         me = threading.get_ident()
         with self._lock:
-            self._changed.wait_for(lambda: not self._forker, _PATIENCE_S)
-            self._forker = me
-            self._changed.wait_for(lambda: not self._inside.keys() - {me}, _PATIENCE_S)
-            return not self._inside
+            self._changed.wait_for(lambda: not self._forking_thread, _MAX_WAIT_S)
+            self._forking_thread = me
+            self._changed.wait_for(lambda: not self._depths.keys() - {me}, _MAX_WAIT_S)
+            return not self._depths
 
-    def open(self) -> None:
+    def release_after_fork(self) -> None:
         with self._lock:
-            self._forker = 0
+            self._forking_thread = 0
             self._changed.notify_all()
 
-    def renew(self) -> None:
-        """Start anew in a child, where only the thread that forked is left."""
+    def reset_in_child(self) -> None:
+        """Start fresh in a child, where only the thread that forked is left."""
         me = threading.get_ident()
-        depth = self._inside.get(me, 0)
+        depth = self._depths.get(me, 0)
         self._reset()
         if depth:
-            self._inside[me] = depth
+            self._depths[me] = depth
 
 
-_DOOR = _Door()
+_FORK_LOCK = _ForkLock()
 
 
-def unforked() -> AbstractContextManager[None]:
-    """Let no thread fork this process meanwhile, but for this one."""
-    return _DOOR
+def block_forks() -> AbstractContextManager[None]:
+    """Keep other threads from forking this process meanwhile."""
+    return _FORK_LOCK
 
 
-def _before() -> None:
-    if _DOOR.shut():
+def _before_fork() -> None:
+    if _FORK_LOCK.acquire_for_fork():
         for each in list(_CLOSABLE):
             each.close()
 
 
-def _in_child() -> None:
-    _DOOR.renew()
+def _after_fork_in_child() -> None:
+    _FORK_LOCK.reset_in_child()
     for each in list(_RESETTABLE):
         each.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(
-        before=_before, after_in_parent=_DOOR.open, after_in_child=_in_child
+        before=_before_fork,
+        after_in_parent=_FORK_LOCK.release_after_fork,
+        after_in_child=_after_fork_in_child,
     )

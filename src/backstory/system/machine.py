@@ -1,7 +1,7 @@
 """This machine: its platform, folders, environment and clock; where our own files are.
 
 Only ``this_machine`` and ``utc_now`` read them. Everything else is given a ``Machine``,
-so that the places on another platform can be worked out, and tested, on this one.
+so that the paths of another platform can be computed, and tested, on this one.
 """
 
 import os
@@ -19,9 +19,9 @@ CONFIG_VARIABLE = "BACKSTORY_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What decides where files lie: platform, home folder, environment.
+    """What decides where files are: platform, home folder, environment.
 
-    ``folder`` is where the person stands: a project of theirs, perhaps.
+    ``folder`` is the current folder, often a project; None if it was deleted.
     """
 
     platform: str
@@ -39,7 +39,7 @@ def this_machine() -> Machine:
     try:
         folder = Path.cwd()
     except OSError:
-        folder = None  # it was deleted under our feet
+        folder = None  # it was deleted while we are in it
     return Machine(sys.platform, Path.home(), dict(os.environ), folder)
 
 
@@ -52,7 +52,7 @@ def find_home(machine: Machine, home: str | Path | None) -> Path:
 
 
 def find_user_file(machine: Machine) -> Path:
-    """The person's own configuration file."""
+    """The user's own configuration file."""
     chosen = machine.environ.get(CONFIG_VARIABLE)
     if chosen:
         return absolute(chosen, machine)
@@ -60,12 +60,12 @@ def find_user_file(machine: Machine) -> Path:
 
 
 def both_names(folder: Path) -> set[Path]:
-    """A folder by the name it was given, and by its own: hosts may use either."""
+    """The folder as it was given, and with links resolved: hosts may use either."""
     return {folder, folder.resolve()}
 
 
 def absolute(path: str, machine: Machine) -> Path:
-    """The path in full; ``~`` is the home folder of that machine's person."""
+    """The absolute path; ``~`` is the home folder on that machine."""
     if path == "~" or path.startswith(("~/", "~\\")):
         return machine.home / path[2:]
     return Path(path).absolute()

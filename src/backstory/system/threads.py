@@ -1,7 +1,7 @@
-"""Threads for work that may be left behind: nobody waits for them when Python ends.
+"""A thread pool that Python does not wait for when it exits.
 
-Those of ``concurrent.futures`` are joined at the end, so one that waits for a server
-would keep a program that has its answer from ending.
+The threads of ``concurrent.futures`` are joined at exit, so one that waits for a server
+would keep a program running that already has its answer.
 """
 
 import queue
@@ -15,11 +15,11 @@ Result = TypeVar("Result")
 _Task = Callable[[], None]
 
 
-class SideThreads:
-    """A few threads that take one task after another, started as they are needed."""
+class DaemonThreadPool:
+    """Up to ``max_threads`` daemon threads, started as they are needed."""
 
-    def __init__(self, count: int, name: str) -> None:
-        self._count = count
+    def __init__(self, max_threads: int, name: str) -> None:
+        self._max_threads = max_threads
         self._name = name
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -39,20 +39,20 @@ class SideThreads:
                 future.set_result(result)
 
         with self._lock:
-            if len(self._threads) < self._count:
+            if len(self._threads) < self._max_threads:
                 name = f"{self._name}-{len(self._threads)}"
-                thread = threading.Thread(target=self._work, name=name, daemon=True)
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
         self._tasks.put(run)
         return future
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
             task()
 
-    def end(self, *, wait_s: float) -> None:
-        """Take no more tasks; wait so long for those that are running."""
+    def shutdown(self, *, wait_s: float) -> None:
+        """Let each thread end after its task; wait up to ``wait_s`` for each."""
         for _ in self._threads:
             self._tasks.put(None)
         for thread in self._threads:

@@ -1,7 +1,7 @@
-"""Start the worker: a process of its own that does what can wait.
+"""Start the background worker: a separate process for work that can wait.
 
-It outlives whoever started it, and ends when there is nothing left to do. Its lock lets
-only one run for a home; the command that it runs makes way for others by itself.
+It outlives the process that started it, and ends when there is nothing left to do. A
+lock allows one worker for each home, and the command it runs lets others go first.
 """
 
 import logging
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What chooses the vectors; all else about an embedder leaves them as they are.
-_CHOOSING = ("embedder.name", "embedder.model", "embedder.url", "embedder.key")
-# Those of each home: kept until they end, so that a long-lived program does not
-# collect the remains, and starts no second one while the first is still coming up.
+# The settings that decide which vectors are made; the others do not change them.
+_VECTOR_SETTINGS = ("embedder.name", "embedder.model", "embedder.url", "embedder.key")
+# The workers started for each home. They are kept and polled, so that a long-lived
+# program leaves no zombies and starts no second worker while the first comes up.
 _started: dict[Path, list["subprocess.Popen[bytes]"]] = {}
 
 
 def start_worker(
-    home: Path, settings: Sequence[str] = (), *, beside: bool = False
+    home: Path, settings: Sequence[str] = (), *, even_if_running: bool = False
 ) -> None:
-    """Start a worker for a home, with the settings that were given by hand.
+    """Start a worker for a home, with the settings given on the command line.
 
-    ``beside`` starts it also while one is running that may have looked already at what
-    there is to do.
-
-    If an embedder is among them, the worker makes no vectors: what was chosen for one
-    run must not take the place of the vectors that all others search with.
+    With ``even_if_running`` a second one is started, because the first may have checked
+    for work already. If the settings choose an embedder, the worker makes no vectors:
+    the choice for one run must not replace the vectors that all others search with.
     """
     running = [each for each in _started.get(home, ()) if each.poll() is None]
     _started[home] = running
-    if running and not beside:
+    if running and not even_if_running:
         return
-    passed_on = [each for each in settings if not each.strip().startswith(_CHOOSING)]
+    passed_on = [
+        each for each in settings if not each.strip().startswith(_VECTOR_SETTINGS)
+    ]
     if len(passed_on) < len(settings):
         passed_on.append("embedder.name=none")
     flags = [word for setting in passed_on for word in ("--set", setting)]
-    # -P: the folder one stands in may hold anybody's code.
+    # -P: the current folder may hold anybody's code.
     python = [sys.executable, "-P", "-m", "backstory"]
     command = [*python, "--home", str(home), *flags, "work"]
-    # Few commands start one, and all would have to wait for it to load.
+    # Slow to import, and few commands start a worker.
     import subprocess
 
     try:
@@ -58,5 +58,5 @@ def start_worker(
             )
         )
     except OSError as exc:
-        # It is started again with the next search.
+        # The next search tries again.
         logger.warning("the worker could not be started: %s", exc)

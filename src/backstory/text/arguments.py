@@ -1,7 +1,7 @@
-"""What callers pass in, understood and checked: roles, queries, limits, days.
+"""Check and convert what callers pass in: roles, queries, limits, days.
 
-A caller is a person, a program or a model, and writes days and numbers in its own way.
-What cannot be meant is refused with ``BadQuery`` or ``UnknownName``.
+A caller is a person, a program or a model. Arguments that make no sense are refused
+with ``BadQuery`` or ``UnknownName``.
 """
 
 import operator
@@ -10,54 +10,58 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from backstory.errors import BadQuery, UnknownName
+from backstory.text.dates import parse_days
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
 from backstory.values.history import Role
-from backstory.values.moments import Moment, from_microseconds, start_of_day
+from backstory.values.moments import Moment, from_microseconds, parse_iso, start_of_day
+from backstory.values.query import DayRange
 
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
-# There is nothing before or behind; further away, clocks and calendars give out.
+# No history is older or newer, and time zones cannot be computed much beyond.
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
+
+DATE_HINT = "write it as 2026-02-25, or in words: yesterday, last week, 3 days ago"
 
 
 def to_role(role: Role | str) -> Role:
-    """The role of that name."""
+    """The role with that name. Raises ``UnknownName``."""
     try:
         return Role(role)
     except ValueError:
         raise UnknownName(
-            f"no role is called {role!r}",
+            f"there is no role {role!r}",
             hint="the roles are: " + ", ".join(known.value for known in Role),
         ) from None
 
 
 def to_said(role: Role, text: object) -> str:
-    """What was said, as text: what a tool is given or answers may be any value."""
+    """What was said, as text; a tool's arguments or result may be any value."""
     if isinstance(text, str):
         return text
     if text is None and role not in (Role.TOOL_CALL, Role.TOOL_RESULT):
         raise BadQuery(
             f"the text of a message by {role.value} is None",
-            hint="leave out a message in which nothing is said",
+            hint="do not record a message in which nothing is said",
         )
     return compact_json(text)
 
 
 def to_query(query: str) -> str:
-    """The query without the blanks around it. Any text is one, but for an empty one."""
+    """The query without the spaces around it. Any text but an empty one is a query."""
     if not isinstance(query, str):
-        raise BadQuery(f"the query is {query!r}, which is no text")
+        raise BadQuery(f"the query is {query!r}, not a text")
     if not query.strip():
-        raise BadQuery("the query is empty", hint="say what is to be found")
-    # Half a character, which JSON can hold, is nothing that a text can.
+        raise BadQuery("the query is empty", hint="say what to search for")
+    # JSON can hold half a character, but UTF-8 cannot.
     return replace_surrogates(query.strip())
 
 
 def to_limit(limit: int) -> int:
     number = to_number(limit, "limit")
     if number < 1:
-        raise BadQuery(f"limit is {number}, and nothing can be found then")
+        raise BadQuery(f"limit is {number}, but must be 1 or more")
     return min(number, _MOST)
 
 
@@ -65,7 +69,7 @@ def to_number(value: int, name: str) -> int:
     if not isinstance(value, bool):
         with suppress(TypeError):
             return operator.index(value)
-    raise BadQuery(f"{name} is {value!r}, which is no whole number")
+    raise BadQuery(f"{name} is {value!r}, not a whole number")
 
 
 # -- which days -----------------------------------------------------------------------
@@ -80,7 +84,7 @@ class Period:
 
     @property
     def why_empty(self) -> str:
-        """Why no moment is in it; an empty text when there are some."""
+        """Why the period is empty; an empty text when it is not."""
         if self.first is None or self.end is None or self.first < self.end:
             return ""
         first, last = _local_day(self.first), _local_day(self.end - 1)
@@ -97,52 +101,74 @@ def to_period(
     *,
     now: datetime,
 ) -> Period:
-    """Local days, both of which count; and of those only the last so many."""
+    """From one local day to another, both included; with ``days``, only the last N.
+
+    Of a text that names several days, ``date_from`` is the first and ``date_to`` the
+    last.
+    """
+    today = now.astimezone().date()
     starts = []
-    if (first := to_day(date_from, "date_from")) is not None:
-        starts.append(start_of_day(first))
+    if (first := to_days(date_from, "date_from", today=today)) is not None:
+        starts.append(start_of_day(first.first))
     if (count := to_number(days, "days")) > 0:
-        # Longer ago than there are dates, it leaves all of them.
+        # So many days that there is no such date means all of them.
         with suppress(OverflowError):
             starts.append(Moment(now - timedelta(days=count)).to_microseconds())
-    last = to_day(date_to, "date_to")
-    end = None if last is None else start_of_day(last + timedelta(days=1))
+    last = to_days(date_to, "date_to", today=today)
+    end = None if last is None else start_of_day(last.last + timedelta(days=1))
     return Period(max(starts, default=None), end)
 
 
-def to_day(value: date | str | None, name: str) -> date | None:
-    """A day: as a date, as the local day of a time, or as ISO text of either."""
+def to_days(value: date | str | None, name: str, *, today: date) -> DayRange | None:
+    """The local days that an argument means: a date, a time, ISO text, or words.
+
+    The words are those of a query: ``yesterday``, ``last week``, ``8 May 2023``.
+    """
     if value is None:
         return None
-    day = _parse(value, name)
-    if isinstance(day, datetime):
+    found = _parse(value, name, today)
+    if isinstance(found, DayRange):
+        return DayRange(_clamp(found.first), _clamp(found.last))
+    if isinstance(found, datetime):
         with suppress(OverflowError):
-            day = day if day.tzinfo is None else day.astimezone()
-        day = day.date()
-    return min(max(day, _FIRST_DAY), _LAST_DAY)
+            found = found if found.tzinfo is None else found.astimezone()
+        found = found.date()
+    return DayRange(_clamp(found), _clamp(found))
 
 
-def to_instant(value: date | str | None, name: str) -> datetime | None:
-    """A time, in UTC: of a day, its first moment; without a zone, local."""
+def to_day(value: date | str | None, name: str, *, today: date) -> date | None:
+    """The first of the days that an argument means."""
+    days = to_days(value, name, today=today)
+    return None if days is None else days.first
+
+
+def to_instant(value: date | str | None, name: str, *, today: date) -> datetime | None:
+    """A time, in UTC: the first moment of days; local time if it has no zone."""
     if value is None:
         return None
-    at = _parse(value, name)
-    if not isinstance(at, datetime):
-        at = datetime.combine(min(max(at, _FIRST_DAY), _LAST_DAY), time.min)
+    found = _parse(value, name, today)
+    if isinstance(found, DayRange):
+        found = found.first
+    if not isinstance(found, datetime):
+        found = datetime.combine(_clamp(found), time.min)
     with suppress(OverflowError):
-        return at.astimezone(UTC)
-    return at.replace(tzinfo=UTC)
+        return found.astimezone(UTC)
+    return found.replace(tzinfo=UTC)
 
 
-def _parse(value: date | str, name: str) -> date:
+def _parse(value: date | str, name: str, today: date) -> date | DayRange:
     if isinstance(value, date):
         return value
-    with suppress(ValueError, AttributeError):
-        return datetime.fromisoformat(value.strip())
-    raise BadQuery(
-        f"{name} is {value!r}, which is no day",
-        hint="give a date, or write it as 2026-02-25",
-    )
+    found = None
+    if isinstance(value, str):
+        found = parse_iso(value) or parse_days(value, today=today)
+    if found is None:
+        raise BadQuery(f"{name} is {value!r}, not a date", hint=DATE_HINT)
+    return found
+
+
+def _clamp(day: date) -> date:
+    return min(max(day, _FIRST_DAY), _LAST_DAY)
 
 
 def _local_day(microseconds: int) -> date:

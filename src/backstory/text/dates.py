@@ -2,7 +2,7 @@
 
 Each way of naming a day is one row: a pattern and what it means. Where two rows match
 in the same place the longer match wins, so ``8 May 2023`` is a day and not a month. A
-word that is more than a date (``may``, ``march``, ``sun``) needs a neighbour to be one.
+word with another meaning (``may``, ``march``, ``sun``) needs a neighbour to be a date.
 """
 
 import re
@@ -13,7 +13,7 @@ from datetime import date, timedelta
 
 from backstory.values.query import DayRange
 
-# A date that matters stands near the beginning; what follows is pasted text.
+# A date that matters is near the beginning; what follows is pasted text.
 _READ_CHARS = 2_000
 
 _DAY = timedelta(days=1)
@@ -32,7 +32,7 @@ class FoundDays:
 def find_days(text: str, *, today: date) -> tuple[FoundDays, ...]:
     """The days named near the beginning of a text, in order.
 
-    An impossible day, such as the 30th of February, is no day, nor is a part of it.
+    An impossible date, such as 30 February, names no day, and nor does a part of it.
     """
     text = text[:_READ_CHARS]
     matches = [
@@ -49,15 +49,36 @@ def find_days(text: str, *, today: date) -> tuple[FoundDays, ...]:
         ):
             continue
         taken.append(match)
-        # The 30th of February, or a year before the first.
+        # 30 February, or a year before the first.
         with suppress(ValueError, OverflowError):
             days = meaning(match, today)
             found.append(FoundDays(days, match.start(), match.end()))
     return tuple(sorted(found, key=lambda one: one.start))
 
 
+def parse_days(text: str, *, today: date) -> DayRange | None:
+    """The days that a whole text names, as an argument; None for any other text.
+
+    It reads what ``find_days`` finds, and short forms that would be no date within a
+    sentence: ``3d``, ``2 weeks``, ``2026-02``, ``2025``, ``tue``. A number of days,
+    weeks, months or years is the one day that long ago.
+    """
+    text = text.strip()
+    for pattern, meaning in _ARGUMENT_WAYS:
+        if match := pattern.fullmatch(text):
+            with suppress(ValueError, OverflowError):
+                return meaning(match, today)
+            return None
+    for preposition in _PREPOSITIONS:
+        whole = preposition + text
+        for found in find_days(whole, today=today):
+            if (found.start, found.end) == (0, len(whole)):
+                return found.days
+    return None
+
+
 def find_recent(text: str) -> tuple[tuple[int, int], ...]:
-    """Where the text asks for what is newest rather than for what fits best."""
+    """Where the text asks for the newest rather than for the best match."""
     return tuple(found.span() for found in _RECENT.finditer(text[:_READ_CHARS]))
 
 
@@ -128,7 +149,7 @@ _WEEKDAY_NUMBERS = {
     "thur": 3,
     "thurs": 3,
 }
-_COUNTS = {
+_EXACT_COUNTS = {
     "a": 1,
     "an": 1,
     "one": 1,
@@ -142,10 +163,9 @@ _COUNTS = {
     "nine": 9,
     "ten": 10,
     "twelve": 12,
-    "couple": 2,
-    "few": 3,
-    "several": 3,
 }
+_VAGUE_COUNTS = {"couple": 2, "few": 3, "several": 3}
+_COUNTS = {**_EXACT_COUNTS, **_VAGUE_COUNTS}
 
 
 def _any_of(names: dict[str, int]) -> str:
@@ -247,9 +267,9 @@ def _weekday(match: re.Match[str], today: date) -> DayRange:
 
 
 def _ago(match: re.Match[str], today: date) -> DayRange:
-    """The day, week, month or year so long ago; a vague count widens it."""
+    """The day, week, month or year that long ago; a vague count widens it."""
     count, unit = _count(match["count"]), match["unit"].lower()
-    vague = re.search("few|couple|several", match["count"], re.I) is not None
+    is_vague = re.search(_any_of(_VAGUE_COUNTS), match["count"], re.I) is not None
     match unit:
         case "day":
             first = last = today - count * _DAY
@@ -264,7 +284,7 @@ def _ago(match: re.Match[str], today: date) -> DayRange:
         case _:
             first, last = _ends(_year(today.year - count))
             slack = 365 * _DAY
-    if vague:
+    if is_vague:
         return DayRange(first - slack, min(last + slack, today))
     return DayRange(first, last)
 
@@ -272,14 +292,19 @@ def _ago(match: re.Match[str], today: date) -> DayRange:
 def _since(match: re.Match[str], today: date) -> DayRange:
     count, unit = _count(match["count"]), match["unit"].lower()
     match unit:
-        case "day":
+        case "day" | "d":
             return DayRange(today - count * _DAY, today)
-        case "week":
+        case "week" | "w":
             return DayRange(today - count * _WEEK, today)
         case "month":
             return DayRange(_months_before(today, count), today)
         case _:
             return DayRange(_months_before(today, 12 * count), today)
+
+
+def _day_ago(match: re.Match[str], today: date) -> DayRange:
+    """The one day that many days, weeks, months or years ago."""
+    return _one(_since(match, today).first)
 
 
 def _count(written: str) -> int:
@@ -414,3 +439,15 @@ _WAYS = (
     _way(r"今年", _years_ago(0)),
     _way(r"去年", _years_ago(1)),
 )
+# The short forms of arguments, which are no dates within a sentence.
+_ARGUMENT_WAYS = (
+    _way(r"(?P<count>[0-9]{1,5})\s*(?P<unit>d|w)(?:\s+ago)?", _day_ago),
+    _way(
+        rf"(?P<count>[0-9]{{1,5}}|{_any_of(_EXACT_COUNTS)})(?:(?<=[0-9])\s*|\s+)"
+        r"(?P<unit>day|week|month|year)s?(?:\s+ago)?",
+        _day_ago,
+    ),
+    _way(r"(?P<year>[12][0-9]{3})-(?P<month>[01][0-9])", _named_month),
+)
+# The name of an argument says that its value is a date, as these words do.
+_PREPOSITIONS = ("", "in ", "on ", "im ")

@@ -71,7 +71,18 @@ def _parse_text(value: str, localise: Localise) -> Moment:
     # be a date of the eighteenth century with an hour behind it.
     if text.isdecimal() and len(text) in (10, 13, 16):
         return _parse_number(int(text))
-    return to_moment(datetime.fromisoformat(text), localise)
+    written = parse_iso(text)
+    if written is None:
+        raise ValueError(f"{text!r} is not an ISO time")
+    return to_moment(written, localise)
+
+
+def parse_iso(text: str) -> datetime | None:
+    """An ISO date or time as it is written, with its zone if it has one; else None."""
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
 
 
 def to_moment(written: datetime, localise: Localise = read_as_local) -> Moment:

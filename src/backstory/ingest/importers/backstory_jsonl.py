@@ -119,7 +119,7 @@ def _message(
     text = fields.get("text")
     if role is None:
         given, known = compact_json(fields.get("role")), ", ".join(Role)
-        yield Problem(f"no role is called '{given:.40}'; the roles are: {known}", line)
+        yield Problem(f"there is no role '{given:.40}'; the roles are: {known}", line)
         return
     if text is None:
         yield Problem("a message without a text", line)

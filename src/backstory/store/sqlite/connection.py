@@ -20,7 +20,7 @@ from backstory.errors import (
     StoreTooNew,
     StoreUnwritable,
 )
-from backstory.system.fork_safety import unforked
+from backstory.system.fork_safety import block_forks
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ _WHY_READ_ONLY: weakref.WeakKeyDictionary[apsw.Connection, StoreProblem] = (
 def translated(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours, naming the file. No thread forks meanwhile."""
     try:
-        with unforked():
+        with block_forks():
             yield
     except apsw.Error as exc:
         problem, words = next(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 
-from backstory.system.fork_safety import close_before_fork, reset_in_child, unforked
+from backstory.system.fork_safety import block_forks, close_before_fork, reset_in_child
 
 # What may only be read is tried again after so long: it may be writable by then, and
 # shows nothing of what others have written meanwhile.
@@ -54,7 +54,7 @@ class Connections:
             getattr(local, "opened", None) != wanted
             or time.monotonic() >= local.fresh_until
         ):
-            with unforked():
+            with block_forks():
                 self._open()
         connection: apsw.Connection = local.connection
         return connection

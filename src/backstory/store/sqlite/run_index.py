@@ -14,7 +14,7 @@ import orjson
 from backstory.store.base.run_index import Match
 from backstory.store.sqlite.rows import to_json
 from backstory.store.sqlite.words import any_of
-from backstory.system.fork_safety import unforked
+from backstory.system.fork_safety import block_forks
 from backstory.text.words import index_words, phrase_words
 
 # What a passage is about, such as a tool's name and arguments, says less than its text.
@@ -26,7 +26,7 @@ class SqliteRunIndex:
     """A ``RunIndex`` in a database in memory."""
 
     def __init__(self) -> None:
-        with unforked():
+        with block_forks():
             self._db = apsw.Connection(":memory:")
             self._db.execute(
                 """
@@ -44,21 +44,21 @@ class SqliteRunIndex:
         return self._count
 
     def close(self) -> None:
-        with unforked():
+        with block_forks():
             self._db.close()
 
     def add(self, passages: Iterable[tuple[int, str]], count: int, about: str) -> None:
         words = index_words(about)
         # One by one: all words of a long text at once would take more than the index.
         rows = ((number, index_words(text), words) for number, text in passages)
-        with unforked(), self._db:
+        with block_forks(), self._db:
             self._db.executemany(
                 "INSERT INTO passages (rowid, text, about) VALUES (?, ?, ?)", rows
             )
         self._count += count
 
     def remove(self, passage_ids: Sequence[int]) -> None:
-        with unforked(), self._db:
+        with block_forks(), self._db:
             self._db.executemany(
                 "DELETE FROM passages WHERE rowid = ?",
                 [(passage_id,) for passage_id in passage_ids],
@@ -106,7 +106,7 @@ class SqliteRunIndex:
 
     # Any: SQLite rows carry no types; the schema does.
     def _query(self, sql: str, *values: object) -> list[Any]:
-        with unforked():
+        with block_forks():
             return self._db.execute(sql, values).fetchall()
 
 

@@ -9,7 +9,7 @@ import apsw
 from backstory.store.base.index import EmbeddingCache, UnitFilter
 from backstory.store.sqlite import units
 from backstory.store.sqlite.index_connection import IndexConnection
-from backstory.system.fork_safety import reset_in_child, unforked
+from backstory.system.fork_safety import block_forks, reset_in_child
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
@@ -34,7 +34,7 @@ class VectorSearch:
     def pages(self) -> "VectorPages":
         if self._pages is None:
             # What is half loaded in a forked child stays so.
-            with unforked(), self._lock:
+            with block_forks(), self._lock:
                 if self._pages is None:
                     # numpy takes longer to load than a search by words takes.
                     from backstory.store.sqlite.vectors import VectorPages

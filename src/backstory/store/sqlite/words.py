@@ -11,7 +11,7 @@ from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.rows import to_json
 from backstory.store.sqlite.unit_filter import Clause, to_clause
-from backstory.system.fork_safety import reset_in_child, unforked
+from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.values.units import UnitKind
 
 # A word beside a message says less about it than one in it.
@@ -84,7 +84,7 @@ class WordSearch:
 
     def tokenize(self, text: str) -> list[str]:
         local = self._tokenizers
-        with unforked():
+        with block_forks():
             if not hasattr(local, "tokenizer"):
                 # Of a connection of its own, which no other thread closes.
                 local.tokenizer = apsw.Connection(":memory:").fts5_tokenizer(

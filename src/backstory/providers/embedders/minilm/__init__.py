@@ -18,7 +18,7 @@ from backstory.providers.embedders.base import (
     Vector,
     Vectors,
 )
-from backstory.system.fork_safety import reset_in_child, unforked
+from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
 
@@ -97,7 +97,7 @@ class MiniLmEmbedder:
         if model is not None:
             return model
         # What is half loaded in a forked child stays so.
-        with unforked(), self._lock:
+        with block_forks(), self._lock:
             if self._model is None:
                 self._model = _load_model(self._folder)
             return self._model

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.runs.passages import OVERLAP_CHARS, PASSAGE_CHARS, cut_passages
+from backstory.runs.search import OVERLAP_CHARS, PASSAGE_CHARS, cut_passages
 
 
 @pytest.mark.parametrize("text", ["", "x", "x" * PASSAGE_CHARS])
