@@ -1,9 +1,11 @@
 """The docs say what is true: every page fresh, every public thing described."""
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ PAGES = [
     for page in sorted(REPOSITORY.rglob("*.md"))
     if not {".venv", "data", "node_modules"} & set(page.relative_to(REPOSITORY).parts)
 ]
+# What is in backticks, and what is bold.
+QUOTED = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*")
 
 
 def read(name: str) -> str:
@@ -180,6 +184,79 @@ def test_every_word_of_a_result_is_in_the_glossary() -> None:
     words = [*HitSource, *Strength, "chunk", "embedder", "episode", "scope", "unit"]
 
     assert [word for word in words if word not in page] == []
+
+
+def glossary_tables() -> list[list[tuple[str, str]]]:
+    """The tables of the glossary: words with their meanings, without the head."""
+    sections = read("docs/reference/glossary.md").split("\n## ")[1:]
+    rows = [re.findall(r"^\| (.+?) \| (.+) \|$", each, re.M) for each in sections]
+    return [table[1:] for table in rows]
+
+
+def names_in_the_code() -> set[str]:
+    """What has a name in the code, the databases or on the command line."""
+    source = REPOSITORY / "src/backstory"
+    names = {"backstory"}
+    for module in source.rglob("*.py"):
+        names |= {module.stem, module.parent.name}
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            match node:
+                case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                    names.add(name)
+                case ast.Name(id=name, ctx=ast.Store()):
+                    names.add(name)
+                # Settings, columns, files and the words of enums and commands.
+                case ast.Constant(value=str(text)):
+                    names.add(text)
+    for migration in source.rglob("*.sql"):
+        sql = migration.read_text(encoding="utf-8")
+        names |= set(re.findall(r"^(?:CREATE TABLE| {3}) (\w+)", sql, re.M))
+    return names
+
+
+def is_named(shown: str, names: set[str]) -> bool:
+    """Whether every part exists of a name, a path of names or a command."""
+    if {shown, shown.lower()} & names or re.fullmatch(r"</?private>|[\d-]+\.md", shown):
+        return True
+    parts = re.split(r"[ .]", shown)
+    return len(parts) > 1 and all(part in names for part in parts)
+
+
+def test_the_glossary_has_every_word_once_in_order() -> None:
+    tables = [[word for word, _ in table] for table in glossary_tables()]
+    words = [each for table in tables for word in table for each in word.split(", ")]
+
+    assert [sorted(table, key=str.casefold) for table in tables] == tables
+    assert [word for word, count in Counter(words).items() if count > 1] == []
+
+
+def test_the_glossary_gives_no_meaning_twice() -> None:
+    meanings = [meaning for table in glossary_tables() for _, meaning in table]
+
+    assert [text for text, count in Counter(meanings).items() if count > 1] == []
+    assert [text for text in meanings if not text.strip()] == []
+
+
+def test_every_name_in_the_glossary_exists_in_the_code() -> None:
+    rows = [
+        f"{word} {meaning}" for table in glossary_tables() for word, meaning in table
+    ]
+    shown = [name for row in rows for pair in QUOTED.findall(row) for name in pair]
+    names = names_in_the_code()
+
+    assert [name for name in shown if name and not is_named(name, names)] == []
+
+
+def test_no_code_name_in_the_glossary_stands_for_two_words() -> None:
+    named = [
+        (name, word)
+        for table in glossary_tables()
+        for word, meaning in table
+        for name in re.findall(r"`([A-Z][a-z]\w*)`", meaning)
+    ]
+    counts = Counter(name for name, _ in named)
+
+    assert [pair for pair in named if counts[pair[0]] > 1] == []
 
 
 def test_the_changelog_knows_the_version() -> None:

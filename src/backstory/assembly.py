@@ -148,7 +148,7 @@ class Parts:
         )
 
     def _day_has_changed(self, session: Session) -> None:
-        self.triggers.day_change(session)
+        self.triggers.mark_day_change(session)
 
     @cached_property
     def prompt_context(self) -> PromptContext:

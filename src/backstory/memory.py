@@ -139,19 +139,19 @@ class Memory:
         Without a name it is the session recorded last. Returns at once whether there is
         anything to log; a language model, if there is one, does it in the background.
         """
-        return self._parts.triggers.one("session end", session)
+        return self._parts.triggers.mark_one("session end", session)
 
     def before_compaction(self, session: str | None = None) -> bool:
         """The same, when messages are about to be left out of a session's prompt."""
-        return self._parts.triggers.one("compaction", session)
+        return self._parts.triggers.mark_one("compaction", session)
 
     def switch_session(self, session: str) -> bool:
         """The same for all sessions recorded here but the one that now goes on."""
-        return self._parts.triggers.all("session switch", but=session)
+        return self._parts.triggers.mark_all("session switch", except_for=session)
 
     def background(self) -> bool:
         """The same for all sessions recorded here, when the program is put away."""
-        return self._parts.triggers.all("background")
+        return self._parts.triggers.mark_all("background")
 
     def write_logs(
         self,

@@ -330,7 +330,7 @@ def test_the_default_loads_no_library_before_the_first_text() -> None:
         (
             "openai",
             {"key": "env:KEY", "environ": {"KEY": "sk-\x1bbad"}},
-            "the key of the embedder 'openai' has characters in it that no key has",
+            "the key of the embedder 'openai' has characters that no key has",
         ),
     ],
 )

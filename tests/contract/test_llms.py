@@ -342,10 +342,11 @@ def test_what_may_not_fit_is_not_even_sent(staged: Staged, server: LlmServer) ->
 
     assert staged.player.asked == []
     assert str(caught.value).endswith(
-        f"takes {fits - 1:,} tokens in one call, and this one may need {fits:,}"
+        f"can read and write {fits - 1:,} tokens in one call, and this one may need "
+        f"{fits:,}"
     )
     assert caught.value.hint == (
-        "set llm.context_tokens to what the model takes in one call"
+        "set llm.context_tokens to what the model can read in one call"
     )
 
 
@@ -572,8 +573,7 @@ def test_the_table_loads_no_library() -> None:
         (
             "openai",
             {"key": "env:ODD"},
-            "the key of the language model 'openai' has characters in it that no key "
-            "has",
+            "the key of the language model 'openai' has characters that no key has",
         ),
     ],
 )

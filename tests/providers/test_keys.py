@@ -103,7 +103,7 @@ def test_a_file_of_somebody_else_is_refused(file: Path) -> None:
 
     assert refused(f"file:{file}") == (
         f"{file}: the file belongs to somebody else",
-        "make a copy of your own: others could change the key in it",
+        "make a copy that you own: others could change the key in this one",
     )
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_path_that_is_not_whole_is_refused(name: str) -> None:
     message, hint = refused(f"file:{name}")
 
-    assert message.endswith("which is not a whole path")
+    assert message.endswith("which is not an absolute path")
     assert hint == 'write llm.key = "file:/path"'
 
 

@@ -1,1 +1,5 @@
-"""What is asked over HTTP or run as a model: embedders and language models."""
+"""Embedders and language models, and the servers and programs they run on.
+
+``embedders`` and ``llms`` have one row per provider; ``http`` asks servers, and
+``keys`` reads their keys.
+"""

@@ -1,8 +1,8 @@
-"""Servers: asked over HTTP, within limits of time and size, and checked.
+"""Ask servers over HTTP, within limits of time and size.
 
-Whatever can go wrong between a request and its answer is handled here, for embedders
-and language models alike: what may pass is tried again, and what will not is said in
-the server's words, without the key and without anything that a terminal would obey.
+Everything that can go wrong between a request and its answer is handled here, for
+embedders and language models alike. Temporary failures are retried; others are reported
+in the server's words, without the key and without control characters.
 """
 
 import re
@@ -32,8 +32,8 @@ _MAX_ANSWER_BYTES = 64_000_000
 _MAX_SAID_CHARS = 200
 _MAX_REFUSAL_CHARS = 4_000
 
-_MAY_PASS = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-# Ollama has said so with 500, too.
+_TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+# Ollama has used 500 for it, too.
 _MAY_MEAN_SIZE = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -42,22 +42,22 @@ _MAY_MEAN_SIZE = (
 _SIZE_WORDS = re.compile(
     "too (long|large|many)|exceed|context (length|size|window)|maximum", re.IGNORECASE
 )
-# Of these there can be too much as well, and a shorter text would not help.
+# Other limits in similar words, for which a shorter text would not help.
 _OTHER_LIMITS = re.compile(
     r"deadline|quota|rate limit|too many requests|(output|completion) tokens"
     r"|max_(completion_)?tokens is too",
     re.IGNORECASE,
 )
-# OpenAI says it with the status that otherwise means "in a moment".
+# OpenAI says this with the status that otherwise means "try again in a moment".
 _OUT_OF_QUOTA = b"insufficient_quota"
 
 
 class TooLarge(ProviderRefused):
-    """The server refused a request for its size; a smaller one may do."""
+    """The server refused a request because of its size; a smaller one may work."""
 
 
 class Declined(ProviderRefused):
-    """The server does not take the request as it is; ``said`` is all it answered."""
+    """The server does not accept the request as it is; ``said`` is its answer."""
 
     def __init__(self, message: str, *, hint: str | None, said: str) -> None:
         super().__init__(message, hint=hint)
@@ -66,7 +66,7 @@ class Declined(ProviderRefused):
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How time passes while a server is waited for; tests pass one that does not."""
+    """How time passes while waiting for a server; tests pass one that does not wait."""
 
     read_s: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -74,7 +74,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long one request may take, all tries and the waiting between them."""
+    """How long one request may take, with all retries and the waiting in between."""
 
     max_tries: int
     max_wait_s: float
@@ -83,10 +83,10 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who asks a server: the words for it in errors, and where its settings are.
+    """Who asks a server: what errors call it, and where its settings are.
 
-    ``section`` is what the names of its settings begin with. A hint that is None is the
-    one of the error's class.
+    ``section`` is the first part of its settings' names. Where a hint is None, the
+    error's own hint is shown.
     """
 
     kind: str
@@ -101,9 +101,8 @@ class Client:
 class Server:
     """One server of a provider.
 
-    It may be used from several threads at once, and in a forked child, which begins
-    with a connection of its own. Raises ``ConfigError`` for an address or a key that
-    cannot work.
+    It may be used from several threads at once, and in a forked child, which makes its
+    own connection. Raises ``ConfigError`` for an address or a key that cannot work.
     """
 
     _lock: threading.Lock
@@ -142,10 +141,10 @@ class Server:
                 f"'{shown}' is not an http or https address",
                 hint=f"set {section}.url to one like {self._client.default_url}",
             )
-        # The key is not shown: what is wrong with it may be one character.
+        # The key is not shown: it may be wrong by just one character.
         if not (self._key.isascii() and self._key.isprintable()):
             raise ConfigError(
-                f"the key of the {who} has characters in it that no key has",
+                f"the key of the {who} has characters that no key has",
                 hint=f"set {section}.key again",
             )
         if self._client.needs_key and self.is_usual and not self._key:
@@ -182,10 +181,10 @@ class Server:
     # -- asking ---
 
     def ask(self, path: str, body: Json, patience: Patience) -> Json:
-        """The server's answer, after as many tries as are worth it.
+        """The server's answer, with retries as long as ``patience`` allows.
 
-        Raises ``TooLarge``, ``Declined`` when another request may do, other
-        ``ProviderRefused`` when a setting must change, and ``ProviderUnavailable``.
+        Raises ``TooLarge``, ``Declined`` if a different request may work, other
+        ``ProviderRefused`` if a setting must change, and ``ProviderUnavailable``.
         """
         content = orjson.dumps(body)
         ends_s = self._clock.read_s() + patience.max_total_s
@@ -214,7 +213,7 @@ class Server:
         raise unavailable from cause
 
     def unavailable(self, reason: str) -> ProviderUnavailable:
-        """The error for an answer that is none, such as "gave no vectors"."""
+        """The error for an unusable answer; ``reason`` is such as "gave no vectors"."""
         return ProviderUnavailable(
             f"{self.shown} {reason}", hint=self._client.unavailable_hint
         )
@@ -224,17 +223,17 @@ class Server:
             if self._http is None:
                 self._http = httpx.Client(
                     headers={"content-type": "application/json"} | self._headers,
-                    # A redirect could carry texts and key to a server nobody named.
+                    # A redirect could send texts and the key to an unknown server.
                     follow_redirects=False,
-                    # The environment's proxies and .netrc are no setting of ours.
+                    # Proxies and .netrc of the environment are not our settings.
                     trust_env=False,
                 )
             return self._http
 
     def _post(self, path: str, content: bytes, timeout_s: float) -> httpx.Response:
-        """One answer read whole, within ``timeout_s`` from the first byte to the last.
+        """The whole answer, within ``timeout_s`` from the first byte to the last.
 
-        httpx's own timeout is for each piece: a server that drips would never end.
+        httpx's own timeout is for each piece, so a slow trickle would never time out.
         """
         http = self._get_http()
         ends_s = self._clock.read_s() + timeout_s
@@ -280,8 +279,8 @@ class Server:
         if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
             said = response.text[:_MAX_REFUSAL_CHARS]
             raise Declined(message, hint=hint, said=said)
-        may_pass = response.is_server_error or status in _MAY_PASS
-        if not may_pass or _OUT_OF_QUOTA in response.content:
+        is_temporary = response.is_server_error or status in _TEMPORARY
+        if not is_temporary or _OUT_OF_QUOTA in response.content:
             raise ProviderRefused(message, hint=hint)
 
     def _said(self, response: httpx.Response) -> str:
@@ -291,7 +290,7 @@ class Server:
         return f"answered {response.status_code}" + (f": {said}" if said else "")
 
     def _safe(self, text: str) -> str:
-        """A server's words, fit to be shown, without the key should they repeat it."""
+        """A server's words, safe to show, and without the key if they repeat it."""
         if self._key:
             text = text.replace(self._key, "[key]")
         return one_line(neutralise(text), _MAX_SAID_CHARS)
@@ -301,25 +300,25 @@ def is_address(url: str) -> bool:
     """Whether it is an http or https address of some host."""
     try:
         parsed = urlsplit(url)
-        _ = httpx.URL(url), parsed.port  # both read it, and not all that the other does
+        _ = httpx.URL(url), parsed.port  # each rejects what the other does not
     except (ValueError, httpx.InvalidURL):
         return False
     return parsed.scheme in ("http", "https") and bool(parsed.hostname)
 
 
 def means_size(said: str) -> bool:
-    """Whether a refusal in these words is for the length of what was sent."""
+    """Whether a refusal in these words is about the length of what was sent."""
     return bool(_SIZE_WORDS.search(said)) and not _OTHER_LIMITS.search(said)
 
 
 def _retry_after_s(response: httpx.Response) -> float | None:
-    """How long the server asks to wait; None when it does not say."""
+    """How long the server asks to wait; None if it does not say."""
     asked = response.headers.get("retry-after", "")
     try:
         asked_s = float(asked)
     except ValueError:
         try:
-            # By the server's own clock, which ours need not agree with.
+            # By the server's own clock, which may differ from ours.
             now = parsedate_to_datetime(response.headers.get("date", ""))
             asked_s = (parsedate_to_datetime(asked) - now).total_seconds()
         except (ValueError, TypeError):
@@ -328,7 +327,7 @@ def _retry_after_s(response: httpx.Response) -> float | None:
 
 
 def _plain(response: httpx.Response) -> dict[str, str]:
-    """The headers that still hold for a body that has been read and unpacked."""
+    """The headers that are still true of a body that has been decompressed."""
     return {
         name: value
         for name, value in response.headers.items()
@@ -337,7 +336,7 @@ def _plain(response: httpx.Response) -> dict[str, str]:
 
 
 def _message(response: httpx.Response) -> str:
-    """What the server says went wrong, in whichever of the usual shapes it says so."""
+    """What the server says went wrong, in any of the usual shapes."""
     try:
         match orjson.loads(response.content):
             case {"error": {"message": str(said)}}:

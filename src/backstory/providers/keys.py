@@ -1,6 +1,6 @@
-"""Keys: read from the environment or a private file, never from a setting itself.
+"""Read keys from the environment or a private file, never from a setting itself.
 
-Settings files are copied, shown and committed; a key in one would be too.
+Settings files are copied, shown and committed, and a key in one would be, too.
 """
 
 import os
@@ -26,11 +26,11 @@ def read_key(
     is_elsewhere: bool,
     setting: str,
 ) -> str:
-    """The key that ``setting`` chooses as ``env:NAME`` or ``file:/path``.
+    """The key that ``setting`` names as ``env:NAME`` or ``file:/path``.
 
-    Where it chooses none, the first of the provider's ``variables`` that is set, unless
-    the server ``is_elsewhere``: such a key goes to its provider, and to nobody else.
-    Empty when there is none. Raises ``ConfigError``.
+    If it is empty, the first of the provider's ``variables`` that is set, unless the
+    server ``is_elsewhere``: such a key is only sent to its provider. Empty if there is
+    no key. Raises ``ConfigError``.
     """
     if not chosen:
         found = (environ.get(name, "") for name in variables if not is_elsewhere)
@@ -61,14 +61,14 @@ def _from_file(name: str, setting: str) -> str:
     shown = one_line(neutralise(name), 200)
     if not path.is_absolute():
         raise ConfigError(
-            f"{setting} names the file '{shown}', which is not a whole path",
+            f"{setting} names the file '{shown}', which is not an absolute path",
             hint=f'write {setting} = "file:/path"',
         )
     try:
-        # Not waiting: a pipe that nobody writes to would hold us up for ever.
+        # Without waiting: a pipe that nobody writes to would block for ever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
-            # Of what is open: the name could lead elsewhere a moment later.
+            # The open file is checked: the name could lead elsewhere a moment later.
             _check_private(os.fstat(descriptor), shown)
             content = file.read(_MAX_KEY_BYTES + 1)
     except (OSError, ValueError) as exc:
@@ -92,11 +92,11 @@ def _check_private(found: os.stat_result, shown: str) -> None:
             f"{shown}: it is not a file", hint="name a file that holds the key"
         )
     if sys.platform == "win32":
-        return  # who may read a file is not in its mode there
+        return  # its mode does not say who may read a file there
     if found.st_uid != os.geteuid():
         raise ConfigError(
             f"{shown}: the file belongs to somebody else",
-            hint="make a copy of your own: others could change the key in it",
+            hint="make a copy that you own: others could change the key in this one",
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise ConfigError(

@@ -1,6 +1,6 @@
 """What a language model writes: daily logs, and changes that tidy MEMORY.md.
 
-``schedule`` knows which sessions are due and lets one process at a time do the work,
-``summarize`` writes the logs, ``curate`` tidies the memory, ``answer`` reads what the
-model answered, and ``budget`` limits what all of this may cost in a day.
+``triggers`` marks sessions as due, and ``schedule`` lets one process at a time do the
+work: ``summarize`` writes the logs, ``curate`` tidies the memory, ``answer`` reads what
+the model answered, and ``budget`` limits what all of this may cost in a day.
 """

@@ -1,6 +1,6 @@
-"""What makes a session due to be summarised: it ends, pauses, or goes on another day.
+"""What makes a session due: it ends, pauses, or continues on another day.
 
-A program must not fail for want of a log: what goes wrong here is only logged.
+A program must not fail because of a daily log, so errors are only logged here.
 """
 
 import logging
@@ -19,8 +19,8 @@ SessionKey = tuple[str, str]
 class Triggers:
     """Marks sessions as due.
 
-    ``mark_due`` returns whether there is anything to log; ``list_recorded`` are the
-    sessions that this process recorded, the latest last.
+    ``mark_due`` returns whether there is anything to summarize; ``list_recorded`` lists
+    the sessions that this process recorded, the latest last.
     """
 
     def __init__(
@@ -33,43 +33,43 @@ class Triggers:
         self._mark_due = mark_due
         self._list_recorded = list_recorded
 
-    def one(self, cause: str, session: str | None) -> bool:
-        """The session of that name or, without one, the one recorded last."""
+    def mark_one(self, cause: str, session: str | None) -> bool:
+        """Mark the session of that name, or else the one recorded last."""
         if session is None:
-            return self._recorded(cause, self._list_recorded()[-1:])
-        return self._try(cause, lambda: self._named(session))
+            return self._mark_recorded(cause, self._list_recorded()[-1:])
+        return self._mark(cause, lambda: self._find_named(session))
 
-    def all(self, cause: str, *, but: str | None = None) -> bool:
-        """All sessions recorded here, but for one that goes on."""
-        others = [key for key in self._list_recorded() if key[1] != but]
-        return self._recorded(cause, others)
+    def mark_all(self, cause: str, *, except_for: str | None = None) -> bool:
+        """Mark all sessions recorded here, except for one that continues."""
+        others = [key for key in self._list_recorded() if key[1] != except_for]
+        return self._mark_recorded(cause, others)
 
-    def day_change(self, session: Session) -> bool:
-        return self._try("day change", lambda: [session])
+    def mark_day_change(self, session: Session) -> bool:
+        return self._mark("day change", lambda: [session])
 
-    def _recorded(self, cause: str, keys: Iterable[SessionKey]) -> bool:
-        return self._try(
+    def _mark_recorded(self, cause: str, keys: Iterable[SessionKey]) -> bool:
+        return self._mark(
             cause,
             lambda: [
                 known
                 for host, native_id in keys
-                for known in self._named(f"{host}/{native_id}")
+                for known in self._find_named(f"{host}/{native_id}")
                 if (known.host, known.native_id) == (host, native_id)
             ],
         )
 
-    def _named(self, name: str) -> list[Session]:
-        """The sessions of exactly that id, of any host; usually there is one."""
+    def _find_named(self, name: str) -> list[Session]:
+        """The sessions with exactly that id, of any host; usually there is one."""
         return [
             each
             for each in self._history.find_sessions(name)
             if name in (each.native_id, f"{each.host}/{each.native_id}")
         ]
 
-    def _try(self, cause: str, find: Callable[[], Iterable[Session]]) -> bool:
+    def _mark(self, cause: str, find: Callable[[], Iterable[Session]]) -> bool:
         try:
             marked = [self._mark_due(session, cause) for session in find()]
             return any(marked)
         except BackstoryError as exc:
-            logger.warning("a session is not marked to be logged: %s", exc)
+            logger.warning("a session could not be marked as due: %s", exc)
             return False

@@ -1,4 +1,4 @@
-"""EMBEDDERS: one row each; ``minilm/`` holds the bundled model.
+"""EMBEDDERS: one row per embedder; ``minilm/`` holds the bundled model.
 
 Nothing leaves the machine unless a setting names an embedder that has a server.
 """
@@ -55,7 +55,7 @@ EMBEDDERS = (
 
 
 def get_embedder_row(name: str) -> EmbedderRow:
-    """The row of that name. Raises ``UnknownName`` with all the names there are."""
+    """The row of that name. Raises ``UnknownName``, which lists all names."""
     for row in EMBEDDERS:
         if row.name == name:
             return row
@@ -74,11 +74,11 @@ def load_embedder(
     environ: Mapping[str, str] = _NO_VARIABLES,
     timeout_s: float = 30.0,
 ) -> Embedder | None:
-    """The embedder of that name, nothing loaded or asked yet; None for ``none``.
+    """The embedder of that name, with nothing loaded or asked yet; None for ``none``.
 
     ``key`` says where the key is: ``env:NAME``, ``file:/path``, or nothing for the
     provider's own variables. Raises ``UnknownName``, ``ConfigError`` for a setting that
-    it cannot work with, and ``ProviderUnavailable`` when a package is missing.
+    cannot work, and ``ProviderUnavailable`` if a package is missing.
     """
     row = get_embedder_row(name)
     if not row.target:

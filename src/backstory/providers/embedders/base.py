@@ -1,9 +1,9 @@
-"""What an embedder promises: texts in, one vector of length 1 for each, nothing lost.
+"""What an embedder promises: texts in, one vector of length 1 for each.
 
-Vectors are comparable only when their embedders' fingerprints are equal. An embedder
-that cannot do its work raises ``ProviderError``: ``ProviderUnavailable`` when it may
-work later, ``ProviderRefused`` when somebody must change a setting first. It never
-gives back a vector that is not one.
+Vectors are comparable only if their embedders' fingerprints are equal. An embedder
+that fails raises ``ProviderError``: ``ProviderUnavailable`` if it may work later,
+``ProviderRefused`` if somebody must change a setting first. It never returns an invalid
+vector.
 """
 
 from collections.abc import Sequence
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Vector: TypeAlias = "NDArray[np.float32]"
-# One row a text.
+# One row per text.
 Vectors: TypeAlias = "NDArray[np.float32]"
 
 
 class Embedder(Protocol):
     """Turns texts into vectors whose nearness is nearness of meaning.
 
-    Any text will do: empty, a megabyte long, with NUL, half a surrogate pair. What is
-    longer than the model reads is judged by its beginning. One embedder may be used
-    from several threads at once, and in a forked child.
+    Any text is accepted: empty, a megabyte long, with NUL, half a surrogate pair. Of a
+    text longer than the model reads, only the beginning counts. One embedder may be
+    used from several threads at once, and in a forked child.
     """
 
     @property
     def fingerprint(self) -> str:
-        """The model and all else that changes its vectors; known without loading it."""
+        """The model and whatever else changes its vectors; known without loading it."""
         ...
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, in the order given; no rows for no texts."""
+        """One row per text, in the order given; no rows for no texts."""
         ...
 
     def embed_query(self, text: str) -> Vector:
-        """The vector of a question, where the model tells questions from texts."""
+        """The vector of a query; some models embed queries unlike texts."""
         ...
 
     def can_read(self, text: str) -> bool:
-        """Whether the model knows the script that most of the text is in."""
+        """Whether the model knows the script of most of the text."""
         ...
 
     def close(self) -> None:
-        """Let go of the model or the connection; using it again takes it up again."""
+        """Release the model or the connection; the next use loads or opens it again."""
         ...
 
 
@@ -64,11 +64,11 @@ class EmbedderOptions:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderRow:
-    """One row of EMBEDDERS: an embedder's name, where its class stands, its defaults.
+    """One row of EMBEDDERS: an embedder's name, where its class is, its defaults.
 
-    ``target`` is empty for the row that embeds nothing. ``needs_key`` holds for the
-    default server; a server of one's own may do without. ``key_variables`` may hold the
-    key of the default server, and of no other.
+    ``target`` is empty for the row that embeds nothing. ``needs_key`` is about the
+    default server; another server may need no key. ``key_variables`` hold the key of
+    the default server only.
     """
 
     name: str

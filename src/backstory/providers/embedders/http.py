@@ -1,8 +1,8 @@
 """Embedders behind a server: batches, and vectors that are checked.
 
-A subclass says how its server is asked and how its answer is read; what can go wrong
-between the two is the server's matter. A text that it finds too long is halved until it
-fits, so that one text never costs the others their vectors.
+A subclass builds the request and reads the answer; what can go wrong in between is
+handled by ``Server``. A text that the server finds too long is halved until it fits, so
+that one text never costs the others their vectors.
 """
 
 from abc import ABC, abstractmethod
@@ -23,16 +23,16 @@ from backstory.text.redaction import mask_secrets
 
 __all__ = ["Clock", "HttpEmbedder", "Json"]
 
-# Raised when what is done to a text before it is sent changes.
+# Incremented when what is done to a text before it is sent changes.
 _PIPELINE = "1"
-# About 2,000 tokens, which every model of the last years reads.
+# About 2,000 tokens, which every recent model reads.
 _MAX_CHARS = 8_000
 _MAX_BATCH_CHARS = 100_000
-# A text is halved no further; what is refused at this length is not refused for it.
+# A text is not halved further: at this length, length is not why it is refused.
 _MIN_CHARS = 64
 
 _FOR_TEXTS = Patience(max_tries=4, max_wait_s=20, max_total_s=90)
-# Somebody waits for the results, which are there without vectors, too.
+# Somebody is waiting, and there are results without vectors, too.
 _FOR_A_QUERY = Patience(max_tries=2, max_wait_s=1, max_total_s=10)
 
 
@@ -62,11 +62,11 @@ class HttpEmbedder(ABC):
             clock=clock,
         )
 
-    # -- what a server's protocol is ---------------------------------------------------
+    # -- the server's protocol ---------------------------------------------------------
 
     @abstractmethod
     def _request(self, texts: Sequence[str], *, is_query: bool) -> tuple[str, Json]:
-        """The path under the base address, and the body to send there."""
+        """The path below the base address, and the body to send there."""
 
     @abstractmethod
     def _rows(self, answer: Json) -> list[Json]:
@@ -82,7 +82,7 @@ class HttpEmbedder(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """The provider and the model: at another address the vectors are the same."""
+        """The provider and the model; at another address the vectors are the same."""
         return f"{self._name}:{self._model}:{_PIPELINE}"
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
@@ -150,7 +150,7 @@ class HttpEmbedder(ABC):
 
 
 def _sendable(text: str) -> str:
-    """A text that servers take: not too long, valid UTF-8, and not empty.
+    """A text that servers accept: not too long, valid UTF-8, and not empty.
 
     Secrets in it are masked: what is sent leaves this process, and often the machine.
     """
@@ -171,7 +171,7 @@ def _split(texts: Sequence[str], max_batch: int) -> Iterator[list[str]]:
 
 
 def _smaller(texts: Sequence[str]) -> list[Sequence[str]]:
-    """Two halves of a batch, or half of a single text; nothing when that is small."""
+    """The two halves of a batch, or half of a single text; nothing if it is short."""
     if len(texts) > 1:
         middle = len(texts) // 2
         return [texts[:middle], texts[middle:]]

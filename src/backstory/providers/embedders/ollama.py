@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from backstory.providers.embedders.http import HttpEmbedder, Json
 
-# nomic-embed-text was trained with these before each text, and is worse without.
+# nomic-embed-text was trained with these prefixes, and is worse without them.
 _PREFIXED = "nomic-embed-text"
 _TEXT_PREFIX = "search_document: "
 _QUERY_PREFIX = "search_query: "
 
 
 class OllamaEmbedder(HttpEmbedder):
-    """Asks ``/api/embed``, which Ollama has from version 0.3 on."""
+    """Asks ``/api/embed``, which Ollama has since version 0.3."""
 
     # A laptop's processor may take seconds for a batch, within one timeout.
     max_batch = 16

@@ -6,7 +6,7 @@ from backstory.providers.embedders.http import HttpEmbedder, Json
 
 
 class OpenAiEmbedder(HttpEmbedder):
-    """Asks ``/embeddings`` under the base address, which ends in ``/v1`` mostly."""
+    """Asks ``/embeddings`` below the base address, which usually ends in ``/v1``."""
 
     def _request(self, texts: Sequence[str], *, is_query: bool) -> tuple[str, Json]:
         return "/embeddings", {
@@ -19,6 +19,6 @@ class OpenAiEmbedder(HttpEmbedder):
         return {"authorization": f"Bearer {self._key}"} if self._key else {}
 
     def _rows(self, answer: Json) -> list[Json]:
-        # The order of the list is not promised; the numbers in it are.
+        # The order of the list is not guaranteed, but each entry has its index.
         by_index = {entry["index"]: entry["embedding"] for entry in answer["data"]}
         return [by_index[index] for index in range(len(answer["data"]))]

@@ -72,12 +72,12 @@ LLMS = (
     ),
     LlmRow("none", "", "No language model."),
 )
-# The order in which keys in the environment count.
+# Which key in the environment counts first.
 _BY_KEY = ("anthropic", "openai", "gemini")
 
 
 def get_llm_row(name: str) -> LlmRow:
-    """The row of that name. Raises ``UnknownName`` with all the names there are."""
+    """The row of that name. Raises ``UnknownName``, which lists all names."""
     for row in LLMS:
         if row.name == name:
             return row
@@ -97,12 +97,12 @@ def load_llm(
     timeout_s: float = 120.0,
     context_tokens: int = 0,
 ) -> Llm | None:
-    """The model of that name, nothing asked or started yet; None when there is none.
+    """The model of that name, with nothing asked or started yet; None for no model.
 
     ``key`` says where the key is: ``env:NAME``, ``file:/path``, or nothing for the
-    provider's own variables. ``timeout_s`` is for one call with all its tries. Raises
-    ``UnknownName``, ``ConfigError`` for a setting that it cannot work with, and
-    ``ProviderUnavailable`` when a package that it needs is missing.
+    provider's own variables. ``timeout_s`` is for one call with all its retries. Raises
+    ``UnknownName``, ``ConfigError`` for a setting that cannot work, and
+    ``ProviderUnavailable`` if a package is missing.
     """
     row = get_llm_row(name)
     if row.name == "auto":
@@ -128,7 +128,7 @@ def _pick(*, url: str, key: str, environ: Mapping[str, str]) -> LlmRow:
     if url:
         return get_llm_row("openai")
     if key:
-        # Sent to whoever comes first, a key would reach a stranger.
+        # Sent to whichever provider comes first, it could reach the wrong one.
         raise ConfigError(
             "llm.key is set, but neither llm.name nor llm.url says whose key it is",
             hint="set llm.name to openai, anthropic or gemini",

@@ -1,7 +1,7 @@
-"""The person's own agent program as a language model: no key, and no server of ours.
+"""The user's own agent program as a language model, without a key or a server.
 
-It runs in an empty folder that only the person may enter, without tools, hooks or
-sessions as far as it can be told, and without the environment of Backstory.
+It runs in an empty private folder, without tools, hooks or sessions as far as its
+options allow, and without Backstory's environment variables.
 """
 
 import re
@@ -33,9 +33,9 @@ from backstory.text.escape import neutralise
 from backstory.text.redaction import mask_secrets
 
 _MAX_OUTPUT_BYTES = 16_000_000
-_REFUSED_HINT = "run it once yourself: it may want a login, or to be updated"
+_REFUSED_HINT = "run it once yourself: it may need a login or an update"
 _OUR_VARIABLES = "BACKSTORY_"
-# Nobody but the person can put this right: log in, pay, or get a newer version.
+# Only the user can fix these: log in, pay, or update.
 _WILL_FAIL_AGAIN = re.compile(
     r"\b40[0-7]\b|unauthori[sz]ed|api key|log ?in\b|logged in|quota|billing"
     r"|unknown option|unexpected argument|unknown feature|invalid value",
@@ -46,7 +46,7 @@ _WILL_FAIL_AGAIN = re.compile(
 class AgentLlm(ABC):
     """What all agent programs have in common."""
 
-    # Set by a session of the program that Backstory runs in, for its own use.
+    # Set by the agent program's session in which Backstory runs, for its own use.
     session_variables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, row: LlmRow, options: LlmOptions) -> None:
@@ -62,23 +62,23 @@ class AgentLlm(ABC):
             and name not in self.session_variables
         }
 
-    # -- what a program's command line is ----------------------------------------------
+    # -- the program's command line ----------------------------------------------------
 
     @abstractmethod
     def _arguments(self, call: Call, folder: Path) -> list[str]:
-        """What stands behind the program's name; texts go into files in ``folder``."""
+        """The program's arguments; texts go into files in ``folder``."""
 
     def _input(self, call: Call) -> str:
         """What the program reads from its standard input."""
         return call.prompt
 
     def _variables(self, call: Call) -> dict[str, str]:
-        """What is added to its environment."""
+        """What is added to the program's environment."""
         return {}
 
     @abstractmethod
     def _reply(self, ended: Ended, folder: Path) -> Reply:
-        """What the program answered. Raises as ``_failure`` says."""
+        """What the program answered. Raises the error that ``_failure`` makes."""
 
     # -- the model ---------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class AgentLlm(ABC):
     def _failure(
         self, said: str, *, status: int | None = None
     ) -> ProviderRefused | ProviderUnavailable:
-        """The error for a program that gave no answer, by what it said instead."""
+        """The error for a program that gave no answer, judged by what it said."""
         shown = one_line(neutralise(mask_secrets(said)), 200)
         message = f"{self._shown} gave no answer" + (f": {shown}" if shown else "")
         if means_size(said):
@@ -163,7 +163,7 @@ class AgentLlm(ABC):
 
 
 def reason_line(text: str) -> str:
-    """The line in which a program says what went wrong: an error, or else the last."""
+    """The line that says what went wrong: the first error, or else the last line."""
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
     return (errors or lines[-1:] or [""])[0]

@@ -28,14 +28,14 @@ class AnthropicLlm(HttpLlm):
         }
         if call.system:
             body["system"] = call.system
-        if "thinking" in self._unknown:
-            # The model cannot do without.
+        if "thinking" in self._rejected:
+            # The model always thinks.
             body["max_tokens"] = self._limit_with_thoughts(call)
         else:
             body["thinking"] = {"type": "disabled"}
         return "/v1/messages", body
 
-    def _dispensable(self, body: Json) -> Iterable[str]:
+    def _optional_parts(self, body: Json) -> Iterable[str]:
         return ["thinking"] if "thinking" in body else []
 
     def _headers(self) -> dict[str, str]:

@@ -1,9 +1,8 @@
-"""What a language model promises: a prompt in, a whole answer out, or an error.
+"""What a language model promises: a prompt in, a complete answer out, or an error.
 
-One that cannot do its work raises ``ProviderError``: ``ProviderUnavailable`` when it
-may work later, ``ProviderRefused`` when somebody must change a setting first, and the
-two of this module when it is about this one prompt. Nothing here knows what the answers
-are for; whoever asks masks secrets in what it sends.
+A model that fails raises ``ProviderError``: ``ProviderUnavailable`` if it may work
+later, ``ProviderRefused`` if somebody must change a setting first, and the two errors
+of this module if it is about this one prompt. The caller masks secrets in its prompts.
 """
 
 from collections.abc import Mapping
@@ -13,28 +12,28 @@ from typing import Protocol
 
 from backstory.errors import ProviderError, ProviderRefused, ProviderUnavailable
 
-# What a model that cannot be told not to think may write beyond the answer.
+# What a model that always thinks may write in addition to the answer.
 THOUGHT_TOKENS = 4_096
 
 
 class PromptTooLong(ProviderRefused):
-    """The prompt does not fit into the model; in parts it may."""
+    """The prompt does not fit into the model's context; parts of it may."""
 
-    hint = "set llm.context_tokens to what the model takes in one call"
+    hint = "set llm.context_tokens to what the model can read in one call"
 
 
 class UnusableAnswer(ProviderError):
-    """The answer was cut off, refused by a filter, or empty; another prompt may do."""
+    """The answer was cut off, filtered or empty; another prompt may work."""
 
-    hint = "take another model if it goes on: set llm.name or llm.model"
+    hint = "if it keeps happening, choose another model: set llm.name or llm.model"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model wrote, whole, and the tokens it took.
+    """The model's complete answer, and the tokens it took.
 
-    The tokens are as the provider counts them, thoughts included; estimated where it
-    does not say.
+    Tokens are as the provider counts them, including thoughts; estimated if it does not
+    say.
     """
 
     text: str
@@ -65,19 +64,18 @@ class Llm(Protocol):
     ) -> Answer:
         """The model's answer to any text, half surrogate pairs and all.
 
-        ``max_output_tokens`` bounds the answer, as far as the provider can be told;
-        thoughts may take ``THOUGHT_TOKENS`` more. With ``wants_json`` the model is
-        asked for one JSON object, and a code fence around it is taken off; whether it
-        is one, the caller finds out.
+        ``max_output_tokens`` limits the answer, if the provider supports that; thoughts
+        may take ``THOUGHT_TOKENS`` more. With ``wants_json`` the model is asked for one
+        JSON object, and a code fence around it is removed; the caller checks it.
 
-        Raises ``PromptTooLong``, before anything is sent when ``most_tokens`` says that
-        it may not fit into ``context_tokens``; ``UnusableAnswer``;
+        Raises ``PromptTooLong``, before anything is sent if ``most_tokens`` says that
+        the prompt may not fit into ``context_tokens``; ``UnusableAnswer``;
         ``ProviderUnavailable``; and ``ProviderRefused``.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the connection; using it again takes up another."""
+        """Close the connection; the next use opens another."""
         ...
 
 
@@ -85,7 +83,7 @@ class Llm(Protocol):
 class LlmOptions:
     """What the settings say about a model; empty means the row's default.
 
-    ``environ`` is what a program that is started gets to see.
+    ``environ`` is the environment for a program that is started.
     """
 
     model: str = ""
@@ -98,11 +96,11 @@ class LlmOptions:
 
 @dataclass(frozen=True, slots=True)
 class LlmRow:
-    """One row of LLMS: a model's name, where its class stands, its defaults.
+    """One row of LLMS: a model's name, where its class is, its defaults.
 
-    ``target`` is empty for a row that stands for another, or for none. A row has a
-    server or a program. ``key_variables`` hold a key for the server at ``default_url``,
-    which needs one; a server of one's own may do without.
+    ``target`` is empty for a row that stands for another, or for no model. A row has a
+    server or a program. ``key_variables`` hold the key of the server at
+    ``default_url``, which needs one; another server may need no key.
     """
 
     name: str

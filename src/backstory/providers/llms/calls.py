@@ -1,4 +1,4 @@
-"""One call of a model: what is asked, and whether what came back is an answer."""
+"""One call of a model: what is asked, and whether the reply is usable."""
 
 import re
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from backstory.text.tokens import estimate_tokens, most_tokens
 REFUSED_HINT = "check the settings that begin with llm: 'backstory settings' shows them"
 UNAVAILABLE_HINT = "nothing is lost; it is asked again later"
 
-# Also because OpenAI refuses to answer in JSON when the word is not in the prompt.
+# OpenAI refuses to answer in JSON if the word is not in the prompt.
 _JSON_ONLY = "Answer with one JSON object and nothing else."
-# Models that think in the open, behind servers that do not take it out.
+# Some models write their thoughts into the answer, and some servers leave them there.
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = "```"
 
 
 class Ending(Enum):
-    """Why a model stopped; the value is what errors say of it."""
+    """Why a model stopped; the value completes the sentence of an error."""
 
     DONE = "was given"
     CUT_OFF = "was cut off at the limit of tokens"
@@ -29,7 +29,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a model is asked, fit to be sent."""
+    """What a model is asked, ready to be sent."""
 
     system: str
     prompt: str
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a provider sent back; tokens are None where it does not count them."""
+    """What a provider sent back; tokens are None if it does not count them."""
 
     text: str
     ending: Ending = Ending.DONE
@@ -65,17 +65,17 @@ def to_call(
 
 
 def check_fits(call: Call, context_tokens: int, model: str) -> None:
-    """Raise ``PromptTooLong`` for a call that may not fit; some models would cut it."""
+    """Raise ``PromptTooLong`` if a call may not fit; some servers would truncate it."""
     needed = call.most_input_tokens + call.max_output_tokens
     if needed > context_tokens:
         raise PromptTooLong(
-            f"{model} takes {context_tokens:,} tokens in one call, and this one may "
-            f"need {needed:,}"
+            f"{model} can read and write {context_tokens:,} tokens in one call, and "
+            f"this one may need {needed:,}"
         )
 
 
 def to_answer(call: Call, reply: Reply, model: str) -> Answer:
-    """The answer in a reply. Raises ``UnusableAnswer`` when it is none."""
+    """The answer in a reply. Raises ``UnusableAnswer`` if there is none."""
     text = _THOUGHTS.sub("", reply.text).strip()
     if call.wants_json:
         text = _without_fence(text)
@@ -86,7 +86,7 @@ def to_answer(call: Call, reply: Reply, model: str) -> Answer:
     sent = estimate_tokens(call.system) + estimate_tokens(call.prompt)
     return Answer(
         text,
-        # A zero is a server that does not count.
+        # Zero comes from a server that does not count.
         reply.input_tokens or sent,
         reply.output_tokens or estimate_tokens(reply.text),
     )
@@ -100,14 +100,14 @@ def _without_fence(text: str) -> str:
 
 
 def read_text(value: object) -> str:
-    """A text that a provider gives. Raises ``TypeError`` for anything else."""
+    """A provider's text. Raises ``TypeError`` for anything else."""
     if not isinstance(value, str):
         raise TypeError("not a text")
     return value
 
 
 def read_count(usage: object, *names: str) -> int | None:
-    """The sum of those token counts that a provider gives; None for none of them."""
+    """The sum of the token counts that a provider gives; None if it gives none."""
     if not isinstance(usage, Mapping):
         return None
     counts = [

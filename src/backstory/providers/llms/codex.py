@@ -17,7 +17,7 @@ _MAX_ANSWER_CHARS = 4_000_000
 class CodexLlm(AgentLlm):
     """Runs ``codex exec``; seen in version 0.166.0 (November 2026).
 
-    It takes no limit of tokens, and has a system prompt of its own.
+    It has no limit for output tokens, and a system prompt of its own.
     """
 
     def _arguments(self, call: Call, folder: Path) -> list[str]:
@@ -27,7 +27,7 @@ class CodexLlm(AgentLlm):
             "--skip-git-repo-check",
             *("--sandbox", "read-only"),
             *("--disable", "hooks"),
-            # What it reads is data; no instruction in it shall run a command.
+            # Its input is data; no instruction in it may run a command.
             *("--disable", "shell_tool"),
             *("--config", "mcp_servers={}"),
             *(("--model", self._model) if self._model else ()),

@@ -53,5 +53,5 @@ class GeminiLlm(HttpLlm):
 def _ending(reason: Json) -> Ending:
     if reason in _DONE:
         return Ending.DONE
-    # There are many others, all for what a filter found: SAFETY, RECITATION, SPII, …
+    # There are many others, all set by filters: SAFETY, RECITATION, SPII, …
     return Ending.CUT_OFF if reason == "MAX_TOKENS" else Ending.FILTERED

@@ -1,8 +1,8 @@
 """Language models behind a server.
 
-A subclass says how its server is asked and how its answer is read; what can go wrong
-between the two is the server's matter. A server that refuses a part of the request
-which it could do without is asked again, and from then on, without that part.
+A subclass builds the request and reads the answer; what can go wrong in between is
+handled by ``Server``. If a server rejects an optional part of a request, it is asked
+again without that part, now and from then on.
 """
 
 from abc import ABC, abstractmethod
@@ -49,9 +49,9 @@ class HttpLlm(ABC):
         self._model = options.model or row.default_model
         self._key = options.key.strip()
         self._context_tokens = options.context_tokens or row.context_tokens
-        # Names of parts that the server was found not to know.
-        self._unknown: frozenset[str] = frozenset()
-        # A try that times out has used up the time; there is no second one to pay for.
+        # Names of request parts that the server rejected.
+        self._rejected: frozenset[str] = frozenset()
+        # A try that times out has used up the time, so it is not paid for twice.
         self._patience = Patience(_MAX_TRIES, _MAX_WAIT_S, options.timeout_s)
         self._server = Server(
             Client(
@@ -71,13 +71,13 @@ class HttpLlm(ABC):
             max_answer_bytes=_MAX_ANSWER_BYTES,
         )
 
-    # -- what a server's protocol is ---------------------------------------------------
+    # -- the server's protocol ---------------------------------------------------------
 
     @abstractmethod
     def _request(self, call: Call) -> tuple[str, Json]:
-        """The path under the base address, and the body to send there.
+        """The path below the base address, and the body to send there.
 
-        Without the parts in ``self._unknown``.
+        Without the parts in ``self._rejected``.
         """
 
     @abstractmethod
@@ -91,8 +91,8 @@ class HttpLlm(ABC):
     def _headers(self) -> dict[str, str]:
         return {}
 
-    def _dispensable(self, body: Json) -> Iterable[str]:
-        """Parts of the body that servers may not know, as they would name them."""
+    def _optional_parts(self, body: Json) -> Iterable[str]:
+        """Optional parts of the body, by the names that servers use for them."""
         return ()
 
     # -- the model ---------------------------------------------------------------------
@@ -137,12 +137,12 @@ class HttpLlm(ABC):
                 return self._server.ask(path, body, self._patience)
             except Declined as exc:
                 said = exc.said.lower()
-                named = {name for name in self._dispensable(body) if name in said}
-                if not named - self._unknown:
+                named = {name for name in self._optional_parts(body) if name in said}
+                if not named - self._rejected:
                     raise
-                self._unknown |= named
+                self._rejected |= named
 
     def _limit_with_thoughts(self, call: Call) -> int:
-        """How much a model may write that cannot be told not to think."""
+        """The output limit for a model that always thinks."""
         room = self._context_tokens - call.most_input_tokens - call.max_output_tokens
         return call.max_output_tokens + min(THOUGHT_TOKENS, room)

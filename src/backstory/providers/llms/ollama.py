@@ -20,10 +20,10 @@ class OllamaLlm(HttpLlm):
             "messages": messages,
             "stream": False,
             "think": False,
-            # Otherwise the beginning of a prompt that is too long is dropped silently.
+            # Otherwise the beginning of a long prompt is dropped silently.
             "truncate": False,
             "options": {
-                # Always the same: with another one the model would be loaded again.
+                # Always the same: a change would load the model again.
                 "num_ctx": self._context_tokens,
                 "num_predict": call.max_output_tokens,
             },

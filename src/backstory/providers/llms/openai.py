@@ -12,7 +12,7 @@ _ENDINGS = {"length": Ending.CUT_OFF, "content_filter": Ending.FILTERED}
 
 
 class OpenAiLlm(HttpLlm):
-    """Asks ``/chat/completions`` under the base address, which mostly ends in ``/v1``.
+    """Asks ``/chat/completions`` below the base address, usually ending in ``/v1``.
 
     Shapes and refusals as of November 2026:
     https://developers.openai.com/api/reference/resources/chat
@@ -24,17 +24,17 @@ class OpenAiLlm(HttpLlm):
             messages.insert(0, {"role": "system", "content": call.system})
         body: Json = {"model": self._model, "messages": messages, "stream": False}
         limits = _LIMITS if self._server.is_usual else _LIMITS[::-1]
-        known = [name for name in limits if name not in self._unknown]
+        known = [name for name in limits if name not in self._rejected]
         if known:
             body[known[0]] = self._limit_with_thoughts(call)
-        if self._server.is_usual and "reasoning_effort" not in self._unknown:
-            # The least that all of its models which think can do with.
+        if self._server.is_usual and "reasoning_effort" not in self._rejected:
+            # The lowest effort that all of its thinking models accept.
             body["reasoning_effort"] = "low"
-        if call.wants_json and "response_format" not in self._unknown:
+        if call.wants_json and "response_format" not in self._rejected:
             body["response_format"] = {"type": "json_object"}
         return "/chat/completions", body
 
-    def _dispensable(self, body: Json) -> Iterable[str]:
+    def _optional_parts(self, body: Json) -> Iterable[str]:
         names = (*_LIMITS, "reasoning_effort", "response_format")
         return [name for name in names if name in body]
 

@@ -1,7 +1,7 @@
 """Run a program with a text on its standard input, within limits of time and size.
 
-Input and output are nameless files, so that nothing is left behind, no pipe can fill up
-and nobody else can read along; a command line could be read by every user.
+Input and output are unnamed files: nothing is left behind, no pipe can fill up, and
+nobody else can read them, as every user can read command lines.
 """
 
 import os
@@ -18,11 +18,11 @@ _LOOK_S = 0.02
 
 
 class TookTooLong(Exception):
-    """The program did not end in time, and was ended."""
+    """The program did not end in time, and was killed."""
 
 
 class WroteTooMuch(Exception):
-    """The program wrote more than it may, and was ended."""
+    """The program wrote too much, and was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def run_program(
     timeout_s: float,
     max_bytes: int,
 ) -> Ended:
-    """Run the program in ``folder`` until it ends, and with it all that it started.
+    """Run the program in ``folder`` until it and everything it started has ended.
 
     Raises ``TookTooLong``, ``WroteTooMuch`` and ``OSError``.
     """
@@ -61,7 +61,7 @@ def run_program(
             stderr=errors,
             cwd=folder,
             env=dict(environ),
-            # A group of its own, so that all of it can be ended.
+            # A process group of its own, so that all of it can be killed.
             start_new_session=True,
         )
         try:

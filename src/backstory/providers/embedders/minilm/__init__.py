@@ -1,7 +1,7 @@
-"""The bundled model: all-MiniLM-L6-v2 in 8 bits, 384 numbers a text.
+"""The bundled model: all-MiniLM-L6-v2 in 8 bits, 384 numbers per text.
 
-This module only knows about the model; ``inference`` loads onnxruntime and the weights
-when the first text comes, because most commands never need a vector.
+``inference`` loads onnxruntime and the weights for the first text, because most
+commands never need a vector.
 """
 
 import re
@@ -34,14 +34,14 @@ SHA256 = {
         "e171b61b8656515e456ac9582c014061085b2a74dc8a9cf408b316e7064e52e2"
     ),
 }
-# Raised when what is done to a text before the model sees it changes.
+# Incremented when what is done to a text before the model sees it changes.
 _PIPELINE = "1"
 
-# Judging the script by this much is enough: the model reads little more.
+# This much is enough to judge the script: the model reads little more.
 _JUDGED_CHARS = 2_000
 _LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
 _LETTER = re.compile(r"[^\W\d_]")
-# Ideographs, kana and Hangul: one sign says about as much as three letters.
+# Ideographs, kana and Hangul: one says about as much as three letters.
 _DENSE = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -96,7 +96,7 @@ class MiniLmEmbedder:
         model = self._model
         if model is not None:
             return model
-        # What is half loaded in a forked child stays so.
+        # A child forked during the loading would never finish it.
         with block_forks(), self._lock:
             if self._model is None:
                 self._model = _load_model(self._folder)

@@ -1,8 +1,8 @@
-"""Run the bundled model: tokens, batches of like length, and onnxruntime.
+"""Run the bundled model: tokens, batches of similar length, and onnxruntime.
 
-Each run uses one thread; a large batch is split over a few runs side by side. A query
-is then as quick as it can be (waking a second thread costs more than it saves), texts
-take all cores that they should, and no thread outlives the call that needed it.
+Each run uses one thread, and a large batch is split into several runs in parallel. So a
+query is as quick as possible (waking a second thread costs more than it saves), large
+batches use several cores, and no thread outlives the call that needed it.
 """
 
 import os
@@ -21,10 +21,10 @@ from backstory.text.escape import replace_surrogates
 
 DIMENSIONS = 384
 
-# The tokenizer keeps 256 tokens; no text in words needs more characters to fill them.
+# The tokenizer keeps 256 tokens; this many characters of words always have more.
 _MAX_CHARS = 4_000
-# Longer texts of one batch cost memory that onnxruntime does not give back: this many
-# tokens take some 20 MB, and larger runs are no faster.
+# Larger runs take memory that onnxruntime does not release, and are no faster. This
+# many tokens take about 20 MB.
 _MAX_RUN_TOKENS = 512
 _MOST_THREADS = 4
 # Texts whose tokens are held at once, sorted by length.
@@ -38,10 +38,10 @@ class Model:
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        # On Windows onnxruntime would tell its maker about its use.
+        # On Windows onnxruntime would send usage data to its maker.
         ort.disable_telemetry_events()
         options = ort.SessionOptions()
-        # Its own log goes to standard error; what matters is raised, too.
+        # Its log goes to standard error; what matters is raised as well.
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
@@ -91,14 +91,14 @@ class Model:
 
 
 def _count_cores() -> int:
-    """How many cores this process may use; a container often has fewer than are."""
+    """How many cores this process may use; in a container often not all."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _split(tokens: Sequence[NDArray[np.int32]]) -> Iterator[Run]:
-    """Runs of texts of like length, so that little of a run is padding."""
+    """Runs of texts of similar length, so that little of a run is padding."""
     order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
     while order:
         # From the longest down: its length is the width of the run.
