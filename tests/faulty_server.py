@@ -22,13 +22,14 @@ Json = Any
 class Fault:
     """One answer other than the right one.
 
-    ``cut_off`` sends less than it announces, ``drip`` a byte at a time.
+    ``cut_off`` sends less than it announces, ``drip`` a byte at a time; ``is_held``
+    waits until the test lets go of it, or ends.
     """
 
     status: int = 200
     body: bytes | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    delay_s: float = 0.0
+    is_held: bool = False
     cut_off: bool = False
     drip: bool = False
     for_ever: bool = False
@@ -52,6 +53,7 @@ class FaultyServer:
     faults: list[Fault] = field(default_factory=list)
     # The other end of the connection that each request came by.
     ports: list[int] = field(default_factory=list)
+    let_go: threading.Event = field(default_factory=threading.Event)
 
 
 class FaultyHandler(BaseHTTPRequestHandler):
@@ -80,7 +82,8 @@ class FaultyHandler(BaseHTTPRequestHandler):
         state.asked.append(Asked(self.path, headers, body))
         if state.faults:
             fault = state.faults[0] if state.faults[0].for_ever else state.faults.pop(0)
-            time.sleep(fault.delay_s)
+            if fault.is_held:
+                state.let_go.wait()
             if fault.status != 200 or fault.body is not None:
                 self._send(fault.status, fault.body or b"", fault)
                 return
@@ -121,6 +124,7 @@ def serving(handler: type[FaultyHandler], state: FaultyServer) -> Iterator[None]
     try:
         yield
     finally:
+        state.let_go.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -1,5 +1,6 @@
 """Processes that crash, run at once, or run out of room lose and double nothing."""
 
+import itertools
 import os
 import random
 import re
@@ -7,35 +8,37 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import apsw
 import pytest
 
 from backstory.errors import StoreDamaged, StoreFull, StoreTooNew, StoreUnwritable
 from backstory.memory import Memory
+from backstory.store.sqlite.history import SqliteHistory
 from tests.builders import a_line, append, session_file
+from tests.chance import seeds
 from tests.ordinary_user import as_ordinary_user
-from tests.processes import end_of, in_child
+from tests.processes import end_of, in_child, kill_sometime
 from tests.samples import a_memory
 
 BACKSTORY = (sys.executable, "-m", "backstory")
 
 
 def a_corpus(home: Path) -> None:
-    """Files that need several transactions each, with a few bad lines in them."""
-    for number in range(3):
+    """A file that needs several transactions and two small ones, with bad lines."""
+    for number, count in enumerate((2_500, 200, 200)):
         name = f"session-{number}"
         lines = [
             a_line(f"message {index} " * 20, uuid=f"u{index}", session=name)
-            for index in range(3_000)
+            for index in range(count)
         ]
-        lines[1_000] = b"not JSON\n"
-        lines[2_500] = a_line("another", uuid="u7", session=name)
+        lines[count // 3] = b"not JSON\n"
+        lines[count * 5 // 6] = a_line("another", uuid="u7", session=name)
         append(session_file(home, name), *lines)
 
 
@@ -73,33 +76,26 @@ def index_once(folder: Path, home: Path) -> None:
         memory.index()
 
 
-def kill_until_done(
-    folder: Path, home: Path, chance: random.Random, took_s: float
-) -> int:
-    """Kill readings at random moments until one gets to its end; count the dead."""
-    deaths = 0
-    while True:
-        pid = in_child(lambda: index_once(folder, home))
-        # Ever later, so that a slow machine gets to the end as well.
-        time.sleep(chance.uniform(0, took_s * (1 + deaths) / 6))
-        os.kill(pid, signal.SIGKILL)
-        if end_of(pid) != "SIGKILL":
-            return deaths
-        deaths += 1
+def kill_until_done(folder: Path, home: Path, seed: int) -> int:
+    """Kill readings until one gets to its end; count the dead."""
+    chance = random.Random(seed)
+    index = partial(index_once, folder, home)
+    return next(
+        deaths
+        for deaths in itertools.count()
+        if not kill_sometime(index, chance, attempt=deaths)
+    )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(2, soaking=40))
 def test_killing_a_reading_at_any_moment_leaves_the_store_of_one_clean_reading(
     tmp_path: Path, home: Path, seed: int
 ) -> None:
     a_corpus(home)
     clean, killed = tmp_path / "clean", tmp_path / "killed"
-    started = time.monotonic()
     index_once(clean, home)
-    took = time.monotonic() - started
-    chance = random.Random(seed)
 
-    deaths = kill_until_done(killed, home, chance, took)
+    deaths = kill_until_done(killed, home, seed)
 
     assert deaths > 0
     assert everything(a_memory(killed, home=home)) == everything(
@@ -108,7 +104,7 @@ def test_killing_a_reading_at_any_moment_leaves_the_store_of_one_clean_reading(
     assert a_memory(killed, home=home)._parts.history.verify() == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, soaking=20))
 def test_killing_the_reading_of_a_rewritten_file_leaves_the_store_of_one_clean_reading(
     tmp_path: Path, home: Path, seed: int
 ) -> None:
@@ -118,12 +114,9 @@ def test_killing_the_reading_of_a_rewritten_file_leaves_the_store_of_one_clean_r
     index_once(killed, home)
     for file in sorted(home.rglob("*.jsonl")):
         file.write_bytes(file.read_bytes().replace(b"message 2", b"MESSAGE 2"))
-    started = time.monotonic()
     index_once(clean, home)
-    took = time.monotonic() - started
-    chance = random.Random(seed)
 
-    kill_until_done(killed, home, chance, took)
+    kill_until_done(killed, home, seed)
 
     assert everything(a_memory(killed, home=home)) == everything(
         a_memory(clean, home=home)
@@ -133,7 +126,7 @@ def test_killing_the_reading_of_a_rewritten_file_leaves_the_store_of_one_clean_r
 def test_a_killed_reading_does_not_let_an_excluded_session_stay(
     tmp_path: Path, home: Path
 ) -> None:
-    lines = [a_line(f"SECRET {n}", uuid=f"u{n}", cwd="/home/dev") for n in range(9_000)]
+    lines = [a_line(f"SECRET {n}", uuid=f"u{n}", cwd="/home/dev") for n in range(4_500)]
     last = a_line("moved", uuid="last", cwd="/home/dev/secret")
     append(session_file(home), *lines, last)
     settings = ("exclude.folders=/home/dev/secret",)
@@ -142,25 +135,24 @@ def test_a_killed_reading_does_not_let_an_excluded_session_stay(
         with a_memory(tmp_path, home=home, settings=settings) as memory:
             memory.index()
 
-    started = time.monotonic()
-    while not (tmp_path / "backstory" / "history.db").exists() or not _has_messages(
-        tmp_path
-    ):
-        assert time.monotonic() - started < 60
-        pid = in_child(index)
-        time.sleep(0.15)
-        os.kill(pid, signal.SIGKILL)
-        if end_of(pid) != "SIGKILL":
-            break
+    def index_until_some_is_kept() -> None:
+        write = SqliteHistory.write
+
+        def write_and_die(*given: Any, **more: Any) -> None:
+            write(*given, **more)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        with patch.object(SqliteHistory, "write", write_and_die):
+            index()
+
+    end = end_of(in_child(index_until_some_is_kept))
+    with a_memory(tmp_path) as memory:
+        kept = memory.status().messages
     index()
 
+    assert (end, kept > 0) == ("SIGKILL", True)
     with a_memory(tmp_path, home=home) as memory:
         assert memory.sessions() == []
-
-
-def _has_messages(folder: Path) -> bool:
-    with a_memory(folder) as memory:
-        return memory.status().messages > 0
 
 
 def test_two_readings_at_once_leave_the_store_of_one(

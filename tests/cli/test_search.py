@@ -482,7 +482,7 @@ def test_a_search_ends_with_its_answer_though_its_embedder_does_not(
             "BACKSTORY_SEARCH_TIMEOUT_SECONDS": "2",
         }
         used.run("index", "--wait", **chosen)
-        server.faults = [Fault(delay_s=1_000, for_ever=True)]
+        server.faults = [Fault(is_held=True, for_ever=True)]
 
         done = used.process("search", "plants", **chosen)
 

@@ -30,6 +30,7 @@ from backstory.providers.embedders.openai import OpenAiEmbedder
 from tests.chance import examples
 from tests.embedding_server import EmbeddingServer, letter_counts, running_server
 from tests.faulty_server import Fault
+from tests.processes import comes_true
 
 EMBEDDING = [row.name for row in EMBEDDERS if row.target]
 SERVED: dict[str, type[HttpEmbedder]] = {
@@ -559,7 +560,7 @@ def test_a_server_that_is_not_there_is_unavailable(clock: FakeClock, name: str) 
 def test_a_slow_server_is_not_waited_for_longer_than_the_timeout(
     server: EmbeddingServer, clock: FakeClock, name: str
 ) -> None:
-    server.faults = [Fault(delay_s=0.4, for_ever=True)]
+    server.faults = [Fault(is_held=True, for_ever=True)]
     embedder = make(name, server.url, clock, timeout_s=0.05)
 
     with pytest.raises(ProviderUnavailable, match=r"no answer within 0\.05 seconds"):
@@ -568,7 +569,7 @@ def test_a_slow_server_is_not_waited_for_longer_than_the_timeout(
 
 
 def test_a_server_that_drips_is_not_waited_for_either(server: EmbeddingServer) -> None:
-    server.faults = [Fault(body=b" " * 100, drip=True, for_ever=True)]
+    server.faults = [Fault(body=b" " * 100_000, drip=True, for_ever=True)]
     options = EmbedderOptions(url=server.url, timeout_s=0.1)
     embedder = OpenAiEmbedder(
         get_embedder_row("openai"), options, Clock(sleep=lambda seconds: None)
@@ -706,16 +707,16 @@ def test_a_text_that_is_refused_at_any_length_is_refused_in_the_end(
 def test_a_thread_that_waits_for_the_server_holds_up_no_other(
     server: EmbeddingServer, clock: FakeClock
 ) -> None:
-    server.faults = [Fault(delay_s=0.5)]
+    server.faults = [Fault(is_held=True)]
     embedder = make("openai", server.url, clock)
     slow = threading.Thread(target=embedder.embed_texts, args=(["slow"],))
     slow.start()
-    while not server.asked:
-        pass
+    assert comes_true(lambda: bool(server.asked))
 
     vector = embedder.embed_query("quick")
 
     assert slow.is_alive()
     assert rounded(vector[None]) == [unit("quick")]
+    server.let_go.set()
     slow.join()
     embedder.close()

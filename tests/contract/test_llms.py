@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -47,6 +46,7 @@ from tests.chance import examples
 from tests.faulty_server import Fault
 from tests.llm_programs import FakeProgram, Play, claude_prints, codex_prints
 from tests.llm_server import HUGE, LlmServer, Script, running_server
+from tests.processes import comes_true
 
 SERVED: dict[str, type[HttpLlm]] = {
     "openai": OpenAiLlm,
@@ -886,7 +886,7 @@ def test_a_second_try_has_only_the_time_that_is_left(
 ) -> None:
     server.faults = [
         Fault(429, headers=(("Retry-After", "19.9"),)),
-        Fault(delay_s=0.5),
+        Fault(is_held=True),
     ]
     llm = make("openai", server.url, clock, timeout_s=20.0)
 
@@ -922,7 +922,7 @@ def test_a_server_that_is_not_there_is_unavailable(clock: FakeClock, name: str) 
 def test_a_slow_server_is_asked_once_and_not_waited_for(
     server: LlmServer, name: str
 ) -> None:
-    server.faults = [Fault(delay_s=0.5, for_ever=True)]
+    server.faults = [Fault(is_held=True, for_ever=True)]
     llm = load(name, url=server.url, environ={}, timeout_s=0.1)
 
     with pytest.raises(ProviderUnavailable, match=r"no answer within 0\.1 seconds"):
@@ -933,7 +933,7 @@ def test_a_slow_server_is_asked_once_and_not_waited_for(
 
 
 def test_a_server_that_drips_is_not_waited_for_either(server: LlmServer) -> None:
-    server.faults = [Fault(body=b" " * 100, drip=True, for_ever=True)]
+    server.faults = [Fault(body=b" " * 100_000, drip=True, for_ever=True)]
     llm = load("openai", url=server.url, environ={}, timeout_s=0.2)
 
     with pytest.raises(ProviderUnavailable, match=r"no answer within 0\.2 seconds"):
@@ -1112,17 +1112,17 @@ def test_an_answer_in_pieces_is_put_together(
 def test_a_thread_that_waits_for_the_server_holds_up_no_other(
     server: LlmServer, clock: FakeClock
 ) -> None:
-    server.faults = [Fault(delay_s=0.5)]
+    server.faults = [Fault(is_held=True)]
     llm = make("openai", server.url, clock)
     slow = threading.Thread(target=ask, args=(llm, "slow"))
     slow.start()
-    while not server.asked:
-        time.sleep(0.001)
+    assert comes_true(lambda: bool(server.asked))
 
     answer = ask(llm, "quick")
 
     assert slow.is_alive()
     assert answer.text == "Sushi was eaten."
+    server.let_go.set()
     slow.join()
     llm.close()
 
@@ -1263,12 +1263,11 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(
     assert str(caught.value) == (
         f"the program '{program.name}' gave no answer within 0.5 seconds"
     )
-    assert not is_running(child)
+    assert comes_true(lambda: not is_running(child))
 
 
 def is_running(process_id: int) -> bool:
-    """Whether it still runs a moment later; one that is dead may wait to be reaped."""
-    time.sleep(0.05)
+    """Whether it still runs; one that is dead may wait to be reaped."""
     try:
         status = Path(f"/proc/{process_id}/stat").read_text()
     except FileNotFoundError:

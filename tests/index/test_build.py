@@ -32,7 +32,7 @@ from tests.index_builders import (
     traces,
     write_memory,
 )
-from tests.processes import kill_after
+from tests.processes import kill_sometime
 
 QUERIES = ("alpha", "beta gamma", "delta", "the quick", "日本", "tool", "fact two")
 
@@ -610,8 +610,9 @@ def test_a_session_of_any_length_is_taken_in_in_pieces_between_which_others_writ
     tmp_path: Path,
 ) -> None:
     taken: list[int] = []
-    with an_indexed_memory(tmp_path) as memory:
-        say_all(memory, (f"alpha {n}" for n in range(25_000)))
+    with an_indexed_memory(tmp_path) as memory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "_BATCH_MESSAGES", 1_000)
+        say_all(memory, (f"alpha {n}" for n in range(2_500)))
         other = an_index(memory.home)
 
         def write_too(done: int, total: int) -> None:
@@ -622,14 +623,14 @@ def test_a_session_of_any_length_is_taken_in_in_pieces_between_which_others_writ
         a_builder(memory).catch_up(on_taken=write_too)
         close_index(other)
 
-        assert taken == [10_000, 20_000, 25_000]
+        assert taken == [1_000, 2_000, 2_500]
         check_against_a_rebuild(memory)
 
 
 def test_killing_it_within_a_large_change_loses_nothing(tmp_path: Path) -> None:
     chance = random.Random(0)
     with an_indexed_memory(tmp_path) as memory:
-        say_all(memory, (f"alpha {n} " + "beta " * (n % 50) for n in range(3_000)))
+        say_all(memory, (f"alpha {n} " + "beta " * (n % 50) for n in range(1_000)))
 
     def take_in() -> None:
         with (
@@ -640,12 +641,12 @@ def test_killing_it_within_a_large_change_loses_nothing(tmp_path: Path) -> None:
             memory.index()
 
     deaths = 0
-    while kill_after(chance.uniform(0, 0.1 * (1 + deaths)), take_in):
+    while kill_sometime(take_in, chance, attempt=deaths):
         deaths += 1
 
     with an_indexed_memory(tmp_path) as memory:
         assert deaths > 0
-        assert memory._parts.index_files.index.counts().units == 3_001
+        assert memory._parts.index_files.index.counts().units == 1_001
         check_against_a_rebuild(memory)
 
 
@@ -672,13 +673,13 @@ def test_a_long_history_is_taken_in_in_several_batches(tmp_path: Path) -> None:
     taken: list[tuple[int, int]] = []
     with an_indexed_memory(tmp_path) as memory:
         for session in range(4):
-            say_all(memory, (f"alpha {n}" for n in range(4_000)), session=f"s{session}")
+            say_all(memory, (f"alpha {n}" for n in range(3_000)), session=f"s{session}")
 
         memory.rebuild(on_taken=lambda done, total: taken.append((done, total)))
 
-        assert taken[-1] == (16_000, 16_000)
+        assert taken[-1] == (12_000, 12_000)
         assert len(taken) > 1
-        assert memory._parts.index_files.index.counts().units == 16_004
+        assert memory._parts.index_files.index.counts().units == 12_004
         assert memory._parts.index_files.index.verify() == []
 
 

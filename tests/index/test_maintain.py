@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.index_builders import (
     traces,
     write_memory,
 )
+from tests.processes import PATIENCE_S, comes_true
 
 ANOTHER_MODEL = "searched by words alone: the vectors are of another model"
 
@@ -65,7 +65,7 @@ def files(home: Path) -> set[str]:
 
 
 def wait_for_worker(home: Path) -> int:
-    return background._started[home][-1].wait(timeout=60)
+    return background._started[home][-1].wait(PATIENCE_S)
 
 
 # -- the worker -----------------------------------------------------------------------
@@ -314,10 +314,7 @@ def test_a_search_from_the_command_line_starts_a_worker_that_embeds(
     search = [sys.executable, "-P", "-m", "backstory", "search", "cat"]
     done = subprocess.run(search, env=environ, capture_output=True, check=False)
     with an_indexed_memory(tmp_path) as memory:
-        give_up_at = time.monotonic() + 60
         index = memory._parts.index_files.index
-        while not index.counts().embedded and time.monotonic() < give_up_at:
-            time.sleep(0.05)
 
         assert done.returncode == 0
-        assert index.counts().embedded == 1
+        assert comes_true(lambda: index.counts().embedded == 1)

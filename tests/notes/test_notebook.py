@@ -3,7 +3,6 @@
 import os
 import random
 import shutil
-import signal
 import stat
 import subprocess
 import threading
@@ -29,9 +28,10 @@ from backstory.memory import Memory
 from backstory.notes.facts import list_facts
 from backstory.notes.find import MAX_NOTE_BYTES
 from backstory.notes.notebook import MAX_BACKUPS, Notebook, NoteFile, NotesSummary
+from tests.chance import examples, seeds
 from tests.index_builders import found
 from tests.ordinary_user import as_ordinary_user
-from tests.processes import in_child
+from tests.processes import in_child, kill_sometime
 
 DAY = date(2026, 2, 28)
 
@@ -318,7 +318,7 @@ def test_what_an_editor_saves_is_never_lost(notebook: Notebook, in_place: bool) 
     adding = threading.Thread(target=add_facts)
     adding.start()
     lost = []
-    for number in range(60):
+    for number in range(examples(30)):
         _save(path, f"## Mine\n- saved {number}\n", in_place=in_place)
         time.sleep(0.02)
         if f"- saved {number}" not in notebook.read_memory():
@@ -342,24 +342,24 @@ def _save(path: Path, text: str, *, in_place: bool) -> None:
 # -- several processes ----------------------------------------------------------------
 
 
-def add_many(notebook: Notebook, name: str, count: int = 100) -> None:
+def add_many(notebook: Notebook, name: str, count: int) -> None:
     for number in range(count):
         notebook.add_fact(f"{name} says {number}", name)
         notebook.append_log(DAY, f"{name} did {number}", f"{name}-{number}")
 
 
 def test_two_processes_add_all_their_facts(notebook: Notebook) -> None:
-    works = [partial(add_many, notebook, name) for name in ("Ann", "Bob")]
+    works = [partial(add_many, notebook, name, 30) for name in ("Ann", "Bob")]
     children = [in_child(work) for work in works]
 
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
-    expected = [f"{name} says {n}" for name in ("Ann", "Bob") for n in range(100)]
+    expected = [f"{name} says {n}" for name in ("Ann", "Bob") for n in range(30)]
     assert sorted(facts_in(notebook)) == sorted(expected)
-    assert (notebook.read_log(DAY) or "").count("<!-- backstory: ") == 200
+    assert (notebook.read_log(DAY) or "").count("<!-- backstory: ") == 60
     assert names_in(notebook) == ["MEMORY.md", "daily"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, soaking=40))
 def test_killing_at_any_moment_leaves_whole_files(
     notebook: Notebook, seed: int
 ) -> None:
@@ -367,10 +367,8 @@ def test_killing_at_any_moment_leaves_whole_files(
     notebook.add_fact("first of all")
     deaths = 0
     for attempt in range(12):
-        child = in_child(partial(add_many, notebook, f"Run {attempt}", 200))
-        time.sleep(chance.uniform(0.005, 0.1))
-        os.kill(child, signal.SIGKILL)
-        deaths += os.WIFSIGNALED(os.waitpid(child, 0)[1])
+        work = partial(add_many, notebook, f"Run {attempt}", 40)
+        deaths += kill_sometime(work, chance, attempt=attempt)
         text = notebook.read_memory()
         assert text.startswith("# Long-term Memory\n\n## Notes\n- first of all\n")
         assert text.endswith("\n")

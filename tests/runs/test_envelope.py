@@ -16,6 +16,7 @@ import pytest
 from backstory.runs.history import RunHistory
 from backstory.tools import ToolResult
 from backstory.values.runs import RunLimits
+from tests.grid import in_one_test
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def _read_cases() -> Iterator[Case]:
 
 
 CASES = list(_read_cases())
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.case_id)
+each_case = in_one_test("case", {case.case_id: case for case in CASES})
 
 
 # -- reading answers ------------------------------------------------------------------
@@ -260,8 +261,8 @@ def place_name(place: Place) -> str:
     return place.name
 
 
-@each_case
 @pytest.mark.parametrize("place", [*RECORDED, *OBSERVED], ids=place_name)
+@each_case
 def test_content_that_is_found_stands_behind_its_quotes(
     place: Place, case: Case
 ) -> None:
@@ -285,8 +286,8 @@ def test_content_that_is_found_stands_behind_its_quotes(
     assert "needle" in str(result["snippet"])
 
 
-@each_case
 @pytest.mark.parametrize("place", RECORDED, ids=place_name)
+@each_case
 def test_content_that_is_fetched_stands_behind_its_quotes(
     place: Place, case: Case
 ) -> None:

@@ -3,7 +3,6 @@
 import math
 import re
 import threading
-import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from backstory.tools import ToolResult
 from backstory.values.history import Role
 from backstory.values.runs import MAX_RESULTS, Fitted, RunLimits
 from tests.chance import examples
-from tests.processes import end_of, in_child
+from tests.processes import comes_true, end_of, in_child
 
 # -- what may happen ------------------------------------------------------------------
 
@@ -815,7 +814,7 @@ def test_children_forked_while_threads_are_busy_can_search_and_record() -> None:
         threads = [threading.Thread(target=be_busy, args=(n,)) for n in range(3)]
         for thread in threads:
             thread.start()
-        ends = [end_of(in_child(work), limit_s=10) for _ in range(10)]
+        ends = [end_of(in_child(work)) for _ in range(10)]
         is_over.set()
         for thread in threads:
             thread.join()
@@ -828,7 +827,9 @@ def test_children_forked_while_threads_are_busy_can_search_and_record() -> None:
 def test_a_run_may_be_kept_for_ever_and_others_are_still_forgotten_in_time() -> None:
     def work() -> None:
         with RunHistory(RunLimits(ttl_s=math.inf)):
-            time.sleep(0.1)
-            assert "backstory-expiry" in {each.name for each in threading.enumerate()}
+            assert comes_true(is_watched)
+
+    def is_watched() -> bool:
+        return "backstory-expiry" in {each.name for each in threading.enumerate()}
 
     assert end_of(in_child(work)) == "well"

@@ -5,12 +5,8 @@ import logging
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -29,8 +25,9 @@ from tests.builders import (
     session_file,
 )
 from tests.ordinary_user import as_ordinary_user
-from tests.processes import end_of, in_child
+from tests.processes import comes_true, end_of, in_child
 from tests.samples import Case, a_memory, all_cases
+from tests.shell import Shell
 
 AT = "2026-11-15T17:52:05.137Z"
 PROJECT = "/home/dev/demo"
@@ -292,39 +289,16 @@ def whole(run: LiveRun, item_id: str) -> str:
             return "".join(pages)
 
 
-@dataclass(frozen=True)
-class Shell:
+class AgentShell(Shell):
     """A shell in which somebody, or an agent, calls Backstory."""
-
-    home: Path
 
     def call(
         self, query: str, *options: str, **environ: str
     ) -> tuple[int, list[str], list[str]]:
         """The exit code, what was found, and what was said on standard error."""
         arguments = orjson.dumps({"query": query}).decode()
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "backstory",
-                "call",
-                "search_conversation_history",
-                arguments,
-                "--json",
-                *options,
-            ],
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.home),
-                "BACKSTORY_HOME": str(self.home / "kept"),
-                "PYTHONUTF8": "1",
-                **environ,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = ("call", "search_conversation_history", arguments, "--json", *options)
+        done = self.run(*words, **environ)
         answer = json.loads(done.stdout or "{}")
         ids = [hit["id"] for hit in answer.get("data") or []]
         said = [answer["text"]] if answer.get("error") else done.stderr.splitlines()
@@ -332,8 +306,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(home: Path) -> Shell:
-    return Shell(home)
+def shell(home: Path) -> AgentShell:
+    return AgentShell(home, home / "kept")
 
 
 # -- what a run holds ---
@@ -839,10 +813,12 @@ def test_a_process_may_write_while_another_reads(memory: Memory, home: Path) -> 
     run = memory.live_run(transcript=file)
     writer = in_child(write)
     seen = [texts(run)]
-    give_up_at = time.monotonic() + 30
-    while len(seen[-1]) < len(everything) and time.monotonic() < give_up_at:
-        seen.append(texts(run))
 
+    def has_seen_everything() -> bool:
+        seen.append(texts(run))
+        return len(seen[-1]) == len(everything)
+
+    assert comes_true(has_seen_everything)
     assert end_of(writer) == "well"
     assert [said for said in seen if said != everything[: len(said)]] == []
     assert seen[-1] == everything
@@ -855,13 +831,11 @@ def test_a_writer_that_is_killed_leaves_what_it_had_written(
 
     def write_half_a_line() -> None:
         append(file, a_line("Hello", uuid="u1"), a_line("A zebra", uuid="u2")[:-30])
-        time.sleep(60)
+        signal.pause()
 
     writer = in_child(write_half_a_line)
     run = memory.live_run(transcript=file)
-    give_up_at = time.monotonic() + 30
-    while not texts(run) and time.monotonic() < give_up_at:
-        time.sleep(0.005)
+    assert comes_true(lambda: bool(texts(run)))
     os.kill(writer, signal.SIGKILL)
 
     assert end_of(writer) == "SIGKILL"
@@ -1349,7 +1323,7 @@ def test_a_session_that_moves_into_an_excluded_folder_is_forgotten(
 
 @each_program
 def test_a_command_finds_a_session_by_its_id(
-    shell: Shell, home: Path, log: Log
+    shell: AgentShell, home: Path, log: Log
 ) -> None:
     append(
         log.file(home, SESSION),
@@ -1361,7 +1335,9 @@ def test_a_command_finds_a_session_by_its_id(
     assert shell.call("zebra", "--session", SESSION) == (0, ["toolu_1"], [])
 
 
-def test_a_command_finds_a_session_by_its_transcript(shell: Shell, home: Path) -> None:
+def test_a_command_finds_a_session_by_its_transcript(
+    shell: AgentShell, home: Path
+) -> None:
     append(session_file(home), a_line("A zebra was here", uuid="u1"))
     path = str(session_file(home))
 
@@ -1369,7 +1345,9 @@ def test_a_command_finds_a_session_by_its_transcript(shell: Shell, home: Path) -
     assert shell.call("okapi", "--transcript", path) == (1, [], [])
 
 
-def test_a_command_that_claude_runs_knows_its_session(shell: Shell, home: Path) -> None:
+def test_a_command_that_claude_runs_knows_its_session(
+    shell: AgentShell, home: Path
+) -> None:
     append(session_file(home), a_line("A zebra was here", uuid="u1"))
 
     done = shell.call("zebra", CLAUDE_CODE_SESSION_ID=SESSION)
@@ -1378,7 +1356,7 @@ def test_a_command_that_claude_runs_knows_its_session(shell: Shell, home: Path) 
 
 
 def test_a_default_session_that_is_unknown_is_named_with_its_origin(
-    shell: Shell,
+    shell: AgentShell,
 ) -> None:
     code, ids, said = shell.call("zebra", CLAUDE_CODE_SESSION_ID="nobody")
 
@@ -1390,7 +1368,7 @@ def test_a_default_session_that_is_unknown_is_named_with_its_origin(
 
 
 def test_a_transcript_that_is_named_counts_more_than_a_default_session(
-    shell: Shell, home: Path
+    shell: AgentShell, home: Path
 ) -> None:
     file = session_file(home, "agent-a1")
     append(
@@ -1404,7 +1382,7 @@ def test_a_transcript_that_is_named_counts_more_than_a_default_session(
     assert done == (0, ["item-1"], [])
 
 
-def test_a_command_without_a_session_says_what_to_give(shell: Shell) -> None:
+def test_a_command_without_a_session_says_what_to_give(shell: AgentShell) -> None:
     assert shell.call("zebra") == (
         14,
         [],
@@ -1416,7 +1394,7 @@ def test_a_command_without_a_session_says_what_to_give(shell: Shell) -> None:
     )
 
 
-def test_a_command_with_an_unknown_session_says_what_to_give(shell: Shell) -> None:
+def test_a_command_with_an_unknown_session_says_what_to_give(shell: AgentShell) -> None:
     code, ids, said = shell.call("zebra", "--session", "nobody\n'knows")
 
     assert (code, ids) == (12, [])
@@ -1428,7 +1406,7 @@ def test_a_command_with_an_unknown_session_says_what_to_give(shell: Shell) -> No
     ]
 
 
-def test_a_command_with_no_transcript_says_so(shell: Shell, home: Path) -> None:
+def test_a_command_with_no_transcript_says_so(shell: AgentShell, home: Path) -> None:
     code, ids, said = shell.call("zebra", "--transcript", str(home))
 
     assert (code, ids) == (30, [])

@@ -2,12 +2,12 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -20,8 +20,10 @@ from backstory.errors import NoModel
 from backstory.memory import Memory
 from backstory.notes.notebook import Notebook
 from backstory.store.sqlite.summaries import SqliteSummaryStore
+from tests.chance import SOAK
 from tests.faulty_server import Fault
 from tests.llm_server import LlmServer, Script, running_server
+from tests.processes import PATIENCE_S, comes_true
 from tests.samples import a_memory
 
 DAY = date(2026, 2, 28)
@@ -413,8 +415,9 @@ def test_a_model_that_fails_is_asked_again_later(
         assert len(report.problems) == 1
         assert (log(memory), memory.session("s").last_logged_message_id) == ("", None)
 
-        server.faults = []
-        asked = len(server.asked)
+    server.faults = []
+    asked = len(server.asked)
+    with open_memory() as memory:
         memory.work()
         assert len(server.asked) == asked
         clock.move(minutes=6)
@@ -581,19 +584,19 @@ def test_a_full_disk_costs_neither_a_message_nor_a_second_call(
 def test_a_person_who_edits_meanwhile_loses_nothing(
     open_memory: OpenMemory, server: LlmServer
 ) -> None:
-    server.follow(Script(an_answer("Topic", remember="Likes sushi")))
     with open_memory() as memory:
         memory.notebook.add_fact("Has a cat")
         say(memory, "one")
         memory.end_session()
         path = memory.notebook.memory_path
-        server.faults = [Fault(delay_s=0.5)]
         edited = path.read_text() + "\nMy own words.\n"
 
-        timer = threading.Timer(0.2, path.write_text, [edited])
-        timer.start()
+        def reply_when_edited(prompt: str) -> str:
+            path.write_text(edited)
+            return an_answer("Topic", remember="Likes sushi")
+
+        server.follow(Script(reply=reply_when_edited))
         memory.write_logs()
-        timer.join()
 
         text = memory.notebook.read_memory()
     assert text.startswith(edited.rstrip("\n"))
@@ -648,7 +651,10 @@ def test_killed_at_any_moment_each_message_is_logged_once(
 ) -> None:
     worker: subprocess.Popen[bytes] | None = None
     # From before the answer is there until well after it was written down.
-    moments = [0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08]
+    moments = [0.0, 0.01, 0.03, 0.06]
+    if SOAK:
+        chance = random.Random(SOAK)
+        moments += [chance.uniform(0, 0.1) for _ in range(100)]
 
     def reply_and_kill(prompt: str) -> str:
         if moments and worker is not None:
@@ -685,24 +691,16 @@ def test_workers_at_once_log_each_message_once(
     assert len(server.asked) == 6
 
 
-def wait_for(is_so: Callable[[], bool]) -> bool:
-    """Wait until something is so; False when it is not for long."""
-    give_up_at = time.monotonic() + 60
-    while not is_so():
-        if time.monotonic() > give_up_at:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def test_a_trigger_while_a_worker_is_busy_is_not_lost(
     tmp_path: Path, server: LlmServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slowly(prompt: str) -> str:
-        time.sleep(0.5)
+    has_more_to_do = threading.Event()
+
+    def reply_when_there_is_more(prompt: str) -> str:
+        has_more_to_do.wait(PATIENCE_S)
         return repeat(prompt)
 
-    server.follow(Script(reply=slowly))
+    server.follow(Script(reply=reply_when_there_is_more))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     settings = (
@@ -714,11 +712,12 @@ def test_a_trigger_while_a_worker_is_busy_is_not_lost(
     with Memory.open(tmp_path / "kept", settings=settings) as memory:
         memory.record("a", "user", "said a")
         assert memory.end_session("a")
-        assert wait_for(lambda: bool(server.asked))
+        assert comes_true(lambda: bool(server.asked))
         memory.record("b", "user", "said b")
         assert memory.end_session("b")
+        has_more_to_do.set()
 
-        assert wait_for(lambda: memory.status().logs.due == 0)
+        assert comes_true(lambda: memory.status().logs.due == 0)
         today = datetime.now().astimezone().date()
         assert "- said a" in log(memory, today)
         assert "- said b" in log(memory, today)

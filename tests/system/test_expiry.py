@@ -2,27 +2,16 @@
 
 import gc
 import threading
-import time
 import weakref
-from collections.abc import Callable
 
 from backstory.runs.history import RunHistory
 from backstory.system.expiry import expire_when_due
 from backstory.values.runs import RunLimits
-from tests.processes import end_of, in_child
+from tests.processes import comes_true, end_of, in_child
 
 
 def watchers() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "backstory-expiry"]
-
-
-def comes_true(check: Callable[[], bool]) -> bool:
-    """Whether something happens in the next ten seconds."""
-    for _ in range(200):
-        if check():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_run_that_nobody_asks_is_forgotten_all_the_same() -> None:

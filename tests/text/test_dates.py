@@ -177,12 +177,12 @@ def test_whatever_the_text_days_lie_in_it_and_in_order(
     "text", ["1" * 100_000, "8 May 2023 " * 9_000, "a few " * 17_000, " " * 100_000]
 )
 def test_a_hostile_text_is_not_slow(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     find_days(text, today=TODAY)
 
     # Measured at 2 to 6 ms; the rest is for a busy machine.
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 @pytest.mark.parametrize(

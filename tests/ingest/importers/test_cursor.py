@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -78,10 +78,10 @@ def said(text: str) -> list[str]:
 @pytest.mark.parametrize("mark", ["<user_query>", "<timestamp>"])
 def test_many_openings_that_are_never_closed_cost_no_time(mark: str) -> None:
     text = mark * 8_000
-    started = perf_counter()
+    started = process_time()
 
     assert said(text) == [text]
-    assert perf_counter() - started < 1
+    assert process_time() - started < 1
 
 
 def test_the_person_s_words_stand_between_the_marks() -> None:

@@ -2,7 +2,7 @@
 
 import io
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -70,10 +70,10 @@ def prompts(*texts: str) -> list[tuple[Role, str]]:
 
 def test_many_openings_that_are_never_closed_cost_no_time() -> None:
     text = "<hook_context>" * 8_000
-    started = perf_counter()
+    started = process_time()
 
     assert prompts(text) == [(Role.USER, text)]
-    assert perf_counter() - started < 1
+    assert process_time() - started < 1
 
 
 @pytest.mark.parametrize(

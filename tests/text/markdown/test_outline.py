@@ -115,8 +115,8 @@ def test_other_lines_in_a_place_leave_the_rest(text: str, data: st.DataObject) -
     ],
 )
 def test_no_text_takes_long(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
 
     read_outline(text)
 
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
