@@ -226,7 +226,7 @@ def _sample_memory() -> Memory:
     folder = tempfile.TemporaryDirectory(prefix="backstory-docs-")
     home = Path(folder.name)
     settings = read_settings(user_file=home / "none.toml", environ={})
-    machine = Machine("linux", Path(backstory.__file__).parent / "samples", {})
+    machine = Machine("linux", Path(backstory.__file__).parent / "cli" / "samples", {})
     memory = Memory(home, settings, machine, clock=lambda: _TODAY)
     # The last that is registered is done first.
     atexit.register(folder.cleanup)

@@ -42,7 +42,7 @@ _BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 def run_page(page: Path) -> str:
     """The page with the output that its commands give now."""
     with tempfile.TemporaryDirectory() as folder:
-        samples = Path(backstory.__file__).parent / "samples"
+        samples = Path(backstory.__file__).parent / "cli" / "samples"
         shutil.copytree(samples, Path(folder) / "home")
         if page in OTHERS:
             _run(["-c", _PROGRAM, "index", "--wait"], Path(folder))

@@ -42,7 +42,7 @@ _STEPS = (
 @click.pass_context
 def demo(ctx: click.Context) -> None:
     """Show the main job on sample conversations, in a temporary folder."""
-    samples = resources.files("backstory") / "samples"
+    samples = resources.files("backstory.cli") / "samples"
     with (
         resources.as_file(samples) as home,
         tempfile.TemporaryDirectory(prefix="backstory-demo-") as folder,
