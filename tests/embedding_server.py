@@ -24,9 +24,9 @@ class EmbeddingServer(FaultyServer):
     # How vectors are changed on their way out.
     spoil: str = ""
 
-    def become_well(self) -> None:
-        """Forget all faults."""
-        self.faults, self.spoil, self.max_chars = [], "", _MAX_CHARS
+    def start_afresh(self) -> None:
+        self.forget()
+        self.spoil, self.max_chars = "", _MAX_CHARS
 
     def texts(self) -> list[list[str]]:
         """The texts of each request, whatever protocol it was in."""

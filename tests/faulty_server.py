@@ -55,6 +55,12 @@ class FaultyServer:
     ports: list[int] = field(default_factory=list)
     let_go: threading.Event = field(default_factory=threading.Event)
 
+    def forget(self) -> None:
+        """Have been asked nothing, misbehave no more, and keep nobody waiting."""
+        self.asked, self.faults, self.ports = [], [], []
+        self.let_go.set()
+        self.let_go = threading.Event()
+
 
 class FaultyHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -22,7 +22,7 @@ _HANGING = """\
 /bin/sleep 60
 """
 _PROGRAM = """\
-#!{python}
+#!{python} -IS
 import json, os, sys
 from pathlib import Path
 

@@ -34,7 +34,8 @@ class LlmServer(FaultyServer):
     script: Script = field(default_factory=Script)
 
     def start_afresh(self) -> None:
-        self.asked, self.faults, self.script, self.ports = [], [], Script(), []
+        self.forget()
+        self.script = Script()
 
     def follow(self, script: Script) -> None:
         self.script = script

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from unittest.mock import patch
 
-from backstory.cli.app import run
+from backstory.cli.app import App, run
 from tests.processes import PATIENCE_S
 
 BACKSTORY = (sys.executable, "-m", "backstory")
@@ -24,6 +25,9 @@ class Shell:
 
     home: Path
     kept: Path
+    # Where they stand, otherwise at home; and what time it is there, otherwise now.
+    folder: Path | None = None
+    now: datetime | None = None
 
     @property
     def environ(self) -> dict[str, str]:
@@ -44,11 +48,11 @@ class Shell:
             patch.dict(os.environ, {**self.environ, **more}, clear=True),
             patch("sys.argv", ["backstory", *words]),
             patch("sys.stdin", TextIOWrapper(BytesIO(typed.encode()), "utf-8")),
-            chdir(self.home),
+            chdir(self.folder or self.home),
             redirect_stdout(out),
             redirect_stderr(err),
         ):
-            code = run()
+            code = run(App(clock=lambda: self.now or datetime.now(UTC)))
         return Done(words, code, *(_written(stream) for stream in streams))
 
     def process(self, *words: str, **more: str) -> Done:

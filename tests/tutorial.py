@@ -5,16 +5,17 @@ show searches; a test compares. On these pages it is always the week after the s
 so that "last week" means them.
 """
 
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import backstory
+from tests.shell import Shell
 
 _DOCS = Path(__file__).parents[1] / "docs"
 TUTORIAL = _DOCS / "tutorial.md"
@@ -27,15 +28,7 @@ OTHERS = (
     _DOCS / "explanation" / "ranking.md",
 )
 PAGES = (TUTORIAL, *OTHERS)
-_PROGRAM = """
-import sys
-from datetime import UTC, datetime
-
-from backstory.cli.app import App, commands
-
-today = datetime(2026, 3, 2, 9, tzinfo=UTC)
-commands(prog_name="backstory", obj=App(clock=lambda: today))
-"""
+_TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 _BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 
 
@@ -45,7 +38,7 @@ def run_page(page: Path) -> str:
         samples = Path(backstory.__file__).parent / "cli" / "samples"
         shutil.copytree(samples, Path(folder) / "home")
         if page in OTHERS:
-            _run(["-c", _PROGRAM, "index", "--wait"], Path(folder))
+            _run("index", "--wait", folder=Path(folder))
         text = page.read_text(encoding="utf-8")
         return _BLOCK.sub(lambda block: _run_block(block, Path(folder)), text)
 
@@ -53,11 +46,11 @@ def run_page(page: Path) -> str:
 def _run_block(block: re.Match[str], folder: Path) -> str:
     kind, body = block.groups()
     if kind == "python":
-        _run(["-c", body], folder)
+        _run_python(body, folder)
         return block.group()
     command = body.splitlines()[0]
     words = shlex.split(command.removeprefix("$ backstory "))
-    output = _run(["-c", _PROGRAM, *words], folder)
+    output = _run(*words, folder=folder)
     output = re.sub(r"in \d+\.\d s", "in 0.0 s", output)
     return f"```console\n{command}\n{output}```"
 
@@ -69,23 +62,18 @@ def without_scores(text: str) -> str:
     return re.sub(r"(score|relevance): [01]\.\d\d", r"\1: 0.00", text)
 
 
-def _run(words: list[str], folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, *words],
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder / "home"),
-            "BACKSTORY_HOME": str(folder / "kept"),
-            "TZ": "UTC",
-            "PYTHONUTF8": "1",
-            "BACKSTORY_EMBEDDER_IN_BACKGROUND": "false",
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def _run(*words: str, folder: Path) -> str:
+    """What a command prints in that week."""
+    done = Shell(folder / "home", folder / "kept", folder, _TODAY).run(*words)
+    assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def _run_python(program: str, folder: Path) -> None:
+    shell = Shell(folder / "home", folder / "kept")
+    subprocess.run(
+        [sys.executable, "-c", program], env=shell.environ, cwd=folder, check=True
+    )
 
 
 if __name__ == "__main__":

@@ -76,9 +76,9 @@ def a_server() -> Iterator[EmbeddingServer]:
 @pytest.fixture
 def server(a_server: EmbeddingServer) -> Iterator[EmbeddingServer]:
     """The one server of this module, asked nothing yet and with no faults."""
-    a_server.asked = []
+    a_server.start_afresh()
     yield a_server
-    a_server.become_well()
+    a_server.start_afresh()
 
 
 @pytest.fixture(params=EMBEDDING)

@@ -28,6 +28,7 @@ from backstory.memory import Memory
 from backstory.notes.facts import list_facts
 from backstory.notes.find import MAX_NOTE_BYTES
 from backstory.notes.notebook import MAX_BACKUPS, Notebook, NoteFile, NotesSummary
+from backstory.system.files import swap
 from tests.chance import examples, seeds
 from tests.index_builders import found
 from tests.ordinary_user import as_ordinary_user
@@ -304,8 +305,38 @@ def test_who_saves_all_the_time_wins(notebook: Notebook) -> None:
     assert names_in(notebook) == ["MEMORY.md"]
 
 
-@pytest.mark.parametrize("in_place", [True, False])
-def test_what_an_editor_saves_is_never_lost(notebook: Notebook, in_place: bool) -> None:
+@pytest.mark.parametrize("moment", ["before", "in the midst of it", "after"])
+def test_what_is_saved_into_the_file_while_it_is_replaced_is_not_lost(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    path = put(notebook, b"- old\n")
+    to_save = [b"- mine\n"]
+
+    def save(descriptor: int) -> None:
+        if to_save:
+            os.pwrite(descriptor, to_save.pop(), 0)
+
+    def swap_and_save(one: Path, other: Path) -> bool:
+        # An editor may have the file open, and write into it when it is replaced.
+        opened = os.open(path, os.O_WRONLY)
+        if moment == "before":
+            save(opened)
+        is_done = swap(one, other)
+        if moment == "in the midst of it":
+            save(opened)
+        os.close(opened)
+        if moment == "after":
+            path.write_bytes(to_save.pop())
+        return is_done
+
+    monkeypatch.setattr("backstory.notes.notebook.swap", swap_and_save)
+    notebook.add_fact("a fact")
+
+    assert to_save == []
+    assert "- mine" in notebook.read_memory()
+
+
+def test_what_an_editor_saves_is_never_lost(notebook: Notebook) -> None:
     path = put(notebook, b"")
     is_over = threading.Event()
 
@@ -319,7 +350,10 @@ def test_what_an_editor_saves_is_never_lost(notebook: Notebook, in_place: bool) 
     adding.start()
     lost = []
     for number in range(examples(30)):
-        _save(path, f"## Mine\n- saved {number}\n", in_place=in_place)
+        # Many write beside the file, and rename.
+        made = path.with_name("editor.tmp")
+        made.write_text(f"## Mine\n- saved {number}\n")
+        made.replace(path)
         time.sleep(0.02)
         if f"- saved {number}" not in notebook.read_memory():
             lost.append(number)
@@ -327,16 +361,6 @@ def test_what_an_editor_saves_is_never_lost(notebook: Notebook, in_place: bool) 
     adding.join()
 
     assert lost == []
-
-
-def _save(path: Path, text: str, *, in_place: bool) -> None:
-    """Save as editors do: into the file itself, or beside it and then renamed."""
-    if in_place:
-        path.write_text(text)
-    else:
-        made = path.with_name("editor.tmp")
-        made.write_text(text)
-        made.replace(path)
 
 
 # -- several processes ----------------------------------------------------------------

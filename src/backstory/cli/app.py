@@ -147,11 +147,11 @@ def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> N
     ctx.obj = replace(ctx.obj or App(), home=home, flags=flags)
 
 
-def run() -> int:
+def run(app: App | None = None) -> int:
     """Run the command that was typed; return its exit code."""
     try:
         # Alone, click would answer Ctrl-C with "Aborted!" and an exit code of its own.
-        code = commands.main(prog_name="backstory", standalone_mode=False)
+        code = commands.main(prog_name="backstory", standalone_mode=False, obj=app)
     except click.ClickException as exc:
         exc.show()
         return exc.exit_code
