@@ -94,7 +94,7 @@ def insert_problems(
     problems: Iterable[Problem],
     host: str,
     *,
-    unit: str = "",
+    part: str = "",
     now: datetime,
 ) -> None:
     seen_at = Moment(now).to_microseconds()
@@ -104,7 +104,7 @@ def insert_problems(
         VALUES (?, ?, ?, ?, ?, ?)
         """,
         [
-            (host, problem.path, unit, problem.line, problem.reason, seen_at)
+            (host, problem.path, part, problem.line, problem.reason, seen_at)
             for problem in problems
         ],
     )
@@ -125,7 +125,7 @@ def replace_loose_problems(
     db: apsw.Connection, problems: Iterable[Problem], *, now: datetime
 ) -> None:
     db.execute("DELETE FROM problems WHERE unit = ?", (_LOOSE,))
-    insert_problems(db, problems, "", unit=_LOOSE, now=now)
+    insert_problems(db, problems, "", part=_LOOSE, now=now)
 
 
 def list_loose_problems(db: apsw.Connection) -> list[Problem]:
