@@ -211,16 +211,6 @@ class HistoryStore(Protocol):
         """The first and last place of a session's messages with these numbers."""
         ...
 
-    def find_beside(
-        self, session_id: int, position: int
-    ) -> tuple[Message | None, Message | None]:
-        """What user or assistant said right before and right after a position."""
-        ...
-
-    def find_tool_name(self, session_id: int, call_id: str) -> str | None:
-        """The tool that was called by that id in a session."""
-        ...
-
     def find_neighbours(
         self, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], tuple[Message | None, Message | None]]:

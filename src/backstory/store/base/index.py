@@ -308,14 +308,10 @@ class SearchIndex(Protocol):
 
     def get_files(self, source_ids: Collection[int]) -> dict[int, IndexedFile]: ...
 
-    def find_chunk(self, source_id: int, position: int) -> Chunk | None:
-        """The last chunk of a source that begins at or before a position."""
-        ...
-
     def find_chunks(
         self, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], Chunk]:
-        """The same for many places, each a source and a position in it.
+        """For each source and position, the last chunk that begins at or before it.
 
         A place without a chunk is left out.
         """

@@ -57,19 +57,6 @@ def insert_chunks(
     )
 
 
-def find_chunk(db: apsw.Connection, source_id: int, position: int) -> Chunk | None:
-    row = db.execute(
-        """
-        SELECT chunk_id, source_id, first_position, last_position, token_count, text
-          FROM chunks
-         WHERE source_id = ? AND first_position <= ?
-         ORDER BY first_position DESC LIMIT 1
-        """,
-        (source_id, position),
-    ).fetchone()
-    return None if row is None else Chunk(*row)
-
-
 def find_chunks(
     db: apsw.Connection, places: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], Chunk]:

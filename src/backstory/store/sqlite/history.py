@@ -122,19 +122,6 @@ class SqliteHistory:
         with translated(self.path), self._lock:
             return messages.find_positions(self._db, session_id, first_id, last_id)
 
-    def find_beside(
-        self, session_id: int, position: int
-    ) -> tuple[Message | None, Message | None]:
-        with translated(self.path), self._lock:
-            return (
-                messages.find_beside(self._db, session_id, position, is_after=False),
-                messages.find_beside(self._db, session_id, position, is_after=True),
-            )
-
-    def find_tool_name(self, session_id: int, call_id: str) -> str | None:
-        with translated(self.path), self._lock:
-            return messages.find_tool_name(self._db, session_id, call_id)
-
     def find_neighbours(
         self, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], tuple[Message | None, Message | None]]:

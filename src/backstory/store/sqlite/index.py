@@ -145,10 +145,6 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return units.get_notes(db, unit_ids)
 
-    def find_chunk(self, source_id: int, position: int) -> Chunk | None:
-        with self._connection.reading() as db:
-            return chunks.find_chunk(db, source_id, position)
-
     def find_chunks(
         self, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], Chunk]:

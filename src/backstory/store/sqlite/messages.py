@@ -54,33 +54,6 @@ def get_messages(
     return {row[0]: _to_message(row) for row in rows}
 
 
-def find_beside(
-    db: apsw.Connection, session_id: int, position: int, *, is_after: bool
-) -> Message | None:
-    comparison, order = (">", "ASC") if is_after else ("<", "DESC")
-    row = db.execute(
-        f"""
-        SELECT {_COLUMNS} FROM messages
-         WHERE session_id = ? AND position {comparison} ?
-           AND role IN ('user', 'assistant')
-         ORDER BY position {order} LIMIT 1
-        """,
-        (session_id, position),
-    ).fetchone()
-    return None if row is None else _to_message(row)
-
-
-def find_tool_name(db: apsw.Connection, session_id: int, call_id: str) -> str | None:
-    found: str | None = db.execute(
-        """
-        SELECT tool_name FROM messages
-         WHERE session_id = ? AND call_id = ? AND tool_name IS NOT NULL LIMIT 1
-        """,
-        (session_id, call_id),
-    ).get
-    return found
-
-
 def find_neighbours(
     db: apsw.Connection, places: Collection[Place]
 ) -> dict[Place, tuple[Message | None, Message | None]]:
