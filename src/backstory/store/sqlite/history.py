@@ -1,4 +1,7 @@
-"""history.db: the truth. Sessions and messages, and how far each source was read."""
+"""history.db: sessions and messages, and how far each source has been read.
+
+It is the only copy: hosts delete their transcripts.
+"""
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,7 +38,7 @@ _PAGE = 500
 
 
 class SqliteHistory:
-    """A ``HistoryStore`` in one SQLite file, used by one thread at a time."""
+    """A ``HistoryStore`` in one SQLite file; threads take turns."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -96,8 +99,8 @@ class SqliteHistory:
     def iter_messages(
         self, session_id: int, *, first: int = 0, last: int | None = None
     ) -> Iterator[Message]:
-        # Page by page, so that a long session is neither held in memory nor keeps the
-        # connection from other threads while the caller works on it.
+        # Page by page, so that a long session is not held in memory and does not block
+        # other threads while the caller works on it.
         while True:
             with translated(self.path), self._lock:
                 page = messages.list_messages(
@@ -229,7 +232,7 @@ def _verify(db: apsw.Connection) -> list[str]:
         """
     )
     found += [
-        f"session {session_id}: {said} messages are counted, {there} are there"
+        f"session {session_id}: {said} messages are counted, but it has {there}"
         for session_id, said, there in counts
     ]
     return found

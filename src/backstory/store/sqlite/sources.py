@@ -1,5 +1,5 @@
-"""The tables ``sources`` and ``problems``: how far each source was read, and what in
-it could not be."""
+"""The tables ``sources`` and ``problems``: how far each source has been read, and
+what went wrong."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,7 +11,7 @@ from backstory.store.base.history import SourceKey, SourceState
 from backstory.values.history import Problem
 from backstory.values.moments import Moment
 
-# The unit of problems that belong to no source that could be opened.
+# Stored as the part of problems that belong to no source.
 _LOOSE = "~"
 
 
@@ -111,7 +111,7 @@ def insert_problems(
 
 
 def delete_problems(db: apsw.Connection, key: SourceKey, after_line: int = 0) -> None:
-    """Forget what was wrong with a source behind a line, or with it as a whole."""
+    """Delete the problems after a line of a source, and those without a line."""
     db.execute(
         """
         DELETE FROM problems

@@ -1,7 +1,7 @@
-"""Write a batch: all that one reading of a source has to say, in one transaction.
+"""Write a batch: what was read from a source, in one transaction.
 
-First what was known of the source goes, then come what is known about its sessions, the
-sessions to empty, their messages, and last how far the source has been read.
+First outdated records of the source are deleted. Then come facts about sessions,
+sessions to be emptied, messages, and finally how far the source has been read.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from backstory.store.sqlite import changes, sessions, sources
 from backstory.store.sqlite.write_messages import SessionMessages, write_messages
 from backstory.values.history import Problem, SessionFacts
 
-# So many say enough about one batch.
+# More problems of this kind would tell nothing new.
 _MAX_GIVEN_TWICE = 100
 
 
@@ -59,7 +59,7 @@ class _BatchWriting:
         )
 
     def delete_outdated(self) -> None:
-        """Delete a source's former name, and problems of what is read again."""
+        """Delete the source's former name, and problems in what is read again."""
         batch = self._batch
         if batch.moved_from is not None:
             sources.delete_source(self._db, batch.moved_from)
@@ -69,7 +69,7 @@ class _BatchWriting:
 
     def write_facts(self, facts: SessionFacts) -> None:
         if self._batch.is_companion and self._find(facts.native_id) is None:
-            # Without a signature, the source is read again.
+            # A source without a signature counts as changed.
             self._progress = self._progress and replace(self._progress, signature="")
             return
         session_id = self._find_or_make(facts.native_id)
@@ -103,7 +103,7 @@ class _BatchWriting:
             self._db, session_id, [k.message.sent for k in kept if k.message.sent]
         )
         if sessions.find_filing_facts(self._db, session_id) != before:
-            # What was said at no known time counts as said when the session began.
+            # Messages without a time count as sent when the session began.
             changes.insert_whole_session(self._db, session_id, is_timeless_only=True)
         if done.written:
             sessions.refresh_excerpts(

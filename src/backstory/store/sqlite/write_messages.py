@@ -77,7 +77,7 @@ def write_messages(db: apsw.Connection, new: SessionMessages) -> MessageChanges:
 
 
 def _resolve_ids(db: apsw.Connection, new: SessionMessages) -> _Resolved:
-    """Find out what each id stands for, in the order in which the ids came.
+    """Decide the id and content of each message, in the order in which they came.
 
     A message whose id is taken by another gets an id of its own.
     """
@@ -118,7 +118,7 @@ def _id_by_content(item: KeptMessage) -> str:
 def _find_stored(
     db: apsw.Connection, session_id: int, native_ids: Collection[str]
 ) -> dict[str, tuple[int, Content]]:
-    """The stored messages of these ids: number and content of each."""
+    """The stored messages with these ids: number and content of each."""
     rows = db.execute(
         """
         SELECT native_id, message_id, role, text, tool_name, call_id, sent_at,
@@ -168,7 +168,7 @@ def _with_first_time(content: Content, before: Content | None) -> Content:
 def _insert_new(
     db: apsw.Connection, session_id: int, resolved: _Resolved
 ) -> Sequence[int]:
-    """Insert what is not stored, behind the session's last message; their numbers."""
+    """Insert new messages after the session's last one; returns their numbers."""
     position = _next_position(db, session_id)
     # Any: whatever SQLite may bind.
     new: list[tuple[Any, ...]] = []
@@ -185,13 +185,13 @@ def _insert_new(
         """,
         new,
     )
-    # Rows of one statement in one transaction are numbered one after another.
+    # Rows inserted by one statement have consecutive numbers.
     last = db.last_insert_rowid()
     return range(last - len(new) + 1, last + 1)
 
 
 def _update_changed(db: apsw.Connection, resolved: _Resolved) -> list[int]:
-    """Update the stored messages that get other content; returns their numbers."""
+    """Update stored messages whose content changed; returns their numbers."""
     # Any: whatever SQLite may bind.
     changed: list[tuple[Any, ...]] = [
         (*content, resolved.stored[native_id][0])
