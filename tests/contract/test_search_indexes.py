@@ -115,7 +115,7 @@ def test_a_deleted_source_is_found_by_nothing(index: SearchIndex) -> None:
         writer.delete_source(1)
 
     assert (text_ids(index, "red"), word_ids(index, "red")) == ([2], {2})
-    assert index.find_chunk(1, 3) is None
+    assert index.find_chunks([(1, 3)]) == {}
     assert index.counts().units == 1
     assert index.verify() == []
 
@@ -633,12 +633,11 @@ def test_a_position_belongs_to_the_chunk_that_begins_before_it(
         )
         starts = writer.list_chunks(1)
 
-    found = [index.find_chunk(1, position) for position in (0, 4, 5, 100)]
+    found = index.find_chunks([(1, 0), (1, 4), (1, 5), (1, 100), (2, 0)])
 
+    first, second = Chunk(1, 1, 0, 3, 9, None), Chunk(2, 1, 5, 8, 7, "text")
     assert starts == [(0, 3), (5, 8)]
-    assert [chunk and chunk.first_position for chunk in found] == [0, 0, 5, 5]
-    assert found[2] == Chunk(2, 1, 5, 8, 7, "text")
-    assert index.find_chunk(2, 0) is None
+    assert found == {(1, 0): first, (1, 4): first, (1, 5): second, (1, 100): second}
 
 
 def test_many_places_are_looked_up_at_once(index: SearchIndex) -> None:
@@ -649,8 +648,12 @@ def test_many_places_are_looked_up_at_once(index: SearchIndex) -> None:
 
     found = index.find_chunks(places)
 
-    singly = {place: index.find_chunk(*place) for place in places}
-    assert found == {place: chunk for place, chunk in singly.items() if chunk}
+    assert {place: chunk.first_position for place, chunk in found.items()} == {
+        (1, 0): 0,
+        (1, 4): 0,
+        (1, 100): 5,
+        (-1, 3): 2,
+    }
     assert index.find_chunks([]) == {}
 
 

@@ -2,7 +2,7 @@
 
 A store holds sessions, their messages, and how far each source has been read. The
 last belongs with the first two, because it must change in the same transaction: a
-reader that is killed goes on where it stopped, with nothing lost and nothing twice.
+reader that is killed resumes where it stopped, losing and repeating nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -47,7 +47,8 @@ class SourceState:
 class KeptMessage:
     """A new message ready to be stored.
 
-    ``full_bytes`` is its true length when its text was cut; ``line`` its place.
+    ``full_bytes`` is the length of the whole text if it was cut, ``line`` the line of
+    the source that it came from.
     """
 
     message: NewMessage
@@ -59,15 +60,16 @@ class KeptMessage:
 class Batch:
     """Everything that one transaction writes.
 
-    ``after_line``: reading begins behind that line; what was wrong from there on is no
-    longer known. ``moved_from`` is the key of the source under its former name.
-    ``emptied`` are sessions of which nothing may stay but that they were.
-    ``is_companion``: facts are for sessions that are there; none is made for them, and
-    a source that speaks of others counts as changed until they are.
+    ``after_line``: the source is read from behind that line, and problems recorded for
+    later lines are deleted. ``moved_from`` is the key of the source under its former
+    name. ``emptied`` are sessions whose content must be deleted; only their ids are
+    kept. ``is_companion``: the source only adds facts to sessions that exist; while one
+    does not, the source counts as changed, so that it is read again.
 
-    ``replaces``: a message whose id is known takes the place of the old one. Otherwise
-    the id was given twice within one file, and both texts are kept. ``reread`` holds
-    the messages a second reading has met so far; only those count as given twice.
+    ``replaces``: a message with a known id replaces the old one. Otherwise the same id
+    with another text means that the file used the id twice, and both texts are kept.
+    ``reread`` holds the numbers of the messages that a second reading has met so far;
+    only those count as used twice.
     """
 
     host: str
@@ -88,9 +90,9 @@ class Batch:
 class Written:
     """What a batch changed, and the problems that only the store could see.
 
-    ``made_sessions`` are the native ids of the sessions that were not there before;
-    ``last_message_id`` is the number of the batch's last message, new or not;
-    ``is_waiting``: a companion spoke of sessions that are not there yet.
+    ``made_sessions`` are the native ids of new sessions; ``last_message_id`` is the
+    number of the batch's last message, new or not; ``is_waiting``: a companion has
+    facts about sessions that do not exist yet.
     """
 
     made_sessions: tuple[str, ...] = ()
@@ -105,8 +107,8 @@ class Written:
 class SessionFilter:
     """Which sessions to list; every condition that is set must hold.
 
-    ``folder`` takes sessions in it or below it, ``folder_name`` those in any folder of
-    that name.
+    ``folder`` matches sessions that ran in it or below it, ``folder_name`` those that
+    ran in any folder of that name.
     """
 
     host: str | None = None
@@ -120,8 +122,8 @@ class SessionFilter:
 class Change:
     """Messages of a session that were written: the numbers of the first and last.
 
-    Without numbers, only what is known about the session changed. The number 0 says
-    that everything in it was deleted.
+    Without numbers, only facts about the session changed. The number 0 means that all
+    its messages were deleted.
     """
 
     change_id: int
@@ -145,7 +147,7 @@ class Counts:
 
 
 class HistoryStore(Protocol):
-    """Sessions and messages that stay. Safe to use from several threads and processes.
+    """Sessions and messages. Safe to use from several threads and processes.
 
     Every write is one transaction, and durable when the call returns. Failures are
     raised as ``StoreProblem``; after one, the store is as it was before the call.
@@ -154,17 +156,17 @@ class HistoryStore(Protocol):
     # -- writing ---
 
     def write(self, batch: Batch, *, now: datetime, is_durable: bool = True) -> Written:
-        """Write all of ``batch`` or nothing; what is there is not written again.
+        """Write all of ``batch`` or nothing; what is stored is not written again.
 
-        Without ``is_durable``, a power cut may undo it, whole, together with what was
-        written after it: enough for what can be read once more.
+        Without ``is_durable``, a power cut may undo the whole batch and later ones:
+        good enough for what can be read again.
         """
         ...
 
     def replace_loose_problems(
         self, problems: Sequence[Problem], *, now: datetime
     ) -> None:
-        """Remember the problems that belong to no source that could be opened."""
+        """Replace the problems that belong to no source, such as unreadable folders."""
         ...
 
     # -- reading ---
@@ -178,16 +180,18 @@ class HistoryStore(Protocol):
         ...
 
     def find_sessions(self, name: str) -> list[Session]:
-        """Sessions of that id or, failing that, whose id starts so."""
+        """Sessions with that id; if there is none, those whose id begins with it.
+
+        ``name`` may also be ``host/id``. A beginning only finds sessions with messages.
+        """
         ...
 
     def short_ids(self, session_ids: Collection[int]) -> dict[int, str]:
-        """The shortest name by which each session is found alone.
+        """The shortest name that ``find_sessions`` finds each session by, and no other.
 
         That is the first 8, 13 or 18 characters of an id longer than 12, else the whole
-        id, else ``host/id``. What ``find_sessions`` finds below another id that it
-        found (``<id>/...``, a subagent) does not count. A session that is not there is
-        left out.
+        id, else ``host/id``. Subagents (``<id>/...``) do not count if the session of
+        that ``<id>`` is found too. Unknown sessions are left out.
         """
         ...
 
@@ -198,27 +202,20 @@ class HistoryStore(Protocol):
         ...
 
     def find_message(self, session_id: int, name: str) -> Message | None:
-        """The message of that native id or number."""
+        """The message with that native id or, failing that, number."""
         ...
 
     def get_messages(self, message_ids: Collection[int]) -> dict[int, Message]:
-        """The messages of these numbers; one that is not there is left out."""
+        """The messages with these numbers; unknown numbers are left out."""
         ...
 
     def find_positions(
         self, session_id: int, first_id: int, last_id: int
     ) -> tuple[int, int] | None:
-        """The first and last place of a session's messages with these numbers."""
-        ...
+        """The first and last position of a session's messages with numbers in a range.
 
-    def find_beside(
-        self, session_id: int, position: int
-    ) -> tuple[Message | None, Message | None]:
-        """What user or assistant said right before and right after a position."""
-        ...
-
-    def find_tool_name(self, session_id: int, call_id: str) -> str | None:
-        """The tool that was called by that id in a session."""
+        None if the session has none of them.
+        """
         ...
 
     def find_neighbours(
@@ -226,8 +223,7 @@ class HistoryStore(Protocol):
     ) -> dict[tuple[int, int], tuple[Message | None, Message | None]]:
         """What user or assistant said right before and right after each place.
 
-        A place is a session and a position in it. Every place that was asked for is
-        in the answer.
+        A place is a session and a position in it. The result has every place.
         """
         ...
 
@@ -236,23 +232,23 @@ class HistoryStore(Protocol):
     ) -> dict[tuple[int, int], Message]:
         """The last reply to what the user said at each place.
 
-        That is the assistant's last message before the user's next one, among the
-        first 20 messages of either; other roles do not count. A place without a reply
-        is left out.
+        That is the assistant's last message before the user's next one, among the next
+        20 messages of the two; other roles do not count. A place without a reply is
+        left out.
         """
         ...
 
     def find_tool_names(
         self, calls: Collection[tuple[int, str]]
     ) -> dict[tuple[int, str], str]:
-        """The tools that were called by these ids, each in a session.
+        """The tool of each call, given as session and call id.
 
-        A call whose tool is not known is left out.
+        A call whose tool is unknown is left out.
         """
         ...
 
     def list_latest_turn(self, session_id: int) -> list[int]:
-        """The numbers of a session's messages from its user's last one on."""
+        """The numbers of a session's messages from the user's last one on."""
         ...
 
     def find_text(
@@ -263,7 +259,7 @@ class HistoryStore(Protocol):
         where: Callable[[Message], bool],
         until: float | None = None,
     ) -> list[Message]:
-        """Messages with that folded text in them, newest first, by reading them all.
+        """Messages that contain a folded text, newest first, by reading them all.
 
         Slow; for when there is no index. ``where`` says which may be found; ``until``
         is when to stop, on the monotonic clock.
@@ -271,7 +267,7 @@ class HistoryStore(Protocol):
         ...
 
     def get_sessions(self, session_ids: Collection[int]) -> dict[int, Session]:
-        """The sessions of these numbers; one that is not there is left out."""
+        """The sessions with these numbers; unknown numbers are left out."""
         ...
 
     def count_messages(self) -> int:
@@ -280,15 +276,15 @@ class HistoryStore(Protocol):
 
     @property
     def identity(self) -> str:
-        """A text that no other history has."""
+        """A text that is unique to this history."""
         ...
 
     def last_change_id(self) -> int:
-        """The number of the latest change; 0 when there was none."""
+        """The number of the latest change; 0 if there is none."""
         ...
 
     def list_changes(self, after: int, limit: int) -> list[Change]:
-        """What was written after the change of that number, in order."""
+        """Changes after the one with that number, in order."""
         ...
 
     def count_by_host(self) -> list[Counts]:
@@ -296,11 +292,11 @@ class HistoryStore(Protocol):
         ...
 
     def has_session(self, host: str, native_id: str) -> bool:
-        """Whether anything is known of a session."""
+        """Whether the session is known, with or without messages."""
         ...
 
     def find_project(self, host: str, native_id: str) -> str | None:
-        """The folder that a session is known to have run in."""
+        """The folder that a session ran in, if known."""
         ...
 
     def list_projects(self) -> list[str]:
@@ -308,15 +304,17 @@ class HistoryStore(Protocol):
         ...
 
     def list_problems(self) -> list[Problem]:
-        """What could not be read when its source was last read."""
+        """What went wrong when each source was last read."""
         ...
 
     def size_bytes(self) -> int:
-        """How much room the store takes on disk."""
+        """How much space the store takes on disk."""
         ...
 
     def verify(self) -> list[str]:
-        """Check everything that must hold; each sentence is one thing that does not."""
+        """Check everything that must hold; one sentence for each failure."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close it; used again, it is opened again."""
+        ...

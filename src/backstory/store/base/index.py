@@ -2,8 +2,8 @@
 
 An index is made from the history and the Markdown files, and can be made again. What
 is *found* in it is a unit: a message, a session's name, a fact or a section of a file.
-What is *shown* is the chunk around it. Everything that changes together is written in
-one transaction, so a reader sees all of a change or nothing.
+What is *shown* is the chunk around it. Whatever changes together is written in one
+transaction, so a reader sees all of a change or none of it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,7 +42,8 @@ class IndexedFile:
 class UnitFilter:
     """Which units may be found; every condition that is set must hold.
 
-    Times are microseconds, from the first up to but not including the second.
+    Times are microseconds; ``said_before`` itself is excluded. Units without a time
+    match only if neither is set.
     """
 
     kinds: frozenset[UnitKind]
@@ -55,7 +56,7 @@ class UnitFilter:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit as it is filed."""
+    """A unit as it is stored."""
 
     unit_id: int
     kind: UnitKind
@@ -75,7 +76,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of a source, as it is filed."""
+    """A stretch of a source, as it is stored."""
 
     chunk_id: int
     source_id: int
@@ -87,10 +88,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What to look for: units with any of ``needed``, better with more of either.
+    """What to look for: units with any of ``needed``; each word they have counts.
 
-    Each word is its spellings, any of which will do; a spelling of several words is
-    found where they stand side by side.
+    A word is given as its spellings, any of which will do. A spelling of several words
+    matches where they are next to each other.
     """
 
     needed: tuple[tuple[str, ...], ...]
@@ -117,7 +118,7 @@ class MadeVector:
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """How much is in the index, and how much of it has its vector."""
+    """How many units there are, how many want a vector, and how many have one."""
 
     units: int = 0
     with_meaning: int = 0
@@ -125,37 +126,40 @@ class IndexCounts:
 
 
 class EmbeddingCache(Protocol):
-    """Vectors by what they are of and which model made them; outlives the index."""
+    """Vectors by the hash of their text and the model that made them.
+
+    Outlives the index, because vectors are costly to make.
+    """
 
     @property
     def identity(self) -> str:
-        """A text that no other cache has."""
+        """A text that is unique to this cache."""
         ...
 
     def find(self, fingerprint: str, hashes: Collection[bytes]) -> dict[bytes, int]:
-        """The numbers of the vectors that are there, by the hash they are of."""
+        """The numbers of the vectors that a model made of these texts, by hash."""
         ...
 
     def add(
         self, fingerprint: str, vectors: Mapping[bytes, "Vector"]
     ) -> dict[bytes, int]:
-        """Keep vectors; returns their numbers."""
+        """Keep vectors, unless there is one already; returns their numbers."""
         ...
 
     def read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
-        """Vectors by number, as little-endian float32."""
+        """Vectors by number, as little-endian float32; unknown ones are left out."""
         ...
 
     def delete(self, hashes: Collection[bytes]) -> None:
-        """Delete the vectors of these hashes, of every model; none stays on disk."""
+        """Delete the vectors of these texts, of every model, from the disk too."""
         ...
 
     def list_hashes(self) -> set[bytes]:
-        """The hashes of which there is a vector, of whatever model."""
+        """The hashes of all texts that have a vector, of any model."""
         ...
 
     def size_bytes(self) -> int:
-        """How much room the cache takes on disk."""
+        """How much space the cache takes on disk."""
         ...
 
     def close(self) -> None:
@@ -164,32 +168,41 @@ class EmbeddingCache(Protocol):
 
 
 class IndexWriter(Protocol):
-    """One transaction; everything it was told happens when it ends well, or nothing."""
+    """One transaction: all of it happens when the block ends well, or nothing."""
 
-    def get_state(self, name: str) -> str | None: ...
+    def get_state(self, name: str) -> str | None:
+        """A value that was set by name, in this transaction or before."""
+        ...
 
-    def set_state(self, name: str, value: str) -> None: ...
+    def set_state(self, name: str, value: str) -> None:
+        """Keep a value by name, for whoever builds the index."""
+        ...
 
     def replace_units(self, units: Iterable[NewUnit], *, are_new: bool = False) -> None:
-        """File units, in place of those of the same numbers if there are any."""
+        """Store units, replacing those with the same numbers.
+
+        ``are_new`` promises that there are none, which is faster.
+        """
         ...
 
     def replace_notes(self, source_id: int, units: Sequence[NewUnit]) -> None:
-        """Let these be all units of a file; what is there already keeps its number."""
+        """Make these all the units of a file; unchanged ones keep their numbers."""
         ...
 
     def delete_source(self, source_id: int) -> None:
         """Delete all units and chunks of a source."""
         ...
 
-    def delete_units(self, unit_ids: Collection[int]) -> None: ...
+    def delete_units(self, unit_ids: Collection[int]) -> None:
+        """Delete units; unknown numbers are ignored."""
+        ...
 
     def list_message_units(self, source_id: int, first: int, last: int) -> list[int]:
         """The units of messages from one position of a session to another."""
         ...
 
     def clear(self) -> None:
-        """Delete everything, so that all is taken in anew."""
+        """Delete everything, states included, so that the index is built again."""
         ...
 
     def list_chunks(self, source_id: int) -> list[tuple[int, int]]:
@@ -205,15 +218,18 @@ class IndexWriter(Protocol):
         first: int = 0,
         before: int | None = None,
     ) -> None:
-        """Put chunks in place of those that begin from ``first`` on, and ``before``."""
+        """Replace the chunks that begin at or after ``first`` and before ``before``."""
         ...
 
     def note_session(self, session_id: int, change_id: int, now: datetime) -> None:
-        """Write down up to which change a session has been indexed."""
+        """Record up to which change a session has been indexed."""
         ...
 
     def replace_file(self, file: IndexedFile, now: datetime) -> int:
-        """Write down a file; returns its number. The number 0 asks for a new one."""
+        """Record a file by kind and path; returns its number, which it keeps.
+
+        ``file.file_id`` is ignored.
+        """
         ...
 
     def delete_file(self, file_id: int) -> None:
@@ -221,13 +237,13 @@ class IndexWriter(Protocol):
         ...
 
     def next_note_id(self) -> int:
-        """The first number free for units of files."""
+        """The first free number for a unit of a file."""
         ...
 
     def set_vectors(self, fingerprint: str, made: Sequence[MadeVector]) -> int:
-        """Give units their vectors; returns how many still wanted one.
+        """Give units their vectors; returns how many of them still needed one.
 
-        Vectors of another model, or of another cache, go first: they never mix.
+        Vectors of another model, or from another cache, are deleted first.
         """
         ...
 
@@ -240,26 +256,32 @@ class SearchIndex(Protocol):
     """
 
     @property
-    def embeddings(self) -> EmbeddingCache: ...
+    def embeddings(self) -> EmbeddingCache:
+        """The cache that its vectors come from."""
+        ...
 
     def has_vectors_of(self, fingerprint: str) -> bool:
-        """Whether the vectors in the index are those of this model."""
+        """Whether the index has vectors of this model, from its own cache."""
         ...
 
     def writing(
         self, *, timeout_s: float = 30.0
     ) -> AbstractContextManager[IndexWriter]:
-        """Begin to write; raises ``StoreLocked`` when another process goes on so."""
+        """Begin to write. Raises ``StoreLocked`` if another writer takes too long."""
         ...
 
-    def get_state(self, name: str) -> str | None: ...
+    def get_state(self, name: str) -> str | None:
+        """A value that was set by name. ``units`` is the number of units."""
+        ...
 
-    def list_files(self) -> list[IndexedFile]: ...
+    def list_files(self) -> list[IndexedFile]:
+        """All files that are in the index."""
+        ...
 
     def counts(self) -> IndexCounts: ...
 
     def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
-        """In how many units each word occurs, about; a word is its spellings."""
+        """In how many units each word occurs, roughly; a word is its spellings."""
         ...
 
     def tokenize(self, text: str) -> list[str]:
@@ -279,7 +301,7 @@ class SearchIndex(Protocol):
         ...
 
     def score_words(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
-        """The same score for given units; those without any word are left out."""
+        """The same score for given units; those with none of the words are left out."""
         ...
 
     def find_text(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
@@ -287,35 +309,37 @@ class SearchIndex(Protocol):
         ...
 
     def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
-        """The same; None when very many units have the text, which takes longer."""
+        """The same, or None if so many units contain it that finding them is slow."""
         ...
 
     def having_text(self, folded: str, unit_ids: Collection[int]) -> list[int]:
-        """Which of these units have the text."""
+        """Which of these units contain the text."""
         ...
 
     def list_newest(self, where: UnitFilter, limit: int) -> list[int]:
-        """The newest units there are."""
+        """The newest units that match."""
         ...
 
     def list_notes(self, where: UnitFilter) -> dict[int, str]:
-        """The texts of all parts of files."""
+        """The texts of all units of files that match."""
         ...
 
-    def get_units(self, unit_ids: Collection[int]) -> dict[int, Unit]: ...
+    def get_units(self, unit_ids: Collection[int]) -> dict[int, Unit]:
+        """The units with these numbers; unknown numbers are left out."""
+        ...
 
-    def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]: ...
+    def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
+        """What the units of files say; units of sessions are left out."""
+        ...
 
-    def get_files(self, source_ids: Collection[int]) -> dict[int, IndexedFile]: ...
-
-    def find_chunk(self, source_id: int, position: int) -> Chunk | None:
-        """The last chunk of a source that begins at or before a position."""
+    def get_files(self, source_ids: Collection[int]) -> dict[int, IndexedFile]:
+        """The files among these sources."""
         ...
 
     def find_chunks(
         self, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], Chunk]:
-        """The same for many places, each a source and a position in it.
+        """For each source and position, the last chunk that begins at or before it.
 
         A place without a chunk is left out.
         """
@@ -324,7 +348,7 @@ class SearchIndex(Protocol):
     # -- vectors ---
 
     def list_to_embed(self, limit: int, *, skip: int = 0) -> list[ToEmbed]:
-        """Units that have no vector yet, the newest first."""
+        """Units that still need a vector, the newest first."""
         ...
 
     def nearest(
@@ -334,24 +358,24 @@ class SearchIndex(Protocol):
         ...
 
     def cosines(self, vector: "Vector", unit_ids: Collection[int]) -> dict[int, float]:
-        """How near given units are; those without a vector are left out."""
+        """The cosines of given units; those without a vector are left out."""
         ...
 
     def delete_unused_vectors(self, hashes: Collection[bytes] | None = None) -> None:
-        """Delete from the cache the vectors of texts that no unit has any more.
+        """Delete vectors that no unit needs any more from the cache.
 
-        ``hashes`` says of which texts; without it, of all.
+        ``hashes`` limits this to the vectors of these texts.
         """
         ...
 
     def to_vector(self, stored: bytes) -> "Vector":
-        """A vector as the cache gives it out."""
+        """A vector from the bytes that the cache returns."""
         ...
 
-    # -- care ---
+    # -- upkeep ---
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
-        """Make what these threads are reading stop with ``StoreProblem``."""
+        """Stop what these threads are reading; they get a ``StoreProblem``."""
         ...
 
     def check(self) -> None:
@@ -359,21 +383,21 @@ class SearchIndex(Protocol):
         ...
 
     def verify(self) -> list[str]:
-        """Check everything that must hold; each sentence is one thing that does not."""
+        """Check everything that must hold; one sentence for each failure."""
         ...
 
     def tidy(self) -> None:
-        """Leave nothing on disk of what was deleted.
+        """Erase what was deleted from the disk.
 
-        A large index may put this off until more of it has been deleted.
+        A large index may put this off until more has been deleted.
         """
         ...
 
     def replace_with(self, other: Self) -> None:
-        """Let everything in ``other`` take the place of what is here, at once.
+        """Replace the whole content with that of ``other``, at once.
 
-        Readers see all of the old or all of the new. ``other`` is only good for being
-        closed then.
+        Readers see all of the old or all of the new. Afterwards, ``other`` can only be
+        closed.
         """
         ...
 
@@ -386,7 +410,7 @@ class SearchIndex(Protocol):
         ...
 
     def size_bytes(self) -> int:
-        """How much room the index and its cache of vectors take on disk."""
+        """How much space the index and its cache of vectors take on disk."""
         ...
 
     def close(self) -> None:

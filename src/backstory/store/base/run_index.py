@@ -16,7 +16,7 @@ class Match(NamedTuple):
 
 
 class RunIndex(Protocol):
-    """Passages by their words. Its owner lets one thread at a time call it.
+    """Passages by their words. Only one thread may use it at a time.
 
     A term is given as its spellings, any of which will do. Case, accents and endings
     make no difference.
@@ -27,31 +27,31 @@ class RunIndex(Protocol):
         ...
 
     def add(self, passages: Iterable[tuple[int, str]], count: int, about: str) -> None:
-        """File passages, given as number and text, of one thing they are about.
+        """Store passages, given as number and text, that are all about one thing.
 
-        ``count`` says how many there are: they may be made one by one. A passage is
-        found by the words of ``about`` too, which count for less than its own.
+        ``count`` is how many there are, as they may be made one by one. A passage is
+        also found by the words of ``about``, which count for less than its own.
         """
         ...
 
     def remove(self, passage_ids: Sequence[int]) -> None:
-        """Delete passages, all of which are there."""
+        """Delete passages; all of them must exist."""
         ...
 
     def rank(self, terms: Sequence[Sequence[str]], limit: int) -> list[int]:
-        """The passages that fit best, of equal ones the newest first."""
+        """The passages that match best; among equals, the newest first."""
         ...
 
     def rank_phrase(self, phrase: str, limit: int) -> list[int]:
-        """The same for those whose own text has the words of a phrase in a row."""
+        """The same for passages with the words of a phrase in a row in their text."""
         ...
 
     def match(
         self, terms: Sequence[Sequence[str]], passage_ids: Iterable[int]
     ) -> list[Match]:
-        """How often some passages have each of the terms, in no order.
+        """How often these passages have each of the terms, in no order.
 
-        Passages with none of them are left out.
+        Passages with none of the terms are left out.
         """
         ...
 

@@ -91,7 +91,7 @@ class SummaryStore(Protocol):
         ...
 
     def next_position(self, session_id: int) -> int:
-        """The position of the first message that no summary covers."""
+        """The position of the first message that is not summarised yet."""
         ...
 
     # -- what a model made of it ---

@@ -1,1 +1,1 @@
-"""The store in one SQLite file, through apsw."""
+"""The stores in SQLite files, through apsw."""

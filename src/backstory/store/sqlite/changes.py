@@ -1,7 +1,7 @@
-"""The table ``changes``: what was written, in order, for whoever follows the history.
+"""The table ``changes``: what was written, in order, so that indexes can follow.
 
-A row is one run of messages, or a session of which only what is known about it
-changed. Nothing is ever deleted: an index of any age can catch up from where it is.
+A row is a run of messages, or a session whose facts alone changed. Rows are never
+deleted: an index of any age can catch up from where it is.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def insert_emptying(db: apsw.Connection, session_id: int) -> None:
 def insert_whole_session(
     db: apsw.Connection, session_id: int, *, is_timeless_only: bool = False
 ) -> None:
-    """Let all messages of a session count as written again, or those without a time."""
+    """Record all messages of a session as written again, or those without a time."""
     condition = "AND sent_at IS NULL" if is_timeless_only else ""
     db.execute(
         f"""

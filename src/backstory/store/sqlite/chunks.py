@@ -1,4 +1,4 @@
-"""The table ``chunks``: the stretches of sources that are shown."""
+"""The table ``chunks``: the stretches of a source that are shown around a hit."""
 
 from collections.abc import Collection, Sequence
 
@@ -23,7 +23,7 @@ def list_chunks(db: apsw.Connection, source_id: int) -> list[tuple[int, int]]:
 def delete_chunks(
     db: apsw.Connection, source_id: int, *, first: int = 0, before: int | None = None
 ) -> None:
-    """Delete the chunks of a source that begin from ``first`` on, and ``before``."""
+    """Delete chunks that begin at or after ``first`` and before ``before``."""
     db.execute(
         """
         DELETE FROM chunks
@@ -55,19 +55,6 @@ def insert_chunks(
             for chunk in chunks
         ],
     )
-
-
-def find_chunk(db: apsw.Connection, source_id: int, position: int) -> Chunk | None:
-    row = db.execute(
-        """
-        SELECT chunk_id, source_id, first_position, last_position, token_count, text
-          FROM chunks
-         WHERE source_id = ? AND first_position <= ?
-         ORDER BY first_position DESC LIMIT 1
-        """,
-        (source_id, position),
-    ).fetchone()
-    return None if row is None else Chunk(*row)
 
 
 def find_chunks(

@@ -1,4 +1,4 @@
-"""Open a database of ours, keep its schema current, and write in whole transactions."""
+"""Open our databases, keep their schemas current, and write in transactions."""
 
 import errno
 import logging
@@ -26,19 +26,19 @@ logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
 
-# The first row whose class the exception is an instance of says what it means.
+# What SQLite's errors mean; the first row that matches counts.
 _MEANINGS: tuple[tuple[type[apsw.Error], type[StoreProblem], str], ...] = (
     (apsw.BusyError, StoreLocked, "another process is writing it"),
     (apsw.LockedError, StoreLocked, "another process is writing it"),
     (apsw.FullError, StoreFull, "the disk is full"),
     (apsw.CorruptError, StoreDamaged, "the file is damaged"),
     (apsw.NotADBError, StoreDamaged, "the file is not a database"),
-    (apsw.ReadOnlyError, StoreUnwritable, "it may not be written"),
+    (apsw.ReadOnlyError, StoreUnwritable, "it is read-only"),
     (apsw.CantOpenError, StoreUnwritable, "it cannot be opened"),
-    (apsw.PermissionsError, StoreUnwritable, "it may not be opened"),
+    (apsw.PermissionsError, StoreUnwritable, "no permission to open it"),
     (apsw.Error, StoreProblem, "SQLite refused"),
 )
-# Why some databases were opened for reading alone.
+# Why these connections are read-only.
 _WHY_READ_ONLY: weakref.WeakKeyDictionary[apsw.Connection, StoreProblem] = (
     weakref.WeakKeyDictionary()
 )
@@ -46,7 +46,7 @@ _WHY_READ_ONLY: weakref.WeakKeyDictionary[apsw.Connection, StoreProblem] = (
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, naming the file. No thread forks meanwhile."""
+    """Turn SQLite's errors into ours, naming the file. Forks wait until it is done."""
     try:
         with block_forks():
             yield
@@ -57,7 +57,7 @@ def translated(path: Path) -> Iterator[None]:
             if isinstance(exc, foreign)
         )
         if isinstance(exc, apsw.SQLError) and "no such" in str(exc):
-            # Every table is made when the file is.
+            # All tables are created with the file, so a missing one means damage.
             problem, words = StoreDamaged, "part of it is missing"
         if getattr(exc, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
             problem, words = StoreFull, "the disk is full"
@@ -65,7 +65,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def from_os_error(path: Path, exc: OSError) -> StoreProblem:
-    """What it means that a file of ours cannot be opened or written."""
+    """The problem to raise when a file of ours cannot be opened or written."""
     kind = StoreFull if exc.errno == errno.ENOSPC else StoreUnwritable
     return kind(f"{path}: {exc.strerror}", path=path)
 
@@ -73,8 +73,8 @@ def from_os_error(path: Path, exc: OSError) -> StoreProblem:
 def open_database(path: Path, migrations: str) -> apsw.Connection:
     """Open or create the database at ``path`` and bring its schema up to date.
 
-    Only its owner may read it. Commits reach the disk before they return. Where nothing
-    may be written, or there is no room to, it is opened as it is, for reading alone.
+    Only its owner may read it. Commits reach the disk before they return. If it cannot
+    be written, or the disk is full, it is opened read-only, as it is.
     """
     try:
         return _open_to_write(path, migrations)
@@ -82,7 +82,7 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
         opened = _open_to_read(path, migrations)
         if opened is None:
             raise
-        # A copy: the original knows all frames it came by, and the connection in them.
+        # A copy: the traceback of the original would keep the connection alive.
         _WHY_READ_ONLY[opened] = type(exc)(str(exc), path=path)
         return opened
 
@@ -108,16 +108,17 @@ def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
                 _execute_patiently(db, pragma)
             migrate(db, path, migrations)
         except BaseException:
-            # Its locks must not outlive it in the traceback.
+            # Otherwise the traceback would keep it open, with its locks.
             db.close(True)
             raise
     return db
 
 
 def _open_to_read(path: Path, migrations: str) -> apsw.Connection | None:
-    """The database as it stands; None when it cannot be read, or is an older one."""
-    # To share a file with those who write it, SQLite writes beside it. Where it cannot,
-    # it must be told that nobody changes the file, which holds if there is no log.
+    """The database as it is; None if it cannot be read or has an older schema."""
+    # Even to read, SQLite writes files next to the database, to coordinate with
+    # writers. If it cannot, it must be told that the file never changes, which is only
+    # true if there is no log.
     ways = ["mode=ro"]
     if not _has_log(path):
         ways.append("immutable=1")
@@ -145,7 +146,7 @@ def _has_log(path: Path) -> bool:
 
 
 def _execute_patiently(db: apsw.Connection, statement: str) -> None:
-    """Run a statement for which SQLite itself does not wait.
+    """Run a statement that ignores SQLite's busy timeout.
 
     Several processes that open a new file at once all try to turn on its log.
     """
@@ -160,25 +161,27 @@ def _execute_patiently(db: apsw.Connection, statement: str) -> None:
 
 
 def set_durability(db: apsw.Connection, *, is_durable: bool) -> None:
-    """Choose whether a commit waits until the disk has it. Not inside a transaction."""
+    """Choose whether commits wait for the disk. Not inside a transaction."""
     mode = "FULL" if is_durable else "NORMAL"
     db.execute(f"PRAGMA synchronous = {mode}")
 
 
 def empty_log(db: apsw.Connection) -> bool:
-    """Let nothing of deleted rows stay in the log; the file has zeros for them.
+    """Remove deleted rows from the log too; in the file they are overwritten.
 
-    Returns whether that was possible: whoever reads an older state needs the log.
+    Returns False if a reader of an older state still needs the log.
     """
     is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
     if is_busy:
-        logger.info("%s-wal: it keeps what was deleted while it is read", db.filename)
+        logger.info(
+            "%s-wal: still has deleted rows, because it is being read", db.filename
+        )
     return not is_busy
 
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Everything inside happens, or none of it; waits for other writers first."""
+    """All of the block is committed, or none of it. Waits for other writers first."""
     reason = _WHY_READ_ONLY.get(db)
     if reason is not None:
         raise type(reason)(str(reason), path=reason.path)
@@ -186,7 +189,7 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # SQLite has already rolled back by itself after some errors (a full disk).
+        # After some errors, such as a full disk, SQLite has rolled back by itself.
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
@@ -194,10 +197,10 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 
 
 def migrate(db: apsw.Connection, path: Path, package: str) -> None:
-    """Apply the numbered scripts of ``package`` that this database has not seen yet.
+    """Apply the numbered scripts of ``package`` that are new to this database.
 
-    Each runs in one transaction together with the version it leads to, so two processes
-    that open a new file at once apply each script once.
+    Each runs in one transaction with its version number, so two processes that open a
+    new file at once apply each script once.
     """
     scripts = read_migrations(package)
     version = schema_version(db)
@@ -233,7 +236,7 @@ def read_migrations(package: str) -> list[str]:
 
 
 def split_statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: apsw stops a script at its first row."""
+    """The statements of a script, one by one: apsw stops at the first returned row."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,7 +1,7 @@
-"""embeddings.db: vectors by what they are of and which model made them.
+"""embeddings.db: vectors by the hash of their text and the model that made them.
 
-They are costly to make and the same every time, so they have a file of their own that
-outlives the index: an index that is made again finds all of them here.
+They are costly to make and always the same, so they have a file of their own that
+outlives the index: a rebuilt index finds all of them here.
 """
 
 import threading
@@ -29,7 +29,7 @@ MIGRATIONS = "backstory.store.sqlite.embedding_migrations"
 
 
 class SqliteEmbeddings:
-    """The vectors of all models that were ever used."""
+    """An ``EmbeddingCache`` in one SQLite file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,14 +47,12 @@ class SqliteEmbeddings:
 
     @property
     def identity(self) -> str:
-        """A text that no other file of this kind has."""
         with translated(self.path):
             return str(
                 self._db.execute("SELECT value FROM state WHERE name = 'identity'").get
             )
 
     def find(self, fingerprint: str, hashes: Collection[bytes]) -> dict[bytes, int]:
-        """The numbers of the vectors that are there, by the hash they are of."""
         with translated(self.path):
             rows = self._db.execute(
                 """
@@ -69,7 +67,6 @@ class SqliteEmbeddings:
     def add(
         self, fingerprint: str, vectors: Mapping[bytes, "Vector"]
     ) -> dict[bytes, int]:
-        """Keep vectors; returns their numbers."""
         with translated(self.path), self._lock, transaction(self._db):
             self._db.execute(
                 "INSERT OR IGNORE INTO models (fingerprint) VALUES (?)", (fingerprint,)
@@ -87,7 +84,6 @@ class SqliteEmbeddings:
         return self.find(fingerprint, vectors)
 
     def read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
-        """Vectors by number, as little-endian float32."""
         with translated(self.path):
             rows = self._db.execute(
                 """
@@ -99,7 +95,6 @@ class SqliteEmbeddings:
             return to_dict(rows)
 
     def delete(self, hashes: Collection[bytes]) -> None:
-        """Forget the vectors of these hashes, by whatever model."""
         with translated(self.path), self._lock:
             with transaction(self._db):
                 self._db.execute(
@@ -112,7 +107,6 @@ class SqliteEmbeddings:
             empty_log(self._db)
 
     def list_hashes(self) -> set[bytes]:
-        """Of what there is any vector."""
         with translated(self.path):
             rows = self._db.execute("SELECT DISTINCT content_hash FROM embeddings")
             return {key for (key,) in rows}
@@ -127,7 +121,7 @@ class SqliteEmbeddings:
 def _open(path: Path) -> apsw.Connection:
     db = open_database(path, MIGRATIONS)
     with translated(path):
-        # What a power cut takes can be made again.
+        # What a power cut loses can be made again.
         set_durability(db, is_durable=False)
     return db
 

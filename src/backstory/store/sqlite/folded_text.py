@@ -1,8 +1,8 @@
-"""The file of folded texts: every unit's text in one place, to be scanned at once.
+"""The file of folded texts: the texts of all units in one place, to be scanned fast.
 
-Texts stand one behind the other, each ended by a NUL, and are only ever appended.
-Where each lies is in index.db, whose transaction decides what counts: bytes behind
-its end are those of a writer that was killed, and the next writer goes over them.
+Texts follow each other, each ended by a NUL, and are only ever appended. index.db says
+where each of them is, and its transaction decides what counts: bytes beyond its end are
+from a writer that was killed, and the next writer overwrites them.
 """
 
 import mmap
@@ -21,13 +21,13 @@ from backstory.system.fork_safety import reset_in_child
 
 _NUL = b"\0"
 
-# Where something begins in the file, and how long it is.
+# Where something begins in the file, and its length.
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the file, and the checksum of it with zeros where it was ``wiped``."""
+    """A part of the file, and its checksum with zeros for what was ``wiped``."""
 
     start: int
     length: int
@@ -36,12 +36,12 @@ class Block:
 
 
 def to_stored(folded: str) -> bytes:
-    """Folded text as it stands in the file. A NUL in it must not end it."""
+    """Folded text as it is stored, without NULs, which end a text."""
     return folded.replace("\0", "\1").encode("utf-8", errors="replace")
 
 
 class FoldedText:
-    """One such file, open for reading; grows when somebody else appends to it."""
+    """One such file. Readers see what other processes append to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -53,18 +53,18 @@ class FoldedText:
         self._lock = threading.Lock()
         self._map: mmap.mmap | None = None
         self._view: memoryview | None = None
-        # The checksums of the blocks that this process found to be right.
+        # Checksums of the blocks that this process has checked, by where they begin.
         self._checked: dict[int, int] = {}
 
     # -- writing: inside a transaction of index.db ---
 
     def append(self, start: int, data: bytes) -> None:
-        """Write ``data`` at ``start``, the end as index.db knows it; durable then."""
+        """Write ``data`` at ``start``, the end according to index.db, to the disk."""
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 if os.fstat(descriptor).st_size < start:
-                    raise self._damaged("the file is shorter than it was")
+                    raise self._damaged("the file is shorter than it should be")
                 _write_at(descriptor, start, data)
                 os.fsync(descriptor)
             finally:
@@ -73,7 +73,7 @@ class FoldedText:
             raise from_os_error(self.path, exc) from exc
 
     def wipe(self, spans: Iterable[Span]) -> None:
-        """Put zeros in place of what was deleted."""
+        """Overwrite what was deleted with zeros."""
         try:
             descriptor = os.open(self.path, os.O_RDWR)
             try:
@@ -92,7 +92,7 @@ class FoldedText:
     # -- checking ---
 
     def check(self, blocks: Iterable[Block]) -> None:
-        """Compare blocks with their checksums, each once. Raises ``StoreDamaged``."""
+        """Compare blocks with their checksums, once each. Raises ``StoreDamaged``."""
         with self._lock:
             due = [b for b in blocks if self._checked.get(b.start) != b.checksum]
             if not due:
@@ -103,7 +103,10 @@ class FoldedText:
                 self._checked[block.start] = checksum
 
     def checksum_without(self, block: Block, deleted: Sequence[Span]) -> int:
-        """What the checksum will be; raises when the block is not as it should be."""
+        """The block's checksum after a deletion.
+
+        Raises ``StoreDamaged`` if its present checksum is wrong.
+        """
         more = replace(block, wiped=(*block.wiped, *deleted))
         before, after = self._checksums([block, more])
         if before != block.checksum:
@@ -111,8 +114,8 @@ class FoldedText:
         return after
 
     def _checksums(self, blocks: Iterable[Block]) -> Iterator[int]:
-        # Read, not mapped: a disk that cannot read it raises an error here, where a map
-        # would end the process.
+        # Not mapped: if the disk cannot read it, this raises an error, whereas reading
+        # a map would kill the process.
         try:
             with self.path.open("rb", buffering=0) as file:
                 for block in blocks:
@@ -137,9 +140,9 @@ class FoldedText:
     # -- reading ---
 
     def view(self, end: int) -> memoryview:
-        """The bytes up to ``end``, to be looked at soon."""
+        """The bytes up to ``end``. Use them at once, before the file can shrink."""
         with self._lock:
-            # To look at what was cut off from the file would end the process.
+            # Reading a map beyond the end of its file would kill the process.
             is_whole = self._map is not None and self._map.size() >= end
             if self._view is None or len(self._view) < end or not is_whole:
                 self._remap(end)
@@ -152,7 +155,7 @@ class FoldedText:
                 size = os.fstat(file.fileno()).st_size
                 if size < end:
                     raise self._damaged("the file is cut off")
-                # The old map is freed when the last view of it is.
+                # The old map is freed with its last view.
                 self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         except OSError as exc:
             raise self._damaged(f"it cannot be read ({exc.strerror})") from exc

@@ -1,8 +1,10 @@
-"""history.db: the truth. Sessions and messages, and how far each source was read."""
+"""history.db: sessions and messages, and how far each source has been read.
+
+It is the only copy: hosts delete their transcripts.
+"""
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -12,7 +14,6 @@ from backstory.store.base.history import (
     Batch,
     Change,
     Counts,
-    KeptMessage,
     SessionFilter,
     SourceKey,
     SourceState,
@@ -27,18 +28,17 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.history import Message, Problem, Session
 
 HISTORY_NAME = "history.db"
 MIGRATIONS = "backstory.store.sqlite.history_migrations"
 _PAGE = 500
-# So many say enough about one batch.
-_MAX_GIVEN_TWICE = 100
 
 
 class SqliteHistory:
-    """A ``HistoryStore`` in one SQLite file, used by one thread at a time."""
+    """A ``HistoryStore`` in one SQLite file; threads take turns."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,7 +64,7 @@ class SqliteHistory:
         with translated(self.path), self._lock:
             set_durability(self._db, is_durable=is_durable)
             with transaction(self._db):
-                written = _write_batch(self._db, batch, now)
+                written = write_batch(self._db, batch, now=now)
             if batch.emptied:
                 empty_log(self._db)
             return written
@@ -99,11 +99,13 @@ class SqliteHistory:
     def iter_messages(
         self, session_id: int, *, first: int = 0, last: int | None = None
     ) -> Iterator[Message]:
-        # Page by page, so that a long session is neither held in memory nor keeps the
-        # connection from other threads while the caller works on it.
+        # Page by page, so that a long session is not held in memory and does not block
+        # other threads while the caller works on it.
         while True:
             with translated(self.path), self._lock:
-                page = messages.list_messages(self._db, session_id, first, last, _PAGE)
+                page = messages.list_messages(
+                    self._db, session_id, first=first, last=last, limit=_PAGE
+                )
             yield from page
             if len(page) < _PAGE:
                 return
@@ -122,19 +124,6 @@ class SqliteHistory:
     ) -> tuple[int, int] | None:
         with translated(self.path), self._lock:
             return messages.find_positions(self._db, session_id, first_id, last_id)
-
-    def find_beside(
-        self, session_id: int, position: int
-    ) -> tuple[Message | None, Message | None]:
-        with translated(self.path), self._lock:
-            return (
-                messages.find_beside(self._db, session_id, position, is_after=False),
-                messages.find_beside(self._db, session_id, position, is_after=True),
-            )
-
-    def find_tool_name(self, session_id: int, call_id: str) -> str | None:
-        with translated(self.path), self._lock:
-            return messages.find_tool_name(self._db, session_id, call_id)
 
     def find_neighbours(
         self, places: Collection[tuple[int, int]]
@@ -167,7 +156,9 @@ class SqliteHistory:
         until: float | None = None,
     ) -> list[Message]:
         with translated(self.path), self._lock:
-            return messages.find_text(self._db, folded, limit, where, until)
+            return messages.find_text(
+                self._db, folded, limit=limit, where=where, until=until
+            )
 
     def get_sessions(self, session_ids: Collection[int]) -> dict[int, Session]:
         with translated(self.path), self._lock:
@@ -222,106 +213,6 @@ class SqliteHistory:
             return _verify(self._db)
 
 
-def _write_batch(db: apsw.Connection, batch: Batch, now: datetime) -> Written:
-    session_ids: dict[str, int] = {}
-    created: set[str] = set()
-
-    def session_id_of(native_id: str) -> int:
-        if native_id not in session_ids:
-            found = sessions.find_session_id(db, batch.host, native_id)
-            if found is None:
-                created.add(native_id)
-                found = sessions.insert_session(
-                    db, batch.host, native_id, batch.read_from
-                )
-            session_ids[native_id] = found
-        return session_ids[native_id]
-
-    def is_known(native_id: str) -> bool:
-        return sessions.find_session_id(db, batch.host, native_id) is not None
-
-    if batch.moved_from is not None:
-        sources.delete_source(db, batch.moved_from)
-        sources.delete_problems(db, batch.moved_from)
-    if batch.progress is not None and batch.after_line is not None:
-        sources.delete_problems(db, batch.progress.key, batch.after_line)
-
-    progress = batch.progress
-    for facts in batch.facts:
-        if batch.is_companion and not is_known(facts.native_id):
-            progress = progress and replace(progress, signature="")
-            continue
-        session_id = session_id_of(facts.native_id)
-        before = sessions.find_filing_facts(db, session_id)
-        sessions.update_facts(db, session_id, facts)
-        after = sessions.find_filing_facts(db, session_id)
-        if after.of_messages != before.of_messages:
-            changes.insert_whole_session(db, session_id)
-        if after != before:
-            changes.insert_session_change(db, session_id)
-
-    for native_id in batch.emptied:
-        sessions.empty_session(db, session_id_of(native_id))
-        changes.insert_emptying(db, session_id_of(native_id))
-
-    by_session: dict[str, list[KeptMessage]] = {}
-    for kept in batch.messages:
-        by_session.setdefault(kept.message.session_id, []).append(kept)
-    new_messages = changed_messages = 0
-    problems: list[Problem] = []
-    last_message_id: int | None = None
-    for native_id, kept_messages in by_session.items():
-        session_id = session_id_of(native_id)
-        before = sessions.find_filing_facts(db, session_id)
-        done = messages.write_messages(
-            db,
-            session_id,
-            kept_messages,
-            is_new_session=native_id in created,
-            replaces=batch.replaces,
-            reread=batch.reread,
-        )
-        sessions.widen_activity(
-            db, session_id, [k.message.sent for k in kept_messages if k.message.sent]
-        )
-        if sessions.find_filing_facts(db, session_id) != before:
-            # What was said at no known time counts as said when the session began.
-            changes.insert_whole_session(db, session_id, is_timeless_only=True)
-        if done.written:
-            sessions.refresh_excerpts(db, session_id, done.inserted, batch.read_from)
-            changes.insert_changes(db, session_id, done.written)
-        new_messages += done.inserted
-        changed_messages += done.updated
-        problems.extend(
-            Problem(
-                f"the id {kept.message.native_id!r} is given twice, with different "
-                "contents; both are kept",
-                kept.line,
-                batch.read_from or "",
-            )
-            for kept in done.given_twice[:_MAX_GIVEN_TWICE]
-        )
-        last_message_id = done.last_message_id or last_message_id
-
-    if progress is not None:
-        sources.insert_problems(
-            db,
-            [*batch.problems, *problems],
-            batch.host,
-            unit=progress.key.part,
-            now=now,
-        )
-        sources.replace_source(db, progress, now=now)
-    return Written(
-        made_sessions=tuple(sorted(created)),
-        new_messages=new_messages,
-        changed_messages=changed_messages,
-        problems=tuple(problems),
-        last_message_id=last_message_id,
-        is_waiting=progress is not batch.progress,
-    )
-
-
 def _verify(db: apsw.Connection) -> list[str]:
     found = [
         f"integrity check: {row[0]}"
@@ -341,7 +232,7 @@ def _verify(db: apsw.Connection) -> list[str]:
         """
     )
     found += [
-        f"session {session_id}: {said} messages are counted, {there} are there"
+        f"session {session_id}: {said} messages are counted, but it has {there}"
         for session_id, said, there in counts
     ]
     return found

@@ -1,4 +1,4 @@
-"""index.db: everything that is found, by words, by any part of its text, by meaning.
+"""index.db: find units by words, by any part of their text, and by meaning.
 
 ``SqliteIndex`` is the front; each way of finding has a module of its own.
 """
@@ -62,7 +62,7 @@ class SqliteIndex:
                     )
                     yield writer
                     writer.flush()
-                # Where another writer is at work, it stays due for the next one.
+                # While another process writes, this is left to the next writer.
                 with suppress(StoreLocked), translated(self.path):
                     writer.clean_up()
                     if writer.deleted_hashes:
@@ -145,10 +145,6 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return units.get_notes(db, unit_ids)
 
-    def find_chunk(self, source_id: int, position: int) -> Chunk | None:
-        with self._connection.reading() as db:
-            return chunks.find_chunk(db, source_id, position)
-
     def find_chunks(
         self, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], Chunk]:
@@ -183,7 +179,7 @@ class SqliteIndex:
         if unused:
             self.embeddings.delete(unused)
 
-    # -- care ---
+    # -- upkeep ---
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
         self._connection.interrupt(thread_ids)
@@ -222,13 +218,13 @@ class SqliteIndex:
         return bool(index_upkeep.list_other_texts(self.path, name))
 
     def delete_leftovers(self) -> None:
-        # As a writer, so that no other is about to name one of them.
+        # As a writer, so that no other writer can be about to use one of them.
         with self.writing(timeout_s=1.0) as writer:
             index_upkeep.delete_other_texts(self.path, writer.text_name)
 
     @staticmethod
     def reset(path: Path) -> None:
-        """Make an empty database of a file, whatever is in it."""
+        """Turn a file into an empty database, whatever is in it."""
         index_upkeep.reset_database(path)
 
     def size_bytes(self) -> int:

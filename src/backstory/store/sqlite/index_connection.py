@@ -1,4 +1,4 @@
-"""Connections to index.db: what is read at one moment, and what counts as damage."""
+"""Connections to index.db: consistent reads, and what counts as damage."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -28,8 +28,8 @@ _BAD_ROW_ERRORS = (TypeError, ValueError, LookupError, OverflowError)
 class IndexConnection:
     """One connection to index.db for each thread.
 
-    ``verify`` says what is wrong with the index. It is asked only when a row makes no
-    sense, to tell damage from a mistake of ours.
+    ``verify`` lists what is wrong with the index. It is called only for a bad row, to
+    tell damage from a bug.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class IndexConnection:
 
     @property
     def db(self) -> apsw.Connection:
-        """The connection of this thread."""
+        """This thread's connection."""
         return self._connections.current()
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
-        """The connection of this thread; inside, damage is raised as such."""
+        """This thread's connection. In the block, damage raises ``StoreDamaged``."""
         try:
             with translated(self.path):
                 yield self.db
@@ -57,8 +57,8 @@ class IndexConnection:
                 exc.hint = "run 'backstory rebuild'; nothing is lost"
             raise
         except _BAD_ROW_ERRORS as exc:
-            # SQLite does not notice all damage. We only ever write valid UTF-8, so text
-            # that is none is always damage; anything else may be our mistake.
+            # SQLite does not notice all damage. We only write valid UTF-8, so invalid
+            # text is always damage; anything else may be a bug.
             if not isinstance(exc, UnicodeDecodeError) and self._is_sound():
                 raise
             raise StoreDamaged(
@@ -73,9 +73,9 @@ class IndexConnection:
             return False
 
     def scan(self, find: Callable[[apsw.Connection], Found]) -> Found:
-        """Read tables and texts as they are at one moment.
+        """Read tables and texts in a consistent state.
 
-        The file of texts is no part of SQLite's transaction: if it was changed or
+        The file of texts is not part of SQLite's transaction: if it was changed or
         replaced meanwhile, reading starts over.
         """
         for _ in range(_TRIES):
@@ -105,7 +105,7 @@ class IndexConnection:
 def _open(path: Path) -> apsw.Connection:
     db = open_database(path, MIGRATIONS)
     with translated(path):
-        # What a power cut takes is read from the history again.
+        # What a power cut loses is read from the history again.
         set_durability(db, is_durable=False)
         db.execute("PRAGMA cache_size = -16000")
     return db

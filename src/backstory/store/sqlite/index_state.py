@@ -1,11 +1,11 @@
-"""The table ``state``, and what the modules around index.db share."""
+"""The table ``state``: values by name. And what all modules of index.db share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
 
-# How many vectors stand in one row of ``vector_pages``.
+# Vectors in one row of ``vector_pages``.
 SLOTS = 1024
 VECTOR_COLUMNS = ("units", "embeddings", "codes", "kinds", "sources", "said")
 
@@ -29,7 +29,7 @@ def set_state(db: apsw.Connection, name: str, value: str) -> None:
 
 @contextmanager
 def snapshot(db: apsw.Connection) -> Iterator[None]:
-    """Read everything inside as it is at one moment."""
+    """Reads in the block see one consistent state."""
     db.execute("SAVEPOINT reading")
     try:
         yield

@@ -1,4 +1,4 @@
-"""The files of an index: tidy away what was deleted, replace them, reset them."""
+"""The files of an index: erase what was deleted, replace them, reset them."""
 
 import secrets
 from contextlib import suppress
@@ -17,17 +17,17 @@ from backstory.store.sqlite.index_state import get_state, set_state
 from backstory.store.sqlite.index_writer import SOME
 from backstory.store.sqlite.words import merge_words
 
-# To tidy is to write all words anew: for some messages that were changed, a large
-# index waits until it happens by itself.
+# To tidy is to write all words again. In an index with more units than this, a few
+# deleted messages wait until FTS5 merges their words away by itself.
 _LARGE = 50_000
-# What was deleted may still stand in SQLite's log.
+# Set while SQLite's log may still have what was deleted.
 _LOG_IS_DUE = "log_is_due"
-# Whoever reads for longer than this keeps the log from being emptied.
+# How long to wait for readers, which keep the log from being emptied.
 _LOG_WAIT_MS = 1_000
 
 
 def tidy_words(db: apsw.Connection) -> bool:
-    """Tidy away the words of what was deleted; returns False if that can wait."""
+    """Erase the words of what was deleted; returns False if that can wait."""
     deleted = get_state(db, "deleted")
     is_large = int(get_state(db, "units") or 0) > _LARGE
     if not deleted or (deleted == SOME and is_large):
@@ -40,7 +40,7 @@ def tidy_words(db: apsw.Connection) -> bool:
 
 
 def empty_log_if_due(db: apsw.Connection) -> None:
-    """Let nothing of what was deleted stay in the log; if it must, it stays due."""
+    """Erase what was deleted from the log; while it is read, this stays due."""
     if not get_state(db, _LOG_IS_DUE):
         return
     db.set_busy_timeout(_LOG_WAIT_MS)
@@ -53,15 +53,15 @@ def empty_log_if_due(db: apsw.Connection) -> None:
 
 
 def replace_index(old: IndexConnection, new: IndexConnection) -> None:
-    """Copy the new index over the old one, and let it have the new one's texts.
+    """Copy the new index over the old one, and move its texts.
 
-    Whoever reads goes on with what was there when they began.
+    Readers continue with what was there when they began.
     """
     name = f"{old.path.stem}-{secrets.token_hex(4)}.text"
     name_in_new = get_state(new.db, "text_file")
     if name_in_new is not None:
         texts = new.path.with_name(name_in_new)
-        if texts.exists():  # it is made with the first text
+        if texts.exists():  # it is created with the first text
             texts.rename(old.path.with_name(name))
         set_state(new.db, "text_file", name)
     with old.db.backup("main", new.db, "main") as backup:
@@ -73,7 +73,7 @@ def replace_index(old: IndexConnection, new: IndexConnection) -> None:
 
 
 def list_other_texts(path: Path, name: str | None) -> list[Path]:
-    """The files of texts beside an index, apart from the one it names."""
+    """The files of texts next to an index, except the one it uses."""
     return [file for file in _list_texts(path) if file.name != name]
 
 
@@ -92,7 +92,7 @@ def _list_texts(path: Path) -> list[Path]:
 
 
 def reset_database(path: Path) -> None:
-    """Make an empty database of a file, whatever is in it."""
+    """Turn a file into an empty database, whatever is in it."""
     with translated(path):
         db = apsw.Connection(str(path))
         db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)

@@ -1,4 +1,4 @@
-"""What must hold in index.db, checked in full."""
+"""Check everything that must hold in the tables of index.db."""
 
 import apsw
 
@@ -8,8 +8,8 @@ from backstory.store.sqlite.indexed_sources import list_files
 
 
 def verify_tables(db: apsw.Connection) -> list[str]:
-    """Check all tables by themselves. Raises what Python says of a bad row."""
-    # Reading every row is a check of its own.
+    """Check all tables. Raises whatever Python raises for a bad row."""
+    # Reading every row is a check in itself.
     list_files(db)
     units.read_all_texts(db)
     return [*_verify_sqlite(db), *_verify_kinds(db), *_verify_words(db)]
@@ -22,7 +22,7 @@ def _verify_sqlite(db: apsw.Connection) -> list[str]:
         if row[0] != "ok"
     ]
     try:
-        # In a savepoint: to ask this is, for SQLite, to write.
+        # SQLite treats this check as a write; the caller's savepoint undoes it.
         db.execute("INSERT INTO words (words) VALUES ('integrity-check')")
     except apsw.CorruptError as exc:
         found.append(f"the table of words is damaged: {exc}")
@@ -31,7 +31,7 @@ def _verify_sqlite(db: apsw.Connection) -> list[str]:
 
 def _verify_kinds(db: apsw.Connection) -> list[str]:
     unknown = units.count_unknown_kinds(db)
-    return [f"{unknown} units are of no known kind"] if unknown else []
+    return [f"{unknown} units have an unknown kind"] if unknown else []
 
 
 def _verify_words(db: apsw.Connection) -> list[str]:
@@ -40,10 +40,10 @@ def _verify_words(db: apsw.Connection) -> list[str]:
         found.append("words cannot be scored: the sizes of texts are damaged")
     filed, without_words, with_words = words.count_filed(db)
     if without_words:
-        found.append(f"{without_words} units have no words filed")
+        found.append(f"{without_words} units have no words")
     if with_words != filed - without_words:
-        found.append(f"words of {with_words} units are filed, there are {filed}")
+        found.append(f"there are words of {with_words} units, but {filed} units")
     counted = get_state(db, "units")
     if str(filed) != (counted or "0"):
-        found.append(f"{counted} units are counted, {filed} there")
+        found.append(f"{counted} units are counted, but there are {filed}")
     return found

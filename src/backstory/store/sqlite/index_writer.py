@@ -1,4 +1,4 @@
-"""One transaction on index.db and on the file of folded texts beside it."""
+"""One transaction on index.db and the file of folded texts next to it."""
 
 import secrets
 from collections.abc import Collection, Iterable, Sequence
@@ -34,17 +34,17 @@ from backstory.values.units import (
     is_session,
 )
 
-# So many characters wait in memory at most before their words are filed.
+# Words wait in memory, up to this many characters, before they are stored.
 _MAX_UNFILED_CHARS = 16 * 1024 * 1024
-# What has been deleted since the words were last tidied: some, which may wait, or so
-# much that it may not. A whole source is much, and so is one unit of a hundred.
+# How much has been deleted since the words were last tidied. SOME may wait. A whole
+# source, or more than one unit in a hundred, is MUCH and may not.
 SOME = "some"
 MUCH = "much"
 _MUCH_OF = 100
 
 
 class SqliteIndexWriter:
-    """One transaction on the index."""
+    """An ``IndexWriter`` for one transaction."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class SqliteIndexWriter:
         self._text_start = self._text_end = int(get_state(db, "text_bytes") or 0)
         self._unit_count_before = int(get_state(db, "units") or 0)
         self._unit_count = self._unit_count_before
-        # Hashes whose vectors may be of no more use.
+        # Hashes of texts that may not need their vectors any more.
         self.deleted_hashes: set[bytes] = set()
         self._old_text_name: str | None = None
         self._unfiled: dict[int, tuple[int, str, str]] = {}
@@ -74,7 +74,7 @@ class SqliteIndexWriter:
 
     @property
     def text_name(self) -> str:
-        """The file of texts that this transaction writes to."""
+        """The name of the file of texts that this transaction writes to."""
         return self._text_name
 
     def get_state(self, name: str) -> str | None:
@@ -105,7 +105,7 @@ class SqliteIndexWriter:
             text_at += len(text) + 1
         if filed:
             self.delete_units(gone)
-            # Of the others, only the words around them may differ.
+            # For the others, only the words around them may have changed.
             words.delete_words(self._db, filed.keys() - set(gone))
         units.insert_units(self._db, rows)
         units.insert_notes(self._db, wanted.values())
@@ -118,7 +118,7 @@ class SqliteIndexWriter:
     def _is_filed(
         self, unit: NewUnit, text: bytes, facts: tuple[Any, ...], filed: tuple[Any, ...]
     ) -> bool:
-        """Whether only the words around a unit can differ from how it is filed."""
+        """Whether a unit is stored as it is, except perhaps for the words around it."""
         text_at, text_bytes, _, *filed_facts = filed
         if unit.heading is not None or facts != tuple(filed_facts):
             return False
@@ -128,7 +128,7 @@ class SqliteIndexWriter:
         return view[text_at : text_at + text_bytes] == text
 
     def _add_words(self, new: Collection[NewUnit]) -> None:
-        # Not the units: so many objects would keep the garbage collector busy.
+        # Not the units themselves: so many objects slow the garbage collector down.
         rows = [
             (unit.unit_id, index_words(unit.text), index_words(unit.around))
             for unit in new
@@ -139,8 +139,8 @@ class SqliteIndexWriter:
             self._file_words()
 
     def _file_words(self) -> None:
-        # In the order of their numbers: at one that is lower than the last, FTS5 writes
-        # out all it holds in memory, and has to merge it with the rest later.
+        # In the order of their numbers: at a number lower than the last one, FTS5
+        # writes out what it holds in memory, and has to merge it later.
         words.insert_words(self._db, sorted(self._unfiled.values()))
         self._unfiled.clear()
         self._unfiled_chars = 0
@@ -165,11 +165,12 @@ class SqliteIndexWriter:
 
     def delete_units(self, unit_ids: Collection[int]) -> None:
         deleted = self._delete(unit_ids)
-        # Titles and previews change all the time, and are what messages say.
+        # Units of sessions do not count: titles and previews change all the time, and
+        # only repeat what messages say.
         self._note_deletion(SOME, sum(not is_session(unit_id) for unit_id in deleted))
 
     def _delete(self, unit_ids: Collection[int]) -> Collection[int]:
-        """Delete units; returns which of them there were."""
+        """Delete units; returns those that existed."""
         filed = units.find_filed(self._db, unit_ids)
         if not filed:
             return ()
@@ -189,7 +190,7 @@ class SqliteIndexWriter:
         return filed.keys()
 
     def _note_deletion(self, what: str, count: int = 1) -> None:
-        """Remember that words of what was deleted are still to be tidied away."""
+        """Record that words of deleted units are still to be erased."""
         before = get_state(self._db, "deleted")
         if not count or before == MUCH:
             return
@@ -213,7 +214,7 @@ class SqliteIndexWriter:
             self._db.execute(f"DELETE FROM {table}")
         self._db.execute("INSERT INTO words (words) VALUES ('delete-all')")
         self.drop_vectors()
-        # Texts begin anew in another file; readers may still be in the old one.
+        # New texts go to another file; readers may still use the old one.
         self._old_text_name = self._text_name
         self._text_name = self._name_text_file()
         self._texts.clear()
@@ -276,7 +277,7 @@ class SqliteIndexWriter:
         if get_state(self._db, "vectors_of") != name:
             self.drop_vectors()
             set_state(self._db, "vectors_of", name)
-        # A unit may have changed or gone while its vector was made.
+        # A unit may have been changed or deleted while its vector was made.
         wanted = units.list_wanting(self._db, [each.unit_id for each in made])
         fitting = [
             each for each in made if wanted.get(each.unit_id) == each.meaning_hash
@@ -300,7 +301,7 @@ class SqliteIndexWriter:
     # -- the end ---
 
     def flush(self) -> None:
-        """Write the texts before the transaction that names them is committed."""
+        """Write the texts, before the transaction that refers to them is committed."""
         file = FoldedText(self._path.with_name(self._text_name))
         if self._texts:
             data = b"\0".join([*self._texts, b""])
@@ -313,7 +314,7 @@ class SqliteIndexWriter:
             set_state(self._db, "units", str(self._unit_count))
 
     def clean_up(self) -> None:
-        """Wipe what the transaction deleted; done again if it is cut short."""
+        """Wipe deleted texts; if this is interrupted, the next writer does it."""
         if self._old_text_name is not None:
             self._path.with_name(self._old_text_name).unlink(missing_ok=True)
         wipe_deleted(self._db, self._path.parent)
@@ -327,7 +328,7 @@ def _lines(heading: str | None, text: str) -> list[str]:
 
 
 def _free_slot(db: apsw.Connection, slot: int) -> None:
-    """Let a slot stand for no unit, and hold no code."""
+    """Erase a slot, so that another unit can use it."""
     page_id, place = divmod(slot, SLOTS)
     for column in VECTOR_COLUMNS:
         with db.blob_open("main", "vector_pages", column, page_id, True) as blob:

@@ -1,4 +1,4 @@
-"""A connection for every thread; new ones after a fork, and to a new file."""
+"""A connection for every thread, reopened after a fork or when the file is replaced."""
 
 import math
 import threading
@@ -11,8 +11,8 @@ import apsw
 
 from backstory.system.fork_safety import block_forks, close_before_fork, reset_in_child
 
-# What may only be read is tried again after so long: it may be writable by then, and
-# shows nothing of what others have written meanwhile.
+# A read-only connection is reopened after this time: the file may be writable by then,
+# and the connection does not see what others write.
 _READ_ONLY_S = 1.0
 
 
@@ -20,7 +20,8 @@ class Connections:
     """Opens a connection where one is needed, and closes them all.
 
     An SQLite connection must not cross a fork: all are closed before it, and a child
-    leaves alone what could not be closed. Nor does one notice when its file is deleted.
+    does not touch those that could not be closed. A connection does not notice when its
+    file is deleted, so that is checked here.
     """
 
     def __init__(self, path: Path, opening: Callable[[], apsw.Connection]) -> None:
@@ -33,7 +34,7 @@ class Connections:
 
     def _reset(self) -> None:
         self._local = threading.local()
-        # Weak, so that the connection of a thread ends with it.
+        # Weak, so that a thread's connection goes when the thread ends.
         self._of_threads: weakref.WeakValueDictionary[int, apsw.Connection] = (
             weakref.WeakValueDictionary()
         )
@@ -41,13 +42,13 @@ class Connections:
         self._generation = 0
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child, without closing what is the parent's."""
-        # Kept, because closing one here would take locks of the parent's.
+        """Begin anew in a forked child, without closing the parent's connections."""
+        # Kept alive: closing them here would disturb the parent's locks.
         self._abandoned.append(self._local)
         self._reset()
 
     def current(self) -> apsw.Connection:
-        """The connection of this thread, to the file that is there now."""
+        """This thread's connection to the file that exists now."""
         local = self._local
         wanted = (self._generation, self._file_id())
         if (
@@ -79,7 +80,7 @@ class Connections:
         return (stat.st_dev, stat.st_ino)
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
-        """Make the statements stop that these threads are running."""
+        """Stop the statements that these threads are running."""
         with self._lock:
             for thread_id in thread_ids:
                 connection = self._of_threads.get(thread_id)

@@ -1,4 +1,4 @@
-"""What goes into statements, and what comes out of them."""
+"""Lists as values of statements, and rows as dictionaries."""
 
 from collections.abc import Iterable
 from typing import Any

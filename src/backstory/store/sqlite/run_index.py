@@ -1,7 +1,7 @@
-"""A full-text index in memory: the passages of one run, filed as they come.
+"""A full-text index in memory, for the passages of one run.
 
-To file a passage costs what its own length costs, however much there is already: FTS5
-writes it as a segment of its own and merges segments by and by.
+Adding a passage takes time in proportion to its length, however many there are: FTS5
+writes it as a segment of its own and merges segments gradually.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,8 @@ from backstory.store.sqlite.words import any_of
 from backstory.system.fork_safety import block_forks
 from backstory.text.words import index_words, phrase_words
 
-# What a passage is about, such as a tool's name and arguments, says less than its text.
+# What a passage is about, such as a tool's name and arguments, counts less than its
+# text.
 _TEXT_WEIGHT = 1.0
 _ABOUT_WEIGHT = 0.4
 
@@ -49,7 +50,8 @@ class SqliteRunIndex:
 
     def add(self, passages: Iterable[tuple[int, str]], count: int, about: str) -> None:
         words = index_words(about)
-        # One by one: all words of a long text at once would take more than the index.
+        # One by one: all words of a long text at once would take more memory than the
+        # index itself.
         rows = ((number, index_words(text), words) for number, text in passages)
         with block_forks(), self._db:
             self._db.executemany(
@@ -86,7 +88,7 @@ class SqliteRunIndex:
     def match(
         self, terms: Sequence[Sequence[str]], passage_ids: Iterable[int]
     ) -> list[Match]:
-        # In a query of its own, or it would be called for every match.
+        # In a query of its own; otherwise the function would run for every match.
         rows = self._query(
             """
             SELECT rowid, occurrences(passages) FROM passages
@@ -122,7 +124,7 @@ def _occurrences(api: apsw.FTS5ExtensionApi, *_: object) -> bytes:
 
 
 def _to_match(number: int, found: bytes, sizes: Sequence[int]) -> Match:
-    """A term that is there in two spellings is there once."""
+    """Count a term by its most frequent spelling."""
     counts, length = orjson.loads(found)
     each = iter(counts)
     by_term = [max(islice(each, size), default=0.0) for size in sizes]

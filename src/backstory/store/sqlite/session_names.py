@@ -1,4 +1,4 @@
-"""The table ``sessions`` by name: an id, ``host/id``, or the beginning of either."""
+"""Find sessions by name: an id, ``host/id``, or the beginning of either."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
@@ -84,8 +84,8 @@ def _get_named(db: apsw.Connection, session_ids: Collection[int]) -> list[_Named
 
 
 def _list_rivals(db: apsw.Connection, names: Iterable[str]) -> list[_Named]:
-    """Every session that one of the names could mean."""
-    # No id has the last character of Unicode in it, so it ends the range of an index.
+    """All sessions that any of the names could mean."""
+    # No id contains the last character of Unicode, so it ends the range of ids.
     rows = db.execute(
         """
         WITH names AS MATERIALIZED (
@@ -108,15 +108,15 @@ def _list_rivals(db: apsw.Connection, names: Iterable[str]) -> list[_Named]:
 
 
 class _Rivals:
-    """Sessions that are looked up by name, as ``find_sessions`` does."""
+    """Sessions to be found by name, by the same rules as in ``find_sessions``."""
 
     def __init__(self, sessions: Iterable[_Named]) -> None:
         self._sessions = sorted(sessions)
 
     def find_only(self, name: str) -> int | None:
-        """The session of that name, if there is one, and one only."""
+        """The session that a name finds, if it finds exactly one."""
         found = self._exact(name) or self._beginning_so(name)
-        # A subagent's id may begin with its parent's, which is then the one meant.
+        # A subagent's id may begin with its parent's; then the parent is meant.
         ids = {each.native_id for each in found}
         found = [each for each in found if not _is_below(each.native_id, ids)]
         return found[0].session_id if len(found) == 1 else None
@@ -132,13 +132,13 @@ class _Rivals:
         return [each for each, _ in self._candidates(name) if each.has_messages]
 
     def _candidates(self, name: str) -> Iterator[tuple[_Named, str]]:
-        """Sessions whose id begins so, each with what its id begins with."""
+        """Sessions that a name could mean, each with the beginning of its id."""
         host, _, rest = name.partition("/")
         for each in self._starting_with(name):
             yield each, name
         if rest:
             for each in self._starting_with(rest):
-                # One that the name fits in both ways is found once.
+                # A session that matches both ways is found once.
                 if each.host == host and not each.native_id.startswith(name):
                     yield each, rest
 

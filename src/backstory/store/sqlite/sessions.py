@@ -46,7 +46,7 @@ def insert_session(
 
 @dataclass(frozen=True, slots=True)
 class FilingFacts:
-    """What an index knows a session by, and what it knows its messages by."""
+    """Facts about a session that an index stores with it, and with its messages."""
 
     title: str | None
     of_messages: tuple[str, int | None]
@@ -61,7 +61,7 @@ def find_filing_facts(db: apsw.Connection, session_id: int) -> FilingFacts:
 
 
 def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> None:
-    """Add what a source says; where a session began stays as it was first said."""
+    """Add what a source says. Project and branch stay as they were first given."""
     db.execute(
         """
         UPDATE sessions
@@ -89,7 +89,7 @@ def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> N
 def widen_activity(
     db: apsw.Connection, session_id: int, moments: Iterable[Moment]
 ) -> None:
-    """Let the session begin no later and end no earlier than ``moments``."""
+    """Extend the session's time span to include ``moments``."""
     known = sorted(moments, key=lambda moment: moment.at)
     if not known:
         return
@@ -125,11 +125,11 @@ def widen_activity(
 def refresh_excerpts(
     db: apsw.Connection, session_id: int, new_messages: int, read_from: str | None
 ) -> None:
-    """Bring count, opening and preview in step with the session's messages.
+    """Update count, opening and preview from the session's messages.
 
-    A session was read from where its first messages came from.
+    ``read_from`` is kept from the session's first messages.
     """
-    # The first characters are enough for one line, however long the message is.
+    # Its first characters are enough for one line.
     opening = db.execute(
         """
         SELECT substr(text, 1, 1000) FROM messages
@@ -164,7 +164,7 @@ def refresh_excerpts(
 
 
 def empty_session(db: apsw.Connection, session_id: int) -> None:
-    """Delete what was said in a session, and what tells of it."""
+    """Delete the messages of a session, and whatever quotes them."""
     for table in ("messages", "summaries", "due_logs"):
         db.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
     db.execute(

@@ -1,5 +1,5 @@
-"""The tables ``sources`` and ``problems``: how far each source was read, and what in
-it could not be."""
+"""The tables ``sources`` and ``problems``: how far each source has been read, and
+what went wrong."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,7 +11,7 @@ from backstory.store.base.history import SourceKey, SourceState
 from backstory.values.history import Problem
 from backstory.values.moments import Moment
 
-# The unit of problems that belong to no source that could be opened.
+# Stored as the part of problems that belong to no source.
 _LOOSE = "~"
 
 
@@ -94,7 +94,7 @@ def insert_problems(
     problems: Iterable[Problem],
     host: str,
     *,
-    unit: str = "",
+    part: str = "",
     now: datetime,
 ) -> None:
     seen_at = Moment(now).to_microseconds()
@@ -104,14 +104,14 @@ def insert_problems(
         VALUES (?, ?, ?, ?, ?, ?)
         """,
         [
-            (host, problem.path, unit, problem.line, problem.reason, seen_at)
+            (host, problem.path, part, problem.line, problem.reason, seen_at)
             for problem in problems
         ],
     )
 
 
 def delete_problems(db: apsw.Connection, key: SourceKey, after_line: int = 0) -> None:
-    """Forget what was wrong with a source behind a line, or with it as a whole."""
+    """Delete the problems after a line of a source, and those without a line."""
     db.execute(
         """
         DELETE FROM problems
@@ -125,7 +125,7 @@ def replace_loose_problems(
     db: apsw.Connection, problems: Iterable[Problem], *, now: datetime
 ) -> None:
     db.execute("DELETE FROM problems WHERE unit = ?", (_LOOSE,))
-    insert_problems(db, problems, "", unit=_LOOSE, now=now)
+    insert_problems(db, problems, "", part=_LOOSE, now=now)
 
 
 def list_loose_problems(db: apsw.Connection) -> list[Problem]:

@@ -1,7 +1,7 @@
-"""The tables of summaries in history.db: what is due, what waits to be written, calls.
+"""The tables about summaries in history.db: what is due, what waits, and model calls.
 
-They have connections of their own: a model is waited for in threads and processes that
-leave those of the history alone.
+They have connections of their own, because threads and processes that wait for a model
+must not hold up the history.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from backstory.store.sqlite.opening import Connections
 from backstory.values.moments import Moment, from_microseconds
 
 _RUNNING = "running"
-# A trigger must not keep its program waiting.
+# Whatever marks a session as due must not be kept waiting.
 _MOMENT_MS = 1_000
 _SPOKEN = "('user', 'assistant')"
 _NEXT_POSITION = """

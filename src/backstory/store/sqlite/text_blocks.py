@@ -1,8 +1,8 @@
 """The tables ``text_blocks`` and ``wipes``: what the file of folded texts must hold.
 
-A checksum is that of a block in which all that was deleted has been wiped. It changes
-in the transaction that deletes, before anything is wiped; so it is right whether the
-wiping has been done, was cut short, or is still to come.
+A checksum is that of a block in which everything deleted has been wiped. It changes in
+the transaction that deletes, before anything is wiped; so it is right whether the
+wiping is done, was interrupted, or has not begun.
 """
 
 import zlib
@@ -16,12 +16,13 @@ from backstory.store.sqlite.connection import transaction
 from backstory.store.sqlite.folded_text import Block, FoldedText, Span
 from backstory.store.sqlite.index_state import get_state
 
-# To check one takes 0.1 ms; there are four to a megabyte, and all are listed often.
+# Checking one takes 0.1 ms. Smaller blocks would make the list of them too long: it is
+# read with every search.
 BLOCK_BYTES = 256 * 1024
 
 
 def list_blocks(db: apsw.Connection, end: int) -> list[Block]:
-    """The blocks of the file up to ``end``, as this transaction knows them."""
+    """The blocks of the file up to ``end``, as of this transaction."""
     checksums: list[int] = [
         checksum
         for (checksum,) in db.execute(
@@ -39,7 +40,7 @@ def list_blocks(db: apsw.Connection, end: int) -> list[Block]:
 
 
 def add_to_blocks(db: apsw.Connection, start: int, data: bytes) -> None:
-    """Count in what was written behind the end of the file, at ``start``."""
+    """Add what is appended at ``start`` to the checksums."""
     rest = memoryview(data)
     while rest:
         number, used = divmod(start, BLOCK_BYTES)
@@ -51,7 +52,10 @@ def add_to_blocks(db: apsw.Connection, start: int, data: bytes) -> None:
 
 
 def count_wipes(db: apsw.Connection, file: FoldedText, end: int) -> None:
-    """Count out what this transaction deleted; raises when a block is damaged."""
+    """Remove what this transaction deleted from the checksums.
+
+    Raises ``StoreDamaged`` if a block does not have the checksum that it should.
+    """
     deleted = _by_block(_list_wipes(db, is_counted=False))
     if not deleted:
         return
@@ -63,10 +67,10 @@ def count_wipes(db: apsw.Connection, file: FoldedText, end: int) -> None:
 
 
 def wipe_deleted(db: apsw.Connection, folder: Path) -> None:
-    """Put zeros over what was deleted; it stays due when this is cut short."""
+    """Overwrite deleted texts with zeros; if interrupted, this stays due."""
     if db.execute("SELECT 1 FROM wipes LIMIT 1").get is None:
         return
-    # As a writer: the file of texts must not be another by the time it is wiped.
+    # As a writer, so that nobody switches to another file meanwhile.
     with transaction(db):
         name = get_state(db, "text_file")
         if name is not None:
@@ -85,7 +89,7 @@ def _list_wipes(db: apsw.Connection, *, is_counted: bool) -> list[Span]:
 
 
 def _by_block(spans: Iterable[Span]) -> dict[int, tuple[Span, ...]]:
-    """The spans, cut where a block ends, by the number of their block."""
+    """The spans by the number of their block, split where a block ends."""
     found: dict[int, list[Span]] = {}
     for start, length in _cut(spans):
         found.setdefault(start // BLOCK_BYTES, []).append((start, length))

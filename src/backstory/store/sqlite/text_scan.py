@@ -1,7 +1,7 @@
-"""Find any part of a text by scanning the file of folded texts beside index.db.
+"""Find any part of a text by scanning the file of folded texts next to index.db.
 
-The file is named in the table ``state``, so that an index that was made anew never
-meets the texts of an old one.
+The table ``state`` names the file, so that a new index never uses the texts of an old
+one.
 """
 
 from collections.abc import Collection
@@ -22,8 +22,8 @@ from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.text_blocks import list_blocks
 
-# So many texts with the wanted part are looked up one by one; of more, the newest are
-# found faster by going through the texts from the newest on.
+# Up to this many matching texts are looked up one by one. With more, it is faster to go
+# through all texts from the newest on.
 _MAX_LOOKED_UP = 400
 
 
@@ -86,7 +86,7 @@ class TextScan:
     # -- the file ---
 
     def view(self, db: apsw.Connection) -> memoryview:
-        """All texts, as the current transaction knows them."""
+        """All texts, as of the current transaction."""
         end = int(get_state(db, "text_bytes") or 0)
         if not end:
             return memoryview(b"")
@@ -98,23 +98,25 @@ class TextScan:
         path = self._connection.path
         name = get_state(db, "text_file")
         if name is None:
-            raise StoreDamaged(f"{path}: it does not name its file of texts", path=path)
+            raise StoreDamaged(
+                f"{path}: the name of its file of texts is missing", path=path
+            )
         file = self._file
         if file is None or file.path.name != name:
             file = self._file = FoldedText(path.with_name(name))
         return file
 
     def verify(self, db: apsw.Connection) -> list[str]:
-        """What does not hold between the file and the units."""
+        """Check that the texts are where the units say."""
         end = int(get_state(db, "text_bytes") or 0)
         if not end:
             return []
-        # Opened anew, so that all of it is checked once more.
+        # Opened anew, so that all of it is checked again.
         file = FoldedText(self.open_file(db).path)
         file.check(list_blocks(db, end))
         view = file.view(end)
         return [
-            f"unit {unit_id}: its text does not lie where it should"
+            f"unit {unit_id}: its text is not where it should be"
             for unit_id, at, length in units.list_all_places(db)
             if at + length >= end or view[at + length] or 0 in view[at : at + length]
         ]

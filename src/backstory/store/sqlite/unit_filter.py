@@ -1,4 +1,4 @@
-"""A ``UnitFilter`` as a condition of SQL."""
+"""A ``UnitFilter`` as an SQL condition."""
 
 from typing import Any, NamedTuple
 

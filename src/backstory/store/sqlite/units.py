@@ -1,4 +1,4 @@
-"""The tables ``units`` and ``notes``: what is found, and what parts of files say."""
+"""The tables ``units`` and ``notes``: what is found, and the texts of files."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from backstory.store.sqlite.words import delete_words
 from backstory.values.moments import Moment
 from backstory.values.units import NewUnit, UnitKind, first_note_id
 
-# The first and the last moment that Python knows, in microseconds.
+# The first and last moment that ``datetime`` can hold, in microseconds.
 _FIRST_TIME = Moment(datetime.min.replace(tzinfo=UTC)).to_microseconds()
 _LAST_TIME = Moment(datetime.max.replace(tzinfo=UTC)).to_microseconds()
 
@@ -44,7 +44,7 @@ def insert_units(db: apsw.Connection, rows: Sequence[UnitRow]) -> None:
 
 
 def insert_notes(db: apsw.Connection, units: Iterable[NewUnit]) -> None:
-    """Keep what units of Markdown files say."""
+    """Store the texts of units of Markdown files."""
     db.executemany(
         "INSERT INTO notes (unit_id, heading, text) VALUES (?, ?, ?)",
         [
@@ -66,7 +66,7 @@ def delete_units(db: apsw.Connection, unit_ids: Collection[int]) -> None:
 def find_filed(
     db: apsw.Connection, unit_ids: Iterable[int]
 ) -> dict[int, tuple[Any, ...]]:
-    """How units are filed now, by number: the columns below that follow it."""
+    """The stored columns below of these units, by number."""
     rows = db.execute(
         """
         SELECT unit_id, text_at, text_bytes, slot, meaning_hash, kind, source_id,
@@ -86,7 +86,7 @@ def list_unit_ids(db: apsw.Connection, source_id: int) -> list[int]:
 def find_filed_notes(
     db: apsw.Connection, source_id: int
 ) -> dict[tuple[int, int | None, str | None, str], int]:
-    """The units of a file, by position, time, heading and text."""
+    """The numbers of a file's units, by position, time, heading and text."""
     rows = db.execute(
         """
         SELECT position, said_at, heading, text, unit_id
@@ -118,7 +118,7 @@ def list_message_units(
 def find_all_at(
     db: apsw.Connection, places: Iterable[int], where: UnitFilter
 ) -> list[Any]:
-    """The units whose texts lie there, and when they were said, if they fit."""
+    """Matching units whose texts contain these places, with their times."""
     clause = to_clause(where)
     return db.execute(
         f"""
@@ -136,7 +136,7 @@ def find_all_at(
 def list_places(
     db: apsw.Connection, unit_ids: Collection[int]
 ) -> Iterable[tuple[int, int, int]]:
-    """Number, place and length of given units."""
+    """Number of these units, and where their texts are: place and length."""
     # Any: SQLite rows carry no types; the schema does.
     rows: Any = db.execute(
         """
@@ -149,14 +149,14 @@ def list_places(
 
 
 def list_all_places(db: apsw.Connection) -> Iterable[tuple[int, int, int]]:
-    """Number, place and length of every unit."""
+    """The same for all units."""
     return db.execute("SELECT unit_id, text_at, text_bytes FROM units")
 
 
 def newest_places(
     db: apsw.Connection, where: UnitFilter
 ) -> Iterable[tuple[int, int, int]]:
-    """Number, place and length of the units that fit, the newest first."""
+    """The same for matching units, the newest first."""
     clause = to_clause(where)
     return db.execute(
         f"""
@@ -184,20 +184,20 @@ def get_units(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Unit]
     }
 
 
-# Any: SQLite rows carry no types; in a damaged row it is not what the schema says.
+# Any: SQLite rows carry no types, and a damaged row ignores the schema.
 def _to_time(said_at: Any) -> int | None:
-    """A time as it was filed. Raises ``ValueError`` for what can be none."""
+    """A stored time. Raises ``ValueError`` for an impossible one."""
     if said_at is None:
         return None
     if not isinstance(said_at, int) or not _FIRST_TIME <= said_at <= _LAST_TIME:
-        raise ValueError(f"{said_at!r} is no time")
+        raise ValueError(f"{said_at!r} is not a time")
     return said_at
 
 
 def read_notes_and_tables(db: apsw.Connection) -> None:
-    """Read what is quickly read: all notes, a row of every table, the end of times.
+    """Read what is quick to read: all notes, a row of every table, two times.
 
-    Raises what Python says of texts and times that are none.
+    Raises whatever Python raises for invalid texts and times.
     """
     for table in ("units", "words", "chunks", "index_state", "vector_pages"):
         db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()
@@ -209,7 +209,7 @@ def read_notes_and_tables(db: apsw.Connection) -> None:
 
 
 def read_all_texts(db: apsw.Connection) -> None:
-    """Read every text and time. Raises what Python says of those that are none."""
+    """Read all texts and times. Raises whatever Python raises for invalid ones."""
     read_notes_and_tables(db)
     for _ in db.execute("SELECT text FROM chunks"):
         pass
@@ -218,7 +218,7 @@ def read_all_texts(db: apsw.Connection) -> None:
 
 
 def list_notes(db: apsw.Connection, where: UnitFilter) -> dict[int, str]:
-    """The texts of the parts of files that fit."""
+    """The texts of matching units of files."""
     clause = to_clause(where)
     rows = db.execute(
         f"""
@@ -256,7 +256,7 @@ def list_to_embed(db: apsw.Connection, limit: int, skip: int) -> list[ToEmbed]:
 def find_embedding_ids(
     db: apsw.Connection, unit_ids: Collection[int]
 ) -> dict[int, int]:
-    """The numbers of the vectors of those of these units that have one."""
+    """The numbers of these units' vectors; units without one are left out."""
     rows = db.execute(
         """
         SELECT unit_id, embedding_id FROM units
@@ -269,7 +269,7 @@ def find_embedding_ids(
 
 
 def list_wanting(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, bytes]:
-    """Of what each of these units wants a vector, if it has none."""
+    """The hashes of those of these units that still need a vector."""
     rows = db.execute(
         """
         SELECT unit_id, meaning_hash FROM units

@@ -1,4 +1,4 @@
-"""Find units by meaning. What needs numpy is loaded with the first search that does."""
+"""Find units by meaning. numpy is loaded only with the first search that needs it."""
 
 import threading
 from collections.abc import Collection
@@ -33,7 +33,7 @@ class VectorSearch:
     @property
     def pages(self) -> "VectorPages":
         if self._pages is None:
-            # What is half loaded in a forked child stays so.
+            # A module half loaded at a fork would stay so in the child.
             with block_forks(), self._lock:
                 if self._pages is None:
                     # numpy takes longer to load than a search by words takes.
@@ -43,7 +43,7 @@ class VectorSearch:
         return self._pages
 
     def name_vectors(self, fingerprint: str) -> str:
-        """What a model's vectors are called here: their numbers are the cache's."""
+        """A name for a model's vectors from this cache, whose numbers they have."""
         return f"{fingerprint} {self._embeddings.identity}"
 
     def find_nearest(
@@ -60,7 +60,7 @@ class VectorSearch:
             return self.pages.cosines(vector, units.find_embedding_ids(db, unit_ids))
 
     def verify(self, db: apsw.Connection) -> list[str]:
-        """What does not hold between the vectors and the units."""
+        """Check that the vectors are where the units say."""
         slots = db.execute("SELECT COUNT(slot) FROM units").get
         if not slots and not db.execute("SELECT 1 FROM vector_pages LIMIT 1").get:
             return []

@@ -1,8 +1,8 @@
 """The table ``vector_pages``: which units are near in meaning.
 
-A vector's signs, one bit each, tell well enough which few hundred of a million are
-worth comparing exactly; those are read in full from embeddings.db. Loaded only when a
-search by meaning is made, because numpy takes long to load.
+The signs of a vector, one bit each, are enough to choose the few hundred of a million
+that are worth comparing exactly; those are read in full from the cache. Imported only
+for a search by meaning, because numpy is slow to load.
 """
 
 import threading
@@ -26,21 +26,21 @@ from backstory.system.fork_safety import reset_in_child
 
 try:
     import simsimd
-except ImportError:  # there are no wheels of it for some machines
+except ImportError:  # some machines have no wheels of it
     simsimd = None  # type: ignore[assignment]
 
 Vector = NDArray[np.float32]
 
-# Compared exactly: enough to find 99 of 100 among a million (signs alone mislead).
+# So many are compared exactly: enough to find 99 % of the nearest in a million.
 _COMPARED = 300
-# Below so many, fewer bits than units make the signs pointless.
+# Up to so many, all are compared exactly: choosing by signs would save nothing.
 _FEW = 2_000
 _GUESSED_FROM = 20_000
 _UNKNOWN_TIME = np.iinfo(np.int64).min
 
 
 class VectorPages:
-    """All codes in memory, kept in step with the table."""
+    """All codes in memory, kept in sync with the table."""
 
     def __init__(self, embeddings: EmbeddingCache) -> None:
         self._embeddings = embeddings
@@ -68,7 +68,7 @@ class VectorPages:
         self._slots_of: UnitFilter | None = None
         self._fitting_slots: NDArray[np.intp] = np.zeros(0, np.intp)
 
-    # -- keeping in step ---
+    # -- keeping in sync ---
 
     def refresh(self, db: apsw.Connection) -> None:
         """Read the pages that are new or changed."""
@@ -95,7 +95,7 @@ class VectorPages:
     def _make_room(self, pages: int, code_bytes: int) -> None:
         if pages <= self._page_count:
             return
-        # Some to spare, so that a growing index is not copied with every page.
+        # With some to spare, so that not every new page copies everything.
         slots = (pages + pages // 8) * SLOTS
         self._units = _grown(self._units, slots)
         self._embedding_ids = _grown(self._embedding_ids, slots)
@@ -145,13 +145,13 @@ class VectorPages:
     def _likeliest(
         self, vector: Vector, slots: NDArray[np.intp], count: int
     ) -> NDArray[np.intp]:
-        """Where the nearest probably are: the whole vector against signs alone."""
+        """Which are probably nearest: the whole vector compared with signs."""
         signs = np.unpackbits(self._codes[slots], axis=1, count=len(vector))
         likely = np.einsum("ij,j->i", signs.astype(np.float32), vector)
         return np.argpartition(-likely, count)[:count]
 
     def _slots(self, where: UnitFilter) -> NDArray[np.intp]:
-        """The slots of the units that fit; remembered, most searches ask the same."""
+        """The slots of matching units; cached, as most searches use the same filter."""
         if where != self._slots_of:
             self._fitting_slots = np.flatnonzero(self._fitting(where))
             self._slots_of = where
@@ -196,7 +196,7 @@ class VectorPages:
             return {}
         matrix = np.frombuffer(b"".join(raw for _, raw in pairs), np.float32)
         products = np.einsum("ij,j->i", matrix.reshape(len(pairs), -1), vector)
-        # Rounding may leave a product of two unit vectors a little above one.
+        # Rounding may leave the product of two unit vectors slightly above one.
         found = np.clip(products, -1, 1).tolist()
         return {
             unit_id: cosine for (unit_id, _), cosine in zip(pairs, found, strict=True)
@@ -208,7 +208,7 @@ class VectorPages:
     # -- verification ---
 
     def verify(self, db: apsw.Connection) -> list[str]:
-        """What does not hold between the pages and the units."""
+        """Check that pages and units agree."""
         paged: dict[int, tuple[int, ...]] = {}
         for page_id, units, embeddings, kinds, sources, said in db.execute(
             "SELECT page_id, units, embeddings, kinds, sources, said FROM vector_pages"
@@ -235,11 +235,11 @@ class VectorPages:
         if paged == filed:
             return []
         wrong = {slot for slot in paged | filed if paged.get(slot) != filed.get(slot)}
-        return [f"{len(wrong)} vectors do not stand where their units say"]
+        return [f"{len(wrong)} vectors are not where their units say"]
 
 
 def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
-    """Put the codes of vectors into free slots, and write down where they are."""
+    """Store the codes of vectors in free slots, and the slots with the units."""
     if not made:
         return
     next_slot = int(get_state(db, "next_slot") or 0)
@@ -289,7 +289,7 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
 
 
 def _take_free_slots(db: apsw.Connection, count: int) -> list[int]:
-    """Slots whose units are gone, the last of them to be taken first."""
+    """Free slots, the one to be used first at the end."""
     rows = db.execute(
         "SELECT slot FROM free_slots ORDER BY slot DESC LIMIT ?", (count,)
     )
@@ -331,9 +331,9 @@ def count_differing_bits(
 
 
 def _smallest(distances: NDArray[np.int16], count: int) -> NDArray[np.intp]:
-    """Where the ``count`` smallest are, with all that are as small as the last."""
-    # Distances are small whole numbers: counting them is faster than sorting them.
-    # And of most, one look at a border guessed from a few of them is enough.
+    """Where the ``count`` smallest are, and all others as small as the last of them."""
+    # Distances are small integers, so counting is faster than sorting. Most are ruled
+    # out beforehand by a bound estimated from a sample.
     step = max(1, len(distances) // _GUESSED_FROM)
     some = distances[::step]
     place = min(len(some) - 1, 2 * count // step + 20)

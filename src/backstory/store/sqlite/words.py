@@ -14,13 +14,13 @@ from backstory.store.sqlite.unit_filter import Clause, to_clause
 from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.values.units import UnitKind
 
-# A word beside a message says less about it than one in it.
+# A word near a message says less about it than one in it.
 _TEXT_WEIGHT = 1.0
 _AROUND_WEIGHT = 0.6
 _BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
-# Of so many units at most, a set is made before their words are looked at.
+# Up to so many units of the wanted days are listed before words are matched.
 _FEW_UNITS = 20_000
-# Counts of rarer words are quickly made, and may be wrong a moment later.
+# Counts of rarer words are not cached: they are fast to make and soon outdated.
 _FREQUENT = 2_000
 _MAX_REMEMBERED = 10_000
 
@@ -68,8 +68,8 @@ class WordSearch:
             ]
 
     def _count_spelling(self, db: apsw.Connection, spelling: str) -> int:
-        """In how many units all words of a spelling may stand side by side: at most."""
-        # The counts of frequent words take long and change little.
+        """The most units that can have all words of a spelling next to each other."""
+        # Counts of frequent words are slow to make and change little.
         size = int(get_state(db, "units") or 0).bit_length()
         if self._counted[0] != size or len(self._counted[1]) > _MAX_REMEMBERED:
             self._counted = (size, {})
@@ -86,7 +86,7 @@ class WordSearch:
         local = self._tokenizers
         with block_forks():
             if not hasattr(local, "tokenizer"):
-                # Of a connection of its own, which no other thread closes.
+                # From a connection of its own, which no other thread closes.
                 local.tokenizer = apsw.Connection(":memory:").fts5_tokenizer(
                     "porter", ["unicode61", "remove_diacritics", "2"]
                 )
@@ -105,7 +105,7 @@ class WordSearch:
 
 
 def insert_words(db: apsw.Connection, rows: Sequence[tuple[int, str, str]]) -> None:
-    """File the words of units: number, words of the text, words around it."""
+    """Store the words of units: number, words of the text, words around it."""
     db.executemany("INSERT INTO words (rowid, text, around) VALUES (?, ?, ?)", rows)
 
 
@@ -116,7 +116,7 @@ def delete_words(db: apsw.Connection, unit_ids: Iterable[int]) -> None:
 
 
 def merge_words(db: apsw.Connection) -> None:
-    """Write all words anew, without those of deleted units."""
+    """Write all words again, without those of deleted units."""
     db.execute("INSERT INTO words (words) VALUES ('optimize')")
 
 
@@ -129,8 +129,8 @@ def match_words(
     fitting_only = to_clause(where)
     expression = match_expression(words)
     if where.said_from is None and where.said_before is None and where.sources is None:
-        # To read the unit of every match takes longer than to score it. Most of the
-        # best fit; where too few do, all are read after all.
+        # Reading the unit of every match takes longer than scoring it. Most of the best
+        # matches pass the filter; if too few do, all units are read after all.
         tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
         # Any: SQLite rows carry no types; the schema does.
         best: list[Any] = db.execute(
@@ -166,7 +166,7 @@ def match_words(
 
 
 def _days_clause(db: apsw.Connection, where: UnitFilter) -> Clause:
-    """A condition that spares reading the units of other days, if the days are few."""
+    """A condition that avoids reading units of other days, if few are of these."""
     values = [where.said_from, where.said_before]
     if None in values:
         return Clause("", [])
@@ -200,7 +200,7 @@ def find_all_words(
 def score_words(
     db: apsw.Connection, words: Words, unit_ids: Collection[int]
 ) -> dict[int, float]:
-    # The plus sign: otherwise the whole query is prepared anew for each of the numbers.
+    # Without the plus sign, the whole query would run again for each number.
     rows = db.execute(
         f"""
         SELECT rowid, {_BM25} FROM words
@@ -212,10 +212,10 @@ def score_words(
 
 
 def match_expression(words: Words) -> str:
-    """An expression that finds what has any needed word and rewards every other one.
+    """An expression that matches any needed word, and ranks by all words.
 
-    ``(a OR b) AND (a OR b OR c)``: units without a or b are not even looked at. The
-    needed words count twice in the order, which is why scores are taken separately.
+    ``(a OR b) AND (a OR b OR c)``: units without a or b are not even scored. Needed
+    words count twice in the ranking, so scores are computed separately.
     """
     needed = any_of(words.needed)
     if not words.helpful:
@@ -233,7 +233,7 @@ def any_of(words: Iterable[Sequence[str]]) -> str:
 
 
 def count_word(db: apsw.Connection, word: str) -> int:
-    """In how many units a word occurs that is spelt as the index spells it."""
+    """In how many units a token occurs."""
     count: int | None = db.execute(
         "SELECT doc FROM word_counts WHERE term = ?", (word,)
     ).get
@@ -254,7 +254,7 @@ def count_filed(db: apsw.Connection) -> tuple[int, int, int]:
 
 
 def has_scores(db: apsw.Connection) -> bool:
-    """Whether matches of some words have a score, as all should."""
+    """Whether matches have scores, as all should; checked for a few words."""
     terms = [term for (term,) in db.execute("SELECT term FROM word_counts LIMIT 9")]
     if not terms:
         return True

@@ -1,0 +1,165 @@
+"""Write a batch: what was read from a source, in one transaction.
+
+First outdated records of the source are deleted. Then come facts about sessions,
+sessions to be emptied, messages, and finally how far the source has been read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import apsw
+
+from backstory.store.base.history import Batch, KeptMessage, Written
+from backstory.store.sqlite import changes, sessions, sources
+from backstory.store.sqlite.write_messages import SessionMessages, write_messages
+from backstory.values.history import Problem, SessionFacts
+
+# More problems of this kind would tell nothing new.
+_MAX_GIVEN_TWICE = 100
+
+
+def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
+    """Write all of a batch; must run in a transaction."""
+    writing = _BatchWriting(db, batch)
+    writing.delete_outdated()
+    for facts in batch.facts:
+        writing.write_facts(facts)
+    for native_id in batch.emptied:
+        writing.empty_session(native_id)
+    for native_id, kept in _by_session(batch.messages).items():
+        writing.write_messages(native_id, kept)
+    writing.write_progress(now)
+    return writing.written
+
+
+class _BatchWriting:
+    """The steps of writing one batch, and what they changed so far."""
+
+    def __init__(self, db: apsw.Connection, batch: Batch) -> None:
+        self._db = db
+        self._batch = batch
+        self._progress = batch.progress
+        self._session_ids: dict[str, int] = {}
+        self._made: set[str] = set()
+        self._new_messages = 0
+        self._changed_messages = 0
+        self._problems: list[Problem] = []
+        self._last_message_id: int | None = None
+
+    @property
+    def written(self) -> Written:
+        return Written(
+            made_sessions=tuple(sorted(self._made)),
+            new_messages=self._new_messages,
+            changed_messages=self._changed_messages,
+            problems=tuple(self._problems),
+            last_message_id=self._last_message_id,
+            is_waiting=self._progress is not self._batch.progress,
+        )
+
+    def delete_outdated(self) -> None:
+        """Delete the source's former name, and problems in what is read again."""
+        batch = self._batch
+        if batch.moved_from is not None:
+            sources.delete_source(self._db, batch.moved_from)
+            sources.delete_problems(self._db, batch.moved_from)
+        if batch.progress is not None and batch.after_line is not None:
+            sources.delete_problems(self._db, batch.progress.key, batch.after_line)
+
+    def write_facts(self, facts: SessionFacts) -> None:
+        if self._batch.is_companion and self._find(facts.native_id) is None:
+            # A source without a signature counts as changed.
+            self._progress = self._progress and replace(self._progress, signature="")
+            return
+        session_id = self._find_or_make(facts.native_id)
+        before = sessions.find_filing_facts(self._db, session_id)
+        sessions.update_facts(self._db, session_id, facts)
+        after = sessions.find_filing_facts(self._db, session_id)
+        if after.of_messages != before.of_messages:
+            changes.insert_whole_session(self._db, session_id)
+        if after != before:
+            changes.insert_session_change(self._db, session_id)
+
+    def empty_session(self, native_id: str) -> None:
+        session_id = self._find_or_make(native_id)
+        sessions.empty_session(self._db, session_id)
+        changes.insert_emptying(self._db, session_id)
+
+    def write_messages(self, native_id: str, kept: Sequence[KeptMessage]) -> None:
+        session_id = self._find_or_make(native_id)
+        before = sessions.find_filing_facts(self._db, session_id)
+        done = write_messages(
+            self._db,
+            SessionMessages(
+                session_id,
+                kept,
+                is_new_session=native_id in self._made,
+                replaces=self._batch.replaces,
+                reread=self._batch.reread,
+            ),
+        )
+        sessions.widen_activity(
+            self._db, session_id, [k.message.sent for k in kept if k.message.sent]
+        )
+        if sessions.find_filing_facts(self._db, session_id) != before:
+            # Messages without a time count as sent when the session began.
+            changes.insert_whole_session(self._db, session_id, is_timeless_only=True)
+        if done.written:
+            sessions.refresh_excerpts(
+                self._db, session_id, done.inserted, self._batch.read_from
+            )
+            changes.insert_changes(self._db, session_id, done.written)
+        self._new_messages += done.inserted
+        self._changed_messages += done.updated
+        self._problems.extend(
+            map(self._to_problem, done.given_twice[:_MAX_GIVEN_TWICE])
+        )
+        self._last_message_id = done.last_message_id
+
+    def _to_problem(self, given_twice: KeptMessage) -> Problem:
+        return Problem(
+            f"the id {given_twice.message.native_id!r} is given twice, with different "
+            "contents; both are kept",
+            given_twice.line,
+            self._batch.read_from or "",
+        )
+
+    def write_progress(self, now: datetime) -> None:
+        """Write how far the source has been read, and what was wrong with it."""
+        if self._progress is None:
+            return
+        sources.insert_problems(
+            self._db,
+            [*self._batch.problems, *self._problems],
+            self._batch.host,
+            part=self._progress.key.part,
+            now=now,
+        )
+        sources.replace_source(self._db, self._progress, now=now)
+
+    # -- sessions by id ---
+
+    def _find(self, native_id: str) -> int | None:
+        if native_id not in self._session_ids:
+            found = sessions.find_session_id(self._db, self._batch.host, native_id)
+            if found is None:
+                return None
+            self._session_ids[native_id] = found
+        return self._session_ids[native_id]
+
+    def _find_or_make(self, native_id: str) -> int:
+        found = self._find(native_id)
+        if found is None:
+            self._made.add(native_id)
+            found = self._session_ids[native_id] = sessions.insert_session(
+                self._db, self._batch.host, native_id, self._batch.read_from
+            )
+        return found
+
+
+def _by_session(messages: Sequence[KeptMessage]) -> dict[str, list[KeptMessage]]:
+    by_session: dict[str, list[KeptMessage]] = {}
+    for kept in messages:
+        by_session.setdefault(kept.message.session_id, []).append(kept)
+    return by_session
