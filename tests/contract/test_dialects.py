@@ -260,7 +260,7 @@ def test_a_message_in_no_known_shape_is_refused_by_its_keys(
     with pytest.raises(BadQuery) as caught:
         find_dialect(message)
 
-    assert str(caught.value) == f"a message in no known shape (its keys: {keys})"
+    assert str(caught.value) == f"a message in an unknown format (its keys: {keys})"
 
 
 # -- replacing ------------------------------------------------------------------------

@@ -203,7 +203,7 @@ def test_a_half_written_line_is_read_when_it_is_whole(
     assert first.problems == (
         Problem(
             "the last line is cut off after 40 bytes; "
-            "it is read when the rest of it is there",
+            "it will be read when it is complete",
             2,
             str(file),
         ),
@@ -340,7 +340,7 @@ def test_each_bad_line_is_reported_with_its_number_and_the_rest_is_read(
         ),
         (
             8,
-            "a record of type 'a-kind-of-tomorrow', which this importer does not know",
+            "unknown record type 'a-kind-of-tomorrow'",
         ),
         (9, "a line of NUL bytes"),
     ]
@@ -678,7 +678,7 @@ def test_a_compressed_file_that_is_cut_off_is_reported(
     report = memory.index(path=file)
 
     assert report.problems == (
-        Problem("nothing in it can be read; it may be cut off", None, str(file)),
+        Problem("nothing in it can be read; it may be incomplete", None, str(file)),
     )
 
 

@@ -378,7 +378,7 @@ def test_a_message_in_no_known_shape_is_refused_and_the_others_are_kept(
     one, two = ({"role": "user", "content": text} for text in ("one", "two"))
     messages = [one, {"colour": "red"}, two]
 
-    with pytest.raises(BadQuery, match="a message in no known shape"):
+    with pytest.raises(BadQuery, match="a message in an unknown format"):
         run.observe(messages)
     run.observe(messages)
 
@@ -1064,7 +1064,7 @@ def test_a_message_that_is_not_understood_does_not_stop_a_model_from_being_calle
     assert sent == [{"messages": messages}] * 2
     assert [item.text for item in run.items()] == ["Plant the walnut."]
     assert [record.getMessage() for record in caplog.records] == [
-        "a message is not recorded: a message in no known shape (its keys: colour)",
+        "a message is not recorded: a message in an unknown format (its keys: colour)",
         "Not recorded, and sent as they are: 1 of the messages, in an unknown format.",
     ]
 

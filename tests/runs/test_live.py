@@ -1053,7 +1053,7 @@ def test_a_pipe_in_the_place_of_a_transcript_is_not_waited_for(
     os.mkfifo(file)
 
     assert found(run, "zebra") == [
-        f"Search failed: {file}: it cannot be read (it is no file)"
+        f"Search failed: {file}: it cannot be read (it is not a file)"
     ]
 
 

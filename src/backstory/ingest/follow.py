@@ -1,8 +1,8 @@
 """Follow the transcript of one session while its program writes it.
 
 Only what was added since the last look is read, and a few bytes that tell whether the
-rest still stands there. A file may hold other sessions, such as those of subagents;
-their messages are passed over.
+rest is unchanged. A file may hold other sessions, such as those of subagents; their
+messages are skipped.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,8 +26,8 @@ from backstory.values.history import (
 )
 from backstory.values.moments import from_microseconds
 
-# As much of the beginning and of the end of what was read is compared. A file that was
-# rewritten has other bytes at one of them: everything behind a change moves.
+# How much is compared at the beginning and at the end of what was read. A rewritten
+# file differs at one of them, because everything after a change moves.
 _COMPARED_BYTES = 4096
 
 
@@ -35,9 +35,8 @@ _COMPARED_BYTES = 4096
 class Follower:
     """Reads one session from the end of what was read before.
 
-    ``session_id`` is, if it is not given, that of the session which the file is named
-    after, or else of the first in it. ``exclude`` tells of folders in which nothing may
-    be read.
+    Without a ``session_id``, it is the session that the file is named after, or else
+    the first in it. ``exclude`` says whether a path must not be read.
     """
 
     source: Source
@@ -66,10 +65,10 @@ class Follower:
     def iter_new(
         self, on_rewritten: Callable[[], object] = lambda: None
     ) -> Iterator[NewMessage]:
-        """The messages that came since the last time, to the end of the file.
+        """The messages added since the last time, to the end of the file.
 
-        ``on_rewritten`` is called first if what was read before no longer stands there:
-        then all is read again.
+        ``on_rewritten`` is called first if what was read before has changed: then
+        everything is read again.
         """
         file = self._describe()
         with self._open() as stream:
@@ -91,7 +90,7 @@ class Follower:
         self._signature = file.signature
 
     def holds_session(self) -> bool:
-        """Whether the session is in this file, or may be: nobody's is there yet."""
+        """Whether the session is in this file, or may come: no session is there yet."""
         file = self._describe()
         is_empty = True
         with self._open() as stream:
@@ -103,7 +102,7 @@ class Follower:
         return is_empty
 
     def _find_session(self, stream: IO[bytes], file: FoundFile) -> str | None:
-        """The session of a file that nobody named; None while there is none."""
+        """Which session to follow when none was named; None while there is none."""
         stream.seek(0)
         first: SessionFacts | None = None
         for item in self._parse(LineReader(stream), file, {}):
@@ -111,7 +110,7 @@ class Follower:
                 continue
             if is_named_after(file.path, item.native_id):
                 return item.native_id
-            # A subagent's lines may stand before those of the session it belongs to.
+            # A subagent's lines may come before those of the session it belongs to.
             if first is None or (first.parent_id and not item.parent_id):
                 first = item
         return first.native_id if first else None
@@ -133,7 +132,7 @@ class Follower:
             )
 
     def _whole(self, message: NewMessage) -> NewMessage:
-        """The message with all of a result that is kept in a file of its own."""
+        """The message, with the full text of a result that was saved to a file."""
         if message.role is not Role.TOOL_RESULT:
             return message
         spilled = find_spilled(self.source, message)
@@ -151,9 +150,9 @@ class Follower:
             file = describe(self.path)
         except OSError as exc:
             raise self._unreadable(exc.strerror) from exc
-        # A pipe or a device would be waited for.
+        # Reading a pipe or a device would block.
         if not self.path.is_file():
-            raise self._unreadable("it is no file")
+            raise self._unreadable("it is not a file")
         return file
 
     @contextmanager
@@ -165,7 +164,7 @@ class Follower:
             raise self._unreadable(exc.strerror) from exc
 
     def _read_ends(self, stream: IO[bytes]) -> bytes:
-        """How what was read begins and ends; less if it no longer stands there."""
+        """The first and last bytes of what was read; fewer if the file has shrunk."""
         stream.seek(0)
         head = stream.read(min(_COMPARED_BYTES, self._read_to))
         stream.seek(max(0, self._read_to - _COMPARED_BYTES))
@@ -177,13 +176,13 @@ class Follower:
 
 # -- names ----------------------------------------------------------------------------
 
-# Gemini CLI puts so much of a session's id into the name of its file.
+# How much of a session's id Gemini CLI puts into the name of its file.
 _SHORT_ID_CHARS = 8
 
 
 def is_named_after(path: Path, session_id: str) -> bool:
-    """Whether a program that has a session of that id could call its file that."""
-    # Copilot CLI calls all of them the same, in folders with names.
+    """Whether a file of this name may belong to the session with this id."""
+    # Copilot CLI names the folder after the session, not the file.
     named = path.parent.name if path.name == "events.jsonl" else path.name
     name = named.partition(".jsonl")[0]
     ids = filter(None, {session_id, session_id[:_SHORT_ID_CHARS]})

@@ -34,7 +34,7 @@ from backstory.values.identity import content_id
 
 MAX_BATCH_MESSAGES = 2_000
 MAX_BATCH_CHARS = 4 * 1024 * 1024
-# A file of rubbish is wrong in every line; so many say enough.
+# A file of rubbish is wrong in every line; this many say enough.
 MAX_PROBLEMS = 1_000
 
 # What an intake remembers between two readings of a source, beside the parser's memo.
@@ -120,10 +120,10 @@ def _without_surrogates(said: Said) -> Said:
 class Intake:
     """Takes the items of one source and writes them, a batch at a time.
 
-    ``after_line`` is where reading begins. ``reread`` is a set when the source is read
+    ``after_line`` is where reading begins. ``reread`` is a set if the source is read
     from its start once more: then a known id is an old message met again, not an id
-    given twice. ``made_now`` are the sessions that this run has made, by host and id:
-    they are emptied again when a later word says that their folder is excluded.
+    given twice. ``made_now`` are the sessions that this run has created, by host and
+    id: they are emptied again if their folder turns out to be excluded.
     """
 
     store: HistoryStore

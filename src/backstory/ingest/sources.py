@@ -22,7 +22,7 @@ from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary
 
 LOCK_NAME = "index.lock"
-# An empty file; its time says when the sources were last looked through.
+# An empty file; its modification time says when the sources were last read.
 STAMP_NAME = "last-read"
 
 
@@ -65,7 +65,7 @@ class LocalSources:
                 report = sync.run(self._found_at(Path(path), host), on_progress)
                 return report + update()
             report = sync.run(self._found(hosts), on_progress)
-            # The sessions just read may name folders that other programs write into.
+            # The sessions just read may name more project folders to look in.
             report += sync.run(self._found_in_projects(hosts), None)
             if host is None:
                 loose = list(sync.loose_problems)
@@ -159,7 +159,7 @@ class LocalSources:
         return tuple(sorted({str(item.file.path.parent) for item in found}))
 
     def last_read_at(self) -> datetime | None:
-        """When the sources were last looked through."""
+        """When the sources were last read."""
         try:
             modified = (self.home / STAMP_NAME).stat().st_mtime
         except OSError:

@@ -1,6 +1,6 @@
-"""Results of tools that a program keeps in files of their own, because they are long.
+"""Tool results that a program saved to files of their own, because they are long.
 
-In the transcript stands where such a file is, and a part of it. A transcript can say
+The transcript holds the path of the file and part of the result. A transcript can say
 anything, so only files in the session's own folder are read.
 """
 
@@ -13,9 +13,9 @@ from backstory.ingest.importers.lines import MAX_LINE_BYTES
 from backstory.text.json_values import plain_text
 from backstory.values.history import NewMessage, Source
 
-# Beyond this only the beginning is read, as of a line that is longer.
+# Of a longer file only the beginning is read, as of a longer line.
 _MAX_SPILLED_BYTES = MAX_LINE_BYTES
-# What names the file stands at the beginning of a result.
+# The file is named at the beginning of a result.
 _NOTICE_CHARS = 4096
 
 # Programs save a result that is too long for their model, and give it the file's name
@@ -38,14 +38,14 @@ _NOTICES = {
 
 
 def find_spilled(source: Source, message: NewMessage) -> Path | None:
-    """The file with the whole of a result, if it lies in its session's own folder."""
+    """The file with the full result, if it is in the session's own folder."""
     notice = _NOTICES.get(source.format)
     found = notice.match(message.text[:_NOTICE_CHARS]) if notice else None
     folder = _spill_folder(source, message.session_id)
     if found is None or folder is None:
         return None
     try:
-        # Links are followed nowhere below the folder that the transcripts are in.
+        # No link below the folder of the transcripts is followed.
         expected = (
             folder[0].resolve() / folder[1] / found["name"].strip().removesuffix(".")
         )
@@ -56,7 +56,7 @@ def find_spilled(source: Source, message: NewMessage) -> Path | None:
 
 
 def _spill_folder(source: Source, session_id: str) -> tuple[Path, str] | None:
-    """Where a session's long results are: a folder of transcripts, and below it."""
+    """Where a session's long results are: the transcripts' folder and a path in it."""
     path = source.file.path
     if source.format == "gemini-cli":
         chats = next((each for each in path.parents if each.name == "chats"), None)

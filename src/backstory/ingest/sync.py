@@ -37,7 +37,7 @@ from backstory.values.reports import IndexReport, OnProgress
 
 Found = Source | Problem | FoundFile
 
-# A source that is rewritten while it is read is read again, but not for ever.
+# How often a source that keeps being rewritten is read again.
 _MAX_ATTEMPTS = 3
 
 
@@ -45,8 +45,8 @@ _MAX_ATTEMPTS = 3
 class HistorySync:
     """Reads sources into a store.
 
-    ``find_format`` gives the importer of a name; ``companions`` are the formats that
-    only say more about sessions which other sources hold.
+    ``find_format`` returns the importer for a name; ``companions`` are the formats that
+    only add facts to sessions from other sources.
     """
 
     store: HistoryStore
@@ -55,7 +55,7 @@ class HistorySync:
     companions: frozenset[str] = frozenset()
     rules: Rules = field(default_factory=Rules)
     localise: Localise = read_as_local
-    # A dictionary for its order: what no source's reading has written down.
+    # Problems that belong to no source that was read; a dictionary keeps their order.
     loose_problems: dict[Problem, None] = field(default_factory=dict)
 
     def run(
@@ -63,9 +63,9 @@ class HistorySync:
     ) -> IndexReport:
         """Read every source that changed; report what was read and what could not be.
 
-        A found file that is no source is of no known format; it is only counted.
+        A found file of no known format is only counted.
         """
-        # What speaks of sessions comes after what holds them, wherever it lies.
+        # Companions come after the files that hold their sessions.
         everything = sorted(found, key=self._is_companion)
         progress = _Progress(on_progress, total=sum(map(_size, everything)))
         sync_pass = _Pass(self, progress)
@@ -150,7 +150,7 @@ class _Progress:
 
 
 class _Pass:
-    """One pass over all sources, and what has come of it so far."""
+    """One pass over all sources, and its results so far."""
 
     def __init__(self, sync: HistorySync, progress: _Progress) -> None:
         self.unknown = 0
@@ -162,14 +162,14 @@ class _Pass:
         self._excluded = 0
         self._read_bytes = 0
         self._problems: list[Problem] = []
-        # A reading that starts again has written all the same.
+        # Shared by all readings: one that starts over has written before.
         self._written: list[Written] = []
         self._made_sessions: set[tuple[str, str]] = set()
 
     def _list_known(self) -> KnownSources:
         return KnownSources(self._sync.store.list_sources(), self._sync.rules)
 
-    # -- what has come of it ---
+    # -- results ---
 
     def report(self) -> IndexReport:
         written = self._written
@@ -186,14 +186,14 @@ class _Pass:
         )
 
     def report_problem(self, problem: Problem) -> None:
-        """Report a problem that no source's reading will write down."""
-        # Several patterns may lead past the same place.
+        """Report a problem that belongs to no source that was read."""
+        # Several patterns may match the same place.
         if problem not in self._sync.loose_problems:
             self._sync.loose_problems[problem] = None
             self._problems.append(problem)
 
     def _finish(self, intake: Intake) -> None:
-        # A companion that waits for its session is looked at in every run.
+        # A companion whose session is missing is read again in every run.
         is_waiting = bool(intake.written) and intake.written[-1].is_waiting
         self._read += not is_waiting
         self._unchanged += is_waiting
@@ -276,8 +276,8 @@ class _Pass:
     def _finish_database(self, source: Source, signature: str) -> None:
         """Write down that a database was read, if all its conversations were."""
         parts = list(self._list_known().iter_parts(source.file.path))
-        # A conversation that could not be read, or whose session is not there yet, is
-        # looked for again in the next run.
+        # A conversation that could not be read, or whose session is missing, is read
+        # again in the next run.
         is_done = all(part.signature for part in parts)
         self._intake(source, "").commit(
             SourceState(

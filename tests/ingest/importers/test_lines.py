@@ -17,9 +17,7 @@ from backstory.ingest.importers.base import Record
 from backstory.ingest.importers.lines import LineReader
 from backstory.values.history import Problem
 
-CUT_OFF = (
-    "the last line is cut off after {} bytes; it is read when the rest of it is there"
-)
+CUT_OFF = "the last line is cut off after {} bytes; it will be read when it is complete"
 
 
 def read(content: bytes, **more: int) -> list[Record | Problem]:
@@ -128,7 +126,7 @@ def test_lines_give_records_with_their_numbers(
         ),
         pytest.param(
             b'{"a":NaN,"b":-Infinity}',
-            "the line was repaired: NaN, which is no JSON number, became null",
+            "the line was repaired: NaN, which is not valid JSON, became null",
             {"a": None, "b": None},
             id="numbers that JSON does not have",
         ),

@@ -27,5 +27,5 @@ def test_a_message_of_an_unknown_role_is_a_problem() -> None:
 
     assert found == [
         SessionFacts("x"),
-        Problem("a message of the role 'oracle', which is not known here", 7),
+        Problem("a message of the role 'oracle', which is unknown", 7),
     ]

@@ -34,7 +34,7 @@ HOSTS = (
         ),
     ),
     Host("aider", "Aider", in_projects=(Pattern(".aider.chat.history.md", "aider"),)),
-    # These are kept nowhere in particular: they are read with --path.
+    # These have no fixed place: they are read with --path.
     Host("chatgpt", "ChatGPT export"),
     Host("claude-ai", "Claude.ai export"),
     Host("jsonl", "Backstory's own format"),
@@ -56,7 +56,7 @@ HOSTS = (
             ),
         ),
     ),
-    # It keeps its data beside the program, or where its container mounts them.
+    # It keeps its data beside the program, or where its container mounts it.
     Host(
         "rockbot",
         "RockBot",
@@ -227,7 +227,7 @@ HOSTS = (
 
 
 def get_host(name: str, also: Iterable[str] = ()) -> Host:
-    """The row of that name, in capitals or not. Raises ``UnknownName`` with a hint.
+    """The row of that name, ignoring case. Raises ``UnknownName`` with a hint.
 
     ``also`` are names that the hint may offer besides.
     """

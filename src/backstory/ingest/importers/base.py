@@ -76,7 +76,7 @@ class LineFormat(Protocol):
         ...
 
     def look_beside(self, path: Path) -> Mapping[str, str]:
-        """Facts that stand in other files near ``path``; the only place it may read."""
+        """Facts from other files near ``path``; nothing else here may read files."""
         ...
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
@@ -103,9 +103,9 @@ class DocumentFormat(Protocol):
 class DatabaseFormat(Protocol):
     """A format that is another program's SQLite database, opened read-only.
 
-    ``tables`` must all be there for a database to be recognised. A missing column or an
-    unreadable row is a ``Problem``, raised as ``apsw.Error`` only for the database as a
-    whole.
+    A database is recognised if it has all of ``tables``. A missing column or an
+    unreadable row is a ``Problem``; ``apsw.Error`` is raised only when the database as
+    a whole cannot be read.
     """
 
     kind: Literal["database"]
@@ -127,7 +127,7 @@ Format = LineFormat | DocumentFormat | DatabaseFormat
 
 @dataclass(frozen=True, slots=True)
 class FormatRow:
-    """One row of FORMATS: a format's name, whose it is, and where its class stands."""
+    """One row of FORMATS: a format's name, its host, and where its class is."""
 
     name: str
     host: str
@@ -148,10 +148,10 @@ class FormatRow:
 def made_id(
     session_id: str, role: Role, text: str, sent: Moment | None, ordinal: int
 ) -> str:
-    """An id for a message whose host gives it none.
+    """An id for a message that has none of its own.
 
-    A message with a time is known by its time and text, wherever it stands, so a
-    rotated or shortened file gives no message twice. Without a time only its place
+    A message with a time is identified by its time and text, wherever it is, so a
+    rotated or shortened file gives no message twice. Without a time, only its position
     tells it from an equal one.
     """
     place = sent.at.isoformat() if sent is not None else f"#{ordinal}"
@@ -159,10 +159,10 @@ def made_id(
 
 
 def told_apart(native_id: str, sent: Moment | None, memo: Memo) -> str:
-    """A made id, marked when the same was said before at the same instant.
+    """A made id, with a suffix if the same was said before at the same instant.
 
-    Programs that count in seconds write down two equal answers with equal times. Only
-    the ids of the last instant are remembered.
+    Programs that count in seconds write two equal answers with equal times. Only the
+    ids of the last instant are kept.
     """
     if sent is None:
         return native_id
@@ -186,7 +186,5 @@ def first_records(head: bytes, most: int = 20) -> Iterator[JsonObject]:
 
 
 def unknown_record(kind: object, line: int | None) -> Problem:
-    """The problem to report for a record of a kind that the importer does not know."""
-    return Problem(
-        f"a record of type {kind!r:.80}, which this importer does not know", line
-    )
+    """The problem to report for a record of an unknown kind."""
+    return Problem(f"unknown record type {kind!r:.80}", line)

@@ -7,6 +7,7 @@ first are read.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -114,37 +115,39 @@ class Codex:
         line, value = record
         kind = as_text(value.get("type"))
         payload = as_object(value.get("payload"))
-        sent = origin.moment(value.get("timestamp"))
+        place = _Place(line, origin.moment(value.get("timestamp")), origin, memo)
         if kind == "session_meta":
             yield from _session_facts(payload, origin, memo)
         elif kind == "turn_context":
             yield from _folder(payload, origin, memo)
         elif kind == "response_item":
             if not as_object(value.get("metadata")).get("compaction_output"):
-                yield from _item(payload, line, sent, origin, memo)
+                yield from _item(payload, place)
         elif kind == "compacted":
-            yield from _told(
-                Role.SUMMARY, payload.get("message"), line, sent, origin, memo
-            )
+            yield from _told(Role.SUMMARY, payload.get("message"), place)
         elif kind == "inter_agent_communication":
-            yield from _told(
-                _role_between_agents(payload),
-                payload.get("content"),
-                line,
-                sent,
-                origin,
-                memo,
-            )
+            role = _role_between_agents(payload)
+            yield from _told(role, payload.get("content"), place)
         elif kind == "event_msg":
-            yield from _event(payload, line, sent, origin, memo)
+            yield from _event(payload, place)
         elif kind in _NOT_CONVERSATION or "record_type" in value:
             return
         elif kind is None and "instructions" in value:
             yield from _session_facts(value, origin, memo)
         elif "payload" not in value:
-            yield from _item(value, line, sent, origin, memo)
+            yield from _item(value, place)
         else:
             yield unknown_record(kind, line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where and when a record stands, and what is known from those before it."""
+
+    line: int
+    sent: Moment | None
+    origin: Origin
+    memo: Memo
 
 
 # -- sessions -------------------------------------------------------------------------
@@ -207,11 +210,10 @@ def _id_in_name(path: Path) -> str:
 # -- messages -------------------------------------------------------------------------
 
 
-def _item(
-    item: JsonObject, line: int, sent: Moment | None, origin: Origin, memo: Memo
-) -> Iterator[Item]:
-    yield from _folder_facts(item, origin, memo)
-    found = _read_item(item, line)
+def _item(item: JsonObject, place: _Place) -> Iterator[Item]:
+    sent, memo = place.sent, place.memo
+    yield from _folder_facts(item, place.origin, memo)
+    found = _read_item(item, place.line)
     if found is None:
         return
     if isinstance(found, Problem):
@@ -221,11 +223,13 @@ def _item(
     call_id = as_text(item.get("call_id"))
     if role is Role.TOOL_CALL:
         call_id = call_id or as_text(item.get("id"))
-    yield from _session_facts({}, origin, memo)
+    yield from _session_facts({}, place.origin, memo)
     session_id = memo["session"]
     # Two calls may say the same at the same instant; their call ids differ.
     own_id = as_text(item.get("id")) or told_apart(
-        made_id(session_id, role, f"{call_id or ''}{text}", sent, line), sent, memo
+        made_id(session_id, role, f"{call_id or ''}{text}", sent, place.line),
+        sent,
+        memo,
     )
     yield NewMessage(session_id, own_id, role, text, tool_name, call_id, sent)
 
@@ -336,39 +340,33 @@ def _output(output: object) -> str:
     return _text(output)
 
 
-def _told(
-    role: Role,
-    content: object,
-    line: int,
-    sent: Moment | None,
-    origin: Origin,
-    memo: Memo,
-) -> Iterator[Item]:
+def _told(role: Role, content: object, place: _Place) -> Iterator[Item]:
     """A message that is nothing but a text; an empty one is none."""
     text = as_text(_text(content))
     if text is None:
         return
-    yield from _session_facts({}, origin, memo)
+    sent, memo = place.sent, place.memo
+    yield from _session_facts({}, place.origin, memo)
     session_id = memo["session"]
     yield NewMessage(
         session_id,
-        told_apart(made_id(session_id, role, text, sent, line), sent, memo),
+        told_apart(made_id(session_id, role, text, sent, place.line), sent, memo),
         role,
         text,
         sent=sent,
     )
 
 
-def _event(
-    event: JsonObject, line: int, sent: Moment | None, origin: Origin, memo: Memo
-) -> Iterator[Item]:
+def _event(event: JsonObject, place: _Place) -> Iterator[Item]:
     """The two events that repeat nothing: an error, and a name the person gave."""
     kind = as_text(event.get("type"))
     if kind == "error":
-        yield from _told(Role.ERROR, event.get("message"), line, sent, origin, memo)
+        yield from _told(Role.ERROR, event.get("message"), place)
     elif kind == "thread_name_updated" and as_text(event.get("thread_name")):
-        yield from _session_facts({}, origin, memo)
-        yield SessionFacts(memo["session"], title=as_text(event.get("thread_name")))
+        yield from _session_facts({}, place.origin, place.memo)
+        yield SessionFacts(
+            place.memo["session"], title=as_text(event.get("thread_name"))
+        )
 
 
 # -- titles ---------------------------------------------------------------------------

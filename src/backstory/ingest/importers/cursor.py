@@ -76,17 +76,16 @@ class Cursor:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
-        session_id = origin.path.stem
         line, value = record
         role = as_text(value.get("role"))
         if role in ("user", "assistant"):
-            yield from _session_facts(session_id, origin, memo)
-            yield from _message(value, Role(role), session_id, line, origin, memo)
+            yield from _session_facts(origin, memo)
+            yield from _message(record, Role(role), origin, memo)
         elif value.get("type") == "turn_ended":
             error = as_text(value.get("error"))
             if error is not None:
-                yield from _session_facts(session_id, origin, memo)
-                yield _said(Role.ERROR, error, session_id, line, memo, origin)
+                yield from _session_facts(origin, memo)
+                yield _error(error, line, origin, memo)
         else:
             yield unknown_record(role or value.get("type"), line)
 
@@ -177,9 +176,10 @@ def _iter_folders(short: str, folder: Path) -> Iterator[Path]:
         return
 
 
-def _session_facts(session_id: str, origin: Origin, memo: Memo) -> Iterator[Item]:
+def _session_facts(origin: Origin, memo: Memo) -> Iterator[Item]:
     if "session" in memo:
         return
+    session_id = _session_id(origin)
     memo["session"] = session_id
     folder = origin.path.parent
     yield SessionFacts(
@@ -189,18 +189,16 @@ def _session_facts(session_id: str, origin: Origin, memo: Memo) -> Iterator[Item
     )
 
 
+def _session_id(origin: Origin) -> str:
+    return origin.path.stem
+
+
 # -- messages -------------------------------------------------------------------------
 
 
-def _message(
-    record: JsonObject,
-    role: Role,
-    session_id: str,
-    line: int,
-    origin: Origin,
-    memo: Memo,
-) -> Iterator[Item]:
-    content = as_object(record.get("message")).get("content")
+def _message(record: Record, role: Role, origin: Origin, memo: Memo) -> Iterator[Item]:
+    line, value = record
+    content = as_object(value.get("message")).get("content")
     if not isinstance(content, str | list):
         yield Problem("a message without content", line)
         return
@@ -210,6 +208,7 @@ def _message(
     if role is Role.USER:
         _remember_time(blocks, origin, memo)
     sent = origin.moment(memo.get("sent"))
+    session_id = _session_id(origin)
     own_id = made_id(session_id, role, compact_json(content), None, line)
     for index, block in enumerate(blocks):
         found = _read_block(block, role)
@@ -222,13 +221,12 @@ def _message(
         )
 
 
-def _said(
-    role: Role, text: str, session_id: str, line: int, memo: Memo, origin: Origin
-) -> NewMessage:
+def _error(text: str, line: int, origin: Origin, memo: Memo) -> NewMessage:
+    session_id = _session_id(origin)
     return NewMessage(
         session_id,
-        made_id(session_id, role, text, None, line),
-        role,
+        made_id(session_id, Role.ERROR, text, None, line),
+        Role.ERROR,
         text,
         sent=origin.moment(memo.get("sent")),
     )

@@ -1,11 +1,11 @@
-"""Open another program's SQLite database without it ever noticing.
+"""Open another program's SQLite database without disturbing that program.
 
 The file is never written, never checkpointed, and its owner is never made to wait:
 
-- Nobody has it open, or it keeps no write-ahead log: it is read as it lies, without
-  locks (``immutable``), and read again if it changed meanwhile.
-- Its owner is running with a write-ahead log: an ordinary read-only connection, whose
-  readers never hold up writers.
+- Nobody has it open, or it has no write-ahead log: it is read in place, without locks
+  (``immutable``), and read again if it changed meanwhile.
+- Its owner is running, with a write-ahead log: an ordinary read-only connection, which
+  never blocks a writer.
 - A log was left behind by a crash: reading it would mean writing beside it, so database
   and log are copied to a temporary folder and read there.
 """
@@ -39,8 +39,8 @@ def log_signature(path: Path) -> str:
 class ForeignDatabase:
     """An open database of another program.
 
-    ``is_unguarded``: nothing keeps its owner from writing it while it is read, so what
-    was read counts only if its signature is still the same afterwards.
+    ``is_unguarded``: its owner may write it while it is read, so what was read counts
+    only if the signature is still the same afterwards.
     """
 
     db: apsw.Connection
@@ -51,11 +51,11 @@ class ForeignDatabase:
 def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
     """A read-only connection to the database at ``path``.
 
-    Raises ``SourceUnreadable`` when it cannot be opened or is no database.
+    Raises ``SourceUnreadable`` if it cannot be opened or is not a database.
     """
     with ExitStack() as until_closed:
         try:
-            # Behind a link, the log lies beside the database itself.
+            # The log of a linked database is beside the database, not the link.
             foreign = _open(path.resolve(), until_closed)
         except (apsw.Error, OSError) as exc:
             raise SourceUnreadable(f"not a readable database ({exc})") from exc
@@ -65,13 +65,11 @@ def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
 
 @contextmanager
 def foreign_errors() -> Iterator[None]:
-    """Turn what SQLite says of the database inside into ``SourceUnreadable``."""
+    """Turn SQLite's errors into ``SourceUnreadable``."""
     try:
         yield
     except apsw.SQLError as exc:
-        raise SourceUnreadable(
-            f"a schema that this importer does not know ({exc})"
-        ) from exc
+        raise SourceUnreadable(f"unknown schema ({exc})") from exc
     except (apsw.Error, UnicodeDecodeError) as exc:
         raise SourceUnreadable(f"it cannot be read ({exc})") from exc
 
@@ -79,7 +77,7 @@ def foreign_errors() -> Iterator[None]:
 def _open(path: Path, until_closed: ExitStack) -> ForeignDatabase:
     if _is_hot(_beside(path, "-journal")):
         raise SourceUnreadable(
-            "its program is in the middle of writing it, or crashed then",
+            "its program is writing to it, or crashed while doing so",
             hint="start the program once, or run 'backstory index' again later",
         )
     if not _has_content(_beside(path, "-wal")):
@@ -113,7 +111,7 @@ def _beside(path: Path, suffix: str) -> Path:
 
 
 def _is_hot(journal: Path) -> bool:
-    """Whether a journal holds a transaction: a finished one may stay, with zeros."""
+    """Whether a journal holds an open transaction; a finished one begins with zeros."""
     try:
         with journal.open("rb") as file:
             return file.read(1) not in (b"", b"\0")

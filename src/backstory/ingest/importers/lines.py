@@ -1,8 +1,8 @@
 """Read JSON lines that another program may still be writing, and repair what can be.
 
-Only whole lines count as read: the last one, without its line end, waits for the next
-reading unless it is a complete object already. However long a line is, memory stays
-small: long strings in an over-long line are cut before it is parsed.
+Only whole lines count as read: a last line without a line end waits for the next
+reading, unless it is already a complete object. Memory stays small however long a line
+is: long strings in an over-long line are cut before it is parsed.
 """
 
 import codecs
@@ -27,8 +27,8 @@ _CHUNK = 1024 * 1024
 class LineReader:
     """Iterate over the records of a line file; ``read_to`` is where reading may go on.
 
-    ``read_to`` and ``line`` move only when the next record is asked for, so they always
-    stand behind the last record whose consumer is done with it.
+    ``read_to`` and ``line`` move only when the next record is asked for, so they never
+    pass a record that is still being used.
     """
 
     file: IO[bytes]
@@ -65,7 +65,7 @@ class LineReader:
             if raw.strip():
                 yield from _decode(raw, line)
             position += consumed
-            # A line taken before its end is there counts when the end has come.
+            # A line without a line end is counted once the line end is there.
             self.read_to, self.line = position, line if has_end else line - 1
 
     def _shorten(self, start: bytes) -> tuple[bytes, int, bool]:
@@ -182,7 +182,7 @@ def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
         yield Problem(f"not valid JSON ({exc.msg})", line)
     else:
         if constants:
-            repaired = f"{constants[0]}, which is no JSON number, became null"
+            repaired = f"{constants[0]}, which is not valid JSON, became null"
         if isinstance(value, dict):
             yield Problem(f"the line was repaired: {repaired}", line)
             yield Record(line, value)
@@ -191,7 +191,7 @@ def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
 
 
 def _is_complete(raw: bytes) -> bool:
-    """Whether the bytes are one whole JSON object: no shorter part of one ever is."""
+    """Whether the bytes are a whole JSON object; no beginning of one ever is."""
     if not raw.rstrip().endswith(b"}"):
         return False
     return any(isinstance(item, Record) for item in _decode(raw, 0))
@@ -200,6 +200,6 @@ def _is_complete(raw: bytes) -> bool:
 def _cut_off(line: int, length: int) -> Problem:
     return Problem(
         f"the last line is cut off after {length:,} bytes; "
-        "it is read when the rest of it is there",
+        "it will be read when it is complete",
         line,
     )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +30,7 @@ from backstory.text.json_values import (
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
+from backstory.values.moments import Moment
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 # Steps and snapshots are bookkeeping; an agent that is named is named in the text too.
@@ -114,10 +116,19 @@ class Opencode:
                     f"the message {row['id']!r:.80} is not a JSON object with an id"
                 )
             else:
-                created = row["time_created"]
-                yield from _message(
-                    parts, session_id, message_id, message, created, origin
-                )
+                created = origin.moment(row["time_created"])
+                place = _Place(session_id, message_id, created, origin)
+                yield from _message(message, place, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The message that parts belong to, and when it was begun."""
+
+    session_id: str
+    message_id: str
+    created: Moment | None
+    origin: Origin
 
 
 def _sizes_of(table: str) -> str:
@@ -154,50 +165,36 @@ def _decode(data: object) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def _message(
-    parts: ForeignTable,
-    session_id: str,
-    message_id: str,
-    message: JsonObject,
-    created: object,
-    origin: Origin,
-) -> Iterator[Item]:
+def _message(message: JsonObject, place: _Place, parts: ForeignTable) -> Iterator[Item]:
     role = _ROLES.get(as_text(message.get("role")) or "")
     if role is None:
         yield unknown_record(message.get("role"), None)
         return
     if role is Role.ASSISTANT and message.get("summary") is True:
         role = Role.SUMMARY
-    for row in parts.rows("WHERE message_id = ? ORDER BY id", (message_id,)):
+    for row in parts.rows("WHERE message_id = ? ORDER BY id", (place.message_id,)):
         part_id, part = as_text(row["id"]), _decode(row["data"])
         yield from report_long(row, f"the part {part_id}")
         if part is None or part_id is None:
             yield Problem(f"the part {row['id']!r:.80} is not a JSON object with an id")
         else:
-            yield from _part(session_id, part_id, role, part, created, origin)
+            yield from _part(part, part_id, role, place)
     error = _error_text(message.get("error"))
     if error is not None:
+        ended = as_object(message.get("time")).get("completed")
         yield NewMessage(
-            session_id,
-            f"{message_id}/error",
+            place.session_id,
+            f"{place.message_id}/error",
             Role.ERROR,
             error,
-            sent=origin.moment(as_object(message.get("time")).get("completed"))
-            or origin.moment(created),
+            sent=place.origin.moment(ended) or place.created,
         )
 
 
-def _part(
-    session_id: str,
-    part_id: str,
-    role: Role,
-    part: JsonObject,
-    created: object,
-    origin: Origin,
-) -> Iterator[Item]:
+def _part(part: JsonObject, part_id: str, role: Role, place: _Place) -> Iterator[Item]:
     kind = as_text(part.get("type"))
     if kind == "tool":
-        yield from _tool(session_id, part_id, part, created, origin)
+        yield from _tool(part, part_id, place)
         return
     text: str | None = None
     match part:
@@ -214,20 +211,18 @@ def _part(
             yield unknown_record(kind, None)
     if text is not None:
         begun = as_object(part.get("time")).get("start")
-        sent = origin.moment(begun) or origin.moment(created)
-        yield NewMessage(session_id, part_id, role, text, sent=sent)
+        sent = place.origin.moment(begun) or place.created
+        yield NewMessage(place.session_id, part_id, role, text, sent=sent)
 
 
-def _tool(
-    session_id: str, part_id: str, part: JsonObject, created: object, origin: Origin
-) -> Iterator[Item]:
+def _tool(part: JsonObject, part_id: str, place: _Place) -> Iterator[Item]:
     """A call, and its result once there is one."""
     name, call_id = as_text(part.get("tool")), as_text(part.get("callID"))
     state = as_object(part.get("state"))
     time = as_object(state.get("time"))
-    begun = origin.moment(time.get("start")) or origin.moment(created)
+    begun = place.origin.moment(time.get("start")) or place.created
     yield NewMessage(
-        session_id,
+        place.session_id,
         part_id,
         Role.TOOL_CALL,
         compact_json(state.get("input")),
@@ -238,13 +233,13 @@ def _tool(
     result = _result_text(state)
     if result is not None:
         yield NewMessage(
-            session_id,
+            place.session_id,
             f"{part_id}/result",
             Role.TOOL_RESULT,
             result,
             name,
             call_id,
-            origin.moment(time.get("end")) or begun,
+            place.origin.moment(time.get("end")) or begun,
         )
 
 

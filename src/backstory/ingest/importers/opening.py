@@ -17,7 +17,7 @@ from backstory.values.history import Source
 
 HEAD_BYTES = 64 * 1024
 MAX_FIRST_LINE_BYTES = 2 * 1024 * 1024
-# What a compressed file may make its reader hold in memory.
+# The most memory that a compressed file may make its reader use.
 _MAX_WINDOW_BYTES = 32 * 1024 * 1024
 _FOREIGN_ERRORS = (
     OSError,
@@ -79,7 +79,7 @@ def head_of(stream: IO[bytes]) -> bytes:
 
 def _open_entry(path: Path, name: str) -> IO[bytes]:
     try:
-        # The entry stays readable: the file is closed with the last that needs it.
+        # The entry stays readable: the file is closed when its last user is.
         with zipfile.ZipFile(path) as archive:
             return archive.open(name)
     except (KeyError, ValueError) as exc:

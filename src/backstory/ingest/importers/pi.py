@@ -209,7 +209,7 @@ def _read_message(message: JsonObject) -> list[Part] | Problem:
         return [(Role.SUMMARY, summary, None, None)] if summary else []
     if role in _INJECTED_ROLES:
         return []
-    return Problem(f"a message of the role {role!r:.80}, which is not known here")
+    return Problem(f"a message of the role {role!r:.80}, which is unknown")
 
 
 def _read_assistant(message: JsonObject) -> list[Part]:

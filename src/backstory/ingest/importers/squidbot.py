@@ -84,16 +84,16 @@ class Squidbot:
         # A file that is renamed goes on as the session it began as.
         if "file" not in memo:
             memo["file"] = _name_of(origin.path)
-        line, value = record
-        role = _ROLES.get(as_text(value.get("role")) or "")
+        given = record.value.get("role")
+        role = _ROLES.get(as_text(given) or "")
         if role is None:
-            yield unknown_record(value.get("role"), line)
+            yield unknown_record(given, record.line)
             return
-        session_id = _session_id(value, memo)
+        session_id = _session_id(record.value, memo)
         if memo.get("session") != session_id:
             memo["session"] = session_id
             yield SessionFacts(session_id)
-        yield from _messages(session_id, role, value, line, origin, memo)
+        yield from _messages(session_id, role, record, origin, memo)
 
 
 def _first_keys(head: bytes) -> set[str]:
@@ -153,18 +153,14 @@ def _as_file_name(session_id: str) -> str:
 
 
 def _messages(
-    session_id: str,
-    role: Role,
-    record: JsonObject,
-    line: int,
-    origin: Origin,
-    memo: Memo,
+    session_id: str, role: Role, record: Record, origin: Origin, memo: Memo
 ) -> Iterator[Item]:
-    content, calls = record.get("content"), as_list(record.get("tool_calls"))
+    line, value = record
+    content, calls = value.get("content"), as_list(value.get("tool_calls"))
     if not isinstance(content, str | list) and not calls:
         yield Problem("a message without content", line)
         return
-    sent = origin.moment(record.get("timestamp"))
+    sent = origin.moment(value.get("timestamp"))
     ordinal = 0
     if sent is None:
         ordinal = memo.setdefault("untimed", {}).get(session_id, 0)
@@ -173,7 +169,7 @@ def _messages(
     if text or role is Role.TOOL_RESULT:
         made = made_id(session_id, role, text, sent, ordinal)
         native_id = told_apart(made, sent, memo)
-        tool_name, call_id = _tool(role, text, record, native_id, memo)
+        tool_name, call_id = _tool(role, text, value, native_id, memo)
         yield NewMessage(session_id, native_id, role, text, tool_name, call_id, sent)
     for call in map(as_object, calls):
         tool_name, call_id = as_text(call.get("name")), as_text(call.get("id"))

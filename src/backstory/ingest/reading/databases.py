@@ -42,9 +42,7 @@ class DatabaseReading:
             missing = importer.tables - list_tables(foreign.db)
             if missing:
                 names = ", ".join(sorted(missing))
-                raise SourceUnreadable(
-                    f"a schema that this importer does not know: it has no {names}"
-                )
+                raise SourceUnreadable(f"unknown schema: it has no {names}")
             reading = cls(source, importer, signature, foreign)
             try:
                 yield reading

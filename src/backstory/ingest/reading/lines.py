@@ -108,9 +108,9 @@ class LineReading:
         intake.commit(progress)
 
     def _report_nothing_read(self, intake: Intake, reader: LineReader) -> None:
-        # A compressed file that is cut off gives nothing, and no error.
+        # A truncated compressed file yields nothing, and no error.
         if self._snapshot is None and reader.line == 0 and not intake.problems:
-            intake.add(Problem("nothing in it can be read; it may be cut off"))
+            intake.add(Problem("nothing in it can be read; it may be incomplete"))
 
     def _progress(
         self, intake: Intake, reader: LineReader, *, is_last: bool
@@ -135,7 +135,7 @@ class LineReading:
             lines_read=reader.line,
             prefix_hash=hash_of(file.path, reader.read_to),
         )
-        # Looked at after the hash: if the file is still the one that was opened here,
-        # it was when the hash was taken.
+        # Checked after hashing: if the file is unchanged now, it was unchanged when the
+        # hash was taken.
         self._snapshot.check()
         return state

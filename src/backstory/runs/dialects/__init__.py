@@ -1,7 +1,7 @@
-"""DIALECTS: one row and one file per shape in which loops hold their messages.
+"""DIALECTS: one row and one file per message format that agent loops use.
 
-A message is known by its own shape, so a list may mix them. Where shapes are the same,
-all that recognise a message read the same in it.
+Each message is recognised on its own, so a list may mix formats. If several dialects
+recognise a message, all of them read the same in it.
 """
 
 from collections.abc import Mapping
@@ -37,9 +37,9 @@ _MAX_KEYS_CHARS = 100
 
 
 def find_dialect(message: JsonObject) -> Dialect:
-    """The first dialect in whose shape a message is.
+    """The first dialect that recognises a message.
 
-    Raises ``BadQuery`` for a message in none.
+    Raises ``BadQuery`` if none does.
     """
     for dialect in DIALECTS:
         if dialect.recognises(message):
@@ -47,13 +47,13 @@ def find_dialect(message: JsonObject) -> Dialect:
     keys = replace_surrogates(", ".join(map(str, message))) or "none"
     shown = one_line(neutralise(keys), _MAX_KEYS_CHARS)
     raise BadQuery(
-        f"a message in no known shape (its keys: {shown})",
+        f"a message in an unknown format (its keys: {shown})",
         hint="give it a role that is known (user, assistant, system, tool) and content",
     )
 
 
 def parts_of(message: object) -> list[Part]:
-    """What a message holds, in order. Raises ``BadQuery`` for one in no known shape."""
+    """What a message holds, in order. Raises ``BadQuery`` for an unknown format."""
     plain = to_plain(message)
     return find_dialect(plain).parts(plain)
 
@@ -61,8 +61,8 @@ def parts_of(message: object) -> list[Part]:
 def replace_results(message: object, texts: Mapping[int, str]) -> JsonObject:
     """A copy of a message in which some tool results have another text.
 
-    ``texts`` are keyed by the place of the result among the message's parts. A result
-    that is fixed stays. Raises ``BadQuery`` for a message in no known shape.
+    ``texts`` are keyed by the position of the result among the message's parts. Fixed
+    results stay. Raises ``BadQuery`` for an unknown format.
     """
     plain = to_plain(message)
     return find_dialect(plain).replace_results(plain, texts)
@@ -71,8 +71,8 @@ def replace_results(message: object, texts: Mapping[int, str]) -> JsonObject:
 def find_said(reply: object) -> list[JsonObject] | None:
     """The messages in what a model answered, as a loop adds them to its own.
 
-    A message is its own answer. Messages in no known shape are left out. None for
-    anything else, such as a stream, of which nothing is consumed; never raises.
+    A message is returned as it is. Messages in an unknown format are left out. None
+    for anything else, such as a stream, which is not consumed. Never raises.
     """
     try:
         plain = to_plain(reply)

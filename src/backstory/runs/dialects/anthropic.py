@@ -31,7 +31,7 @@ _BLOCKS = {
     "redacted_thinking",
     "compaction",
 }
-# A message, and what a reply has besides.
+# The keys of a message, and those that a reply has besides.
 _KEYS = {
     "role",
     "content",
@@ -44,8 +44,8 @@ _KEYS = {
     "stop_sequence",
     "usage",
 }
-# Results that a loop writes, or that are plain text: what else a server's tool returns
-# is in part encrypted, and refused when it is not what it was.
+# Results that a loop writes, or that are plain text. Other results of server tools are
+# partly encrypted, and the API refuses them if they were changed.
 _OPEN_RESULTS = ("tool_result", "mcp_tool_result")
 
 
@@ -83,7 +83,7 @@ class Anthropic(Dialect):
 
     def find_said(self, reply: JsonObject) -> Sequence[JsonObject] | None:
         content = reply.get("content")
-        # A message that is an item of another API names no model.
+        # A message item of another API names no model.
         if reply.get("type") != "message" or "model" not in reply:
             return None
         if not isinstance(content, list):

@@ -22,8 +22,8 @@ class Part:
 
     What the model reads but nobody said (a system prompt, thinking that is sent back)
     has the role ``system``. ``media`` counts images, sounds and files: in the text each
-    of them is a mark such as ``[image]``, which for a result stands at the end.
-    ``is_fixed`` is for a result that its API wants back as it was.
+    of them is a mark such as ``[image]``; in a result, the marks come last.
+    ``is_fixed`` marks a result that its API wants back unchanged.
     """
 
     role: Role
@@ -36,9 +36,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part as it was found, and for a result the way to its content.
+    """A part as it was found, and for a result the place of its content.
 
-    The way is keys and numbers, from the message inwards; without one the result stays.
+    ``place`` is the path to it, keys and indexes; without one the result is fixed.
     """
 
     part: Part
@@ -46,31 +46,28 @@ class Piece:
 
 
 class Dialect(Protocol):
-    """One shape of messages, known by what its messages look like."""
+    """One message format."""
 
     name: str
     # The type of the block in which a tool's result has text beside its images.
     text_type: str = "text"
 
     def recognises(self, message: JsonObject) -> bool:
-        """Whether a message is in this shape."""
+        """Whether a message is in this format."""
         ...
 
     def iter_pieces(self, message: JsonObject) -> Iterator[Piece]:
-        """What the message holds, in order, as small as it comes."""
+        """What the message holds, in order, in the smallest pieces."""
         ...
 
     def find_said(self, reply: JsonObject) -> Sequence[JsonObject] | None:
-        """The messages in what the API answered; None if it is no answer of this API.
-
-        They are what a loop adds to its messages.
-        """
+        """The messages in a reply that a loop adds; None if it is not of this API."""
         return None
 
     def parts(self, message: JsonObject) -> list[Part]:
-        """What the message holds, in order; nothing for what has no words.
+        """What the message holds, in order; parts without words are left out.
 
-        Calls and results are there even when they are empty.
+        Calls and results are kept even if they are empty.
         """
         return [piece.part for piece in _merge(self.iter_pieces(message))]
 
@@ -92,7 +89,7 @@ class Dialect(Protocol):
 
 
 def _merge(pieces: Iterable[Piece]) -> list[Piece]:
-    """The pieces, with what one role says in a row as one, and without empty ones."""
+    """Join consecutive pieces of one role, and drop empty ones."""
     merged: list[Piece] = []
     for piece in pieces:
         part = piece.part
@@ -107,9 +104,9 @@ def _merge(pieces: Iterable[Piece]) -> list[Piece]:
     return merged
 
 
-# Any: a message is JSON, and the way leads through anything in it.
+# Any: a message is JSON, and the path leads through anything in it.
 def _put(value: Any, place: tuple[str | int, ...], text: str, text_type: str) -> Any:
-    """A copy of a value with another text in the content that the way leads to."""
+    """A copy of a value with another text in the content at ``place``."""
     if not place:
         return write_text(value, text, text_type=text_type)
     key, *rest = place

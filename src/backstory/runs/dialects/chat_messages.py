@@ -1,7 +1,7 @@
 """What messages of chats have in common: content, thoughts, and calls beside them.
 
-The shape is OpenAI's; servers that speak its protocol and people's own loops leave
-things out of it, name them otherwise, or add to it. All that is read alike.
+The format is OpenAI's; servers that speak its protocol and people's own loops leave
+things out, rename them, or add to them. All of that is read.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _CALL_SHAPES = ("function", "custom")
 
 
 def iter_chat_pieces(message: JsonObject, role: Role) -> Iterator[Piece]:
-    """What a message holds, whose role is known."""
+    """What a message with a known role holds."""
     name, call_id = first_of(message, _NAMES), first_of(message, _CALL_IDS)
     key = _content_key(message)
     if role is Role.TOOL_CALL:
@@ -39,7 +39,7 @@ def iter_chat_pieces(message: JsonObject, role: Role) -> Iterator[Piece]:
 
 
 def _content_key(message: JsonObject) -> str:
-    """Where the content is: the first place that has any."""
+    """The key of the content: the first that has any."""
     filled = (key for key in _CONTENTS if message.get(key) not in (None, "", []))
     there = (key for key in _CONTENTS if key in message)
     return next(filled, next(there, _CONTENTS[0]))
@@ -70,5 +70,5 @@ def _iter_calls(message: JsonObject) -> Iterator[Piece]:
 
 
 def _as_items(value: object) -> list[object]:
-    """A list as it is, anything else as a list of one, nothing as none."""
+    """A list as it is, anything else as a list of one; an empty value as no items."""
     return value if isinstance(value, list) else [value] if value else []

@@ -32,7 +32,7 @@ _TEXT_BLOCKS = {
     "code_execution_result": "stdout",
     "bash_code_execution_result": "stdout",
 }
-# Blocks without, their marks, and the keys of which one says where the thing is.
+# Blocks without words, their marks, and the keys that may say where the media is.
 _MEDIA_BLOCKS: dict[str, tuple[str, tuple[str, ...]]] = {
     "image": ("image", ("source", "data")),
     "image_url": ("image", ("image_url",)),
@@ -78,9 +78,9 @@ _WORD_KEYS = (
     "error_message",
     "message",
 )
-# Where a block has the one text that another may take the place of.
+# The key of a block's one replaceable text.
 _TEXT_KEYS = ("text", "logs", "stdout")
-# Nothing in them is for people, and they are no media: not even a mark is left.
+# Neither words nor media: they leave no mark.
 _SILENT = {"thinking", "redacted_thinking", "compaction", "fallback"}
 
 
@@ -96,7 +96,7 @@ class Words:
 
 
 def block_type(value: object) -> str:
-    """The type of a block; nothing for what is none."""
+    """The type of a block; empty for anything else."""
     return as_text(as_object(value).get("type")) or ""
 
 
@@ -106,7 +106,7 @@ def block_types(content: object) -> set[str]:
 
 
 def is_block(value: object) -> bool:
-    """Whether a value is a block that is known, and no JSON that merely has a type."""
+    """Whether a value is a known block, not just JSON that has a type."""
     if not isinstance(value, dict):
         return False
     kind = block_type(value)
@@ -228,13 +228,13 @@ def _marks(content: object) -> list[str]:
 
 
 def _is_mark(block: object) -> bool:
-    """Whether a block has nothing but what marks stand for."""
+    """Whether a block holds only media."""
     words = list(iter_words(block))
     return bool(words) and all(each.is_mark for each in words)
 
 
 def _without(text: str, marks: list[str]) -> str:
-    """The text without the marks at its end, which are there anyway."""
+    """The text without the marks at its end: the media they stand for are kept."""
     end = "\n".join(marks)
     return "" if text == end else text.removesuffix("\n" + end) if end else text
 

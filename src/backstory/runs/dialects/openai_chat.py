@@ -18,7 +18,7 @@ _ROLES = {
     "tool": Role.TOOL_RESULT,
     "function": Role.TOOL_RESULT,
 }
-# One of these is there, but for an assistant that has nothing to say.
+# Every message has one of these, except an assistant's without words.
 _NEEDED = {"content", "tool_call_id"}
 _BLOCKS = {
     "text",
@@ -34,7 +34,7 @@ _BLOCKS = {
 class OpenAiChat(Dialect):
     """Messages as in ``types/chat`` of openai 3.49 and in ollama 0.6 (read 2026-11).
 
-    Ollama's calls have no ids, and arguments that are no text.
+    Ollama's calls have no ids, and their arguments are not text.
     """
 
     name = "openai-chat"
@@ -55,7 +55,7 @@ class OpenAiChat(Dialect):
 
     def find_said(self, reply: JsonObject) -> Sequence[JsonObject] | None:
         choices = as_list(reply.get("choices"))
-        # Ollama has no choices; as long as it is not done, a message is a piece of one.
+        # Ollama has no choices; until it is done, a message is only a fragment.
         holder = reply if reply.get("done") is True else (choices or [None])[0]
         message = as_object(as_object(holder).get("message"))
         return [{"role": "assistant", **message}] if message else None

@@ -1,8 +1,8 @@
 """Items of OpenAI's Responses API: messages, and calls and results as their own items.
 
-What runs on OpenAI's side is one item that has both the call and what came of it. Items
-are read by how their types end and by the keys that hold words, so that a tool of
-tomorrow is a call and a result as well.
+A tool that runs on OpenAI's side is one item with both the call and the result. Items
+are read by how their types end and by the keys that hold words, so that future tools
+are read as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ _OPEN_RESULTS = {
     ("mcp_call", "output"),
     ("code_interpreter_call", "outputs"),
 }
-# Words that reach the model without a part in the conversation.
+# Words that the model reads outside the conversation.
 _TOLD = ("name", "arguments", "reason", "tools", "error")
 _NAMELESS = ("function", "custom_tool")
 
@@ -116,7 +116,7 @@ class OpenAiResponses(Dialect):
 
 
 def _iter_call(item: JsonObject, kind: str) -> Iterator[Piece]:
-    """A call, and what came of it when it stands in the same item."""
+    """A call, and its result if that is in the same item."""
     name, call_id = _tool_name(item, kind), first_of(item, _CALL_IDS)
     yield make_call(name, call_id, first_of(item, _ASKED))
     key = _returned_key(item)
@@ -150,7 +150,7 @@ def _returned_key(item: JsonObject) -> str | None:
 
 
 def _tool_name(item: JsonObject, kind: str) -> str | None:
-    """The tool that an item names, or that its type does: ``web_search_call``."""
+    """The tool named by an item, or by its type: ``web_search_call``."""
     of_type = kind.removesuffix("_output").removesuffix("_call")
     return as_text(item.get("name")) or (None if of_type in _NAMELESS else of_type)
 

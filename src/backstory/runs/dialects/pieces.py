@@ -13,7 +13,7 @@ from backstory.runs.dialects.content import (
 from backstory.text.json_values import JsonObject, as_list, as_text, compact_json
 from backstory.values.history import Role
 
-# What the model reads again of its own, and nobody has said.
+# What the model gets back of its own output, though nobody said it.
 _ROLES_OF_BLOCKS = {
     "thinking": Role.SYSTEM,
     "redacted_thinking": Role.SYSTEM,
@@ -40,13 +40,13 @@ _SPOKEN_KEYS = ("content", "text", "tool_calls", "function_call")
 
 
 def find_role(message: JsonObject, roles: Mapping[str, Role]) -> Role | None:
-    """What a dialect takes the role of a message for; None for one it does not know."""
+    """Our role for the role of a message; None if the dialect does not know it."""
     role = message.get("role")
     return roles.get(role) if isinstance(role, str) else None
 
 
 def iter_said(content: object, role: Role) -> Iterator[Piece]:
-    """What somebody says, block by block; thinking in it is nobody's."""
+    """What somebody says, block by block; thinking has a role of its own."""
     for block in content if isinstance(content, list) else [content]:
         text, media = join_in_order(iter_words(block))
         own = _ROLES_OF_BLOCKS.get(block_type(block), role)
@@ -66,7 +66,7 @@ def make_result(
     *,
     place: tuple[str | int, ...] = (),
 ) -> Piece:
-    """A tool result; without a place it is one that is fixed."""
+    """A tool result; without a place it is fixed."""
     text, media = join_marks_last(words)
     part = Part(
         Role.TOOL_RESULT,
@@ -80,7 +80,7 @@ def make_result(
 
 
 def as_id(value: object) -> str | None:
-    """The value when it can be an id: a text, or a number as some loops have them."""
+    """The value if it can be an id: a text, or a number as some loops use."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return as_text(value)
@@ -92,7 +92,7 @@ def first_of(message: JsonObject, keys: Iterable[str]) -> object:
 
 
 def has_tool_blocks(content: object) -> bool:
-    """Whether calls and results stand among the blocks, as in Anthropic's API."""
+    """Whether calls and results are among the blocks, as in Anthropic's API."""
     return any(
         is_call_block(item) or is_result_block(item) for item in as_list(content)
     )

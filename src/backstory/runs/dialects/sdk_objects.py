@@ -1,7 +1,7 @@
 """Messages and replies that are objects of a package, made plain.
 
-The packages of the providers give objects with ``model_dump``; people use dataclasses
-and namespaces. A plain message that has such objects in it is copied only then.
+The providers' packages return objects with ``model_dump``; people use dataclasses and
+namespaces. A plain message that has such objects in it is copied only then.
 """
 
 from collections.abc import Mapping
