@@ -1,4 +1,4 @@
-"""Notes go into a zip file and out of it; what a stranger put into one does no harm."""
+"""Notes are written to a zip file and read from it; a hostile one does no harm."""
 
 import stat
 import zipfile

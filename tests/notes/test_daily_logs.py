@@ -183,6 +183,6 @@ def test_merging_loses_nothing_and_can_be_repeated(ours: str, theirs: str) -> No
     assert merged.startswith(ours) or not ours.strip(" \t\r\n\ufeff")
     said = " ".join(without_markers(merged).split())
     assert all(" ".join(block.text.split()) in said for block in split_blocks(theirs))
-    # What nobody closed in ours may hide where a block ends, but only once.
+    # An unclosed block in ours may hide where a block ends, but only once.
     again, _ = merge_logs(merged, theirs, DAY)
     assert merge_logs(again, theirs, DAY) == (again, 0)

@@ -1,4 +1,4 @@
-"""MEMORY.md as text: one fact is changed and nothing else, whatever stands there."""
+"""MEMORY.md as text: one fact is changed and nothing else, whatever the file has."""
 
 from collections.abc import Callable
 
@@ -435,7 +435,7 @@ def test_no_change_makes_or_loses_a_heading(text: str, old: str, new: str) -> No
 
 
 def _try(change: Callable[..., str], text: str, *values: str) -> str:
-    """The changed text, or the same where it may not be changed."""
+    """The changed text, or the old one if it may not be changed."""
     try:
         return change(text, *values)
     except (FactNotFound, FactAmbiguous, BadQuery):

@@ -1,4 +1,4 @@
-"""Two memories made one: nothing of ours is changed, nothing of theirs is lost."""
+"""Merging two memories: nothing of ours is changed, nothing of theirs is lost."""
 
 from hypothesis import given
 from hypothesis import strategies as st

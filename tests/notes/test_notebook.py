@@ -1,4 +1,4 @@
-"""Notes on a real disk: what anybody saved stays, however many write and crash."""
+"""Notes on a real disk: nothing that was saved is lost, however many write or crash."""
 
 import os
 import random

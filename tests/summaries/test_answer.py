@@ -1,4 +1,4 @@
-"""What is taken from a model's answer, and what a log shows of it."""
+"""A model's answer is read as a summary, and shown in a log."""
 
 import json
 from dataclasses import fields

@@ -142,7 +142,7 @@ def test_a_session_that_ends_is_in_the_log(
 
 
 def marker(memory: Memory) -> str:
-    """What the log's first block is known by."""
+    """The marker of the log's first block."""
     return log(memory).partition("<!-- backstory: ")[2].partition(" -->")[0]
 
 
@@ -607,7 +607,7 @@ def test_a_person_who_edits_meanwhile_loses_nothing(
 
 
 def repeat(prompt: str) -> str:
-    """A model that gives back what was said, so that a test sees what was summed up."""
+    """A model that repeats what was said, so that a test sees what it was given."""
     said = json.loads(prompt)["said"]
     return an_answer(*(each["text"] for each in said), remember=said[0]["text"])
 
