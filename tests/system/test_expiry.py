@@ -23,6 +23,20 @@ def test_a_run_that_nobody_asks_is_forgotten_all_the_same() -> None:
         assert run.items() == ()
 
 
+def test_a_run_that_nobody_holds_is_freed_without_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        run = RunHistory()
+        run.observe([{"role": "user", "content": "walnut"}])
+        run.fit([{"role": "user", "content": "walnut"}], 1_000)
+        freed = weakref.ref(run)
+        del run
+
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
 def test_one_thread_looks_after_all_runs_and_ends_with_them() -> None:
     runs = [RunHistory(RunLimits(ttl_s=1)) for _ in range(20)]
     for run in runs:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from backstory.errors import BadQuery, UnknownName
-from backstory.runs.dialects import find_said, parts_of
+from backstory.runs.dialects import find_said
 from backstory.runs.dialects.base import Part
 from backstory.runs.fit import Fitter, OriginalResult
 from backstory.runs.items import RunItems
@@ -70,7 +70,7 @@ class RunHistory:
         self._used_at = self._clock()
         self._items = items
         self._recorder = Recorder(items, iterations)
-        self._observer = MessageObserver(self._recorder, self._read_parts)
+        self._observer = MessageObserver(self._recorder, self._is_injected)
         self._fitter = Fitter()
 
     def reset_after_fork(self) -> None:
@@ -206,11 +206,6 @@ class RunHistory:
             error = self._observer.observe(messages)
         if error is not None:
             raise error
-
-    def _read_parts(self, message: object) -> list[Part]:
-        if self._is_injected(message):
-            return []
-        return [clean_part(part) for part in parts_of(message)]
 
     # -- searching ---
 
@@ -361,10 +356,7 @@ class RunHistory:
             return
         said = answer if isinstance(answer, list | tuple) else find_said(answer) or ()
         with self._using():
-            for message in said:
-                with suppress(BadQuery):
-                    for part in self._read_parts(message):
-                        self._recorder.record(part)
+            self._observer.record_all(said)
 
 
 def _check_messages(messages: object) -> None:

@@ -6,12 +6,13 @@ other, each part is compared with how often it was recorded.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from backstory.errors import BadQuery
+from backstory.runs.dialects import parts_of
 from backstory.runs.dialects.base import Part
-from backstory.runs.record import Recorder, part_key
+from backstory.runs.record import Recorder, clean_part, part_key
 from backstory.values.history import Role
 
 
@@ -19,10 +20,10 @@ class MessageObserver:
     """Reads lists of messages for one run. Not safe for several threads."""
 
     def __init__(
-        self, recorder: Recorder, read_parts: Callable[[object], list[Part]]
+        self, recorder: Recorder, is_injected: Callable[[object], bool]
     ) -> None:
         self._recorder = recorder
-        self._read_parts = read_parts
+        self._is_injected = is_injected
         self._start_over()
 
     def _start_over(self) -> None:
@@ -49,6 +50,18 @@ class MessageObserver:
             self._read_count = place + 1
             self._last_message, self._last_parts = message, parts
         return error
+
+    def record_all(self, messages: Iterable[object]) -> None:
+        """Record messages that are all new, leaving out those in an unknown format."""
+        for message in messages:
+            with suppress(BadQuery):
+                for part in self._read_parts(message):
+                    self._recorder.record(part)
+
+    def _read_parts(self, message: object) -> list[Part]:
+        if self._is_injected(message):
+            return []
+        return [clean_part(part) for part in parts_of(message)]
 
     def _continues(self, messages: Sequence[object]) -> bool:
         """Whether a list begins with the last one, going by its last message."""
