@@ -1,7 +1,7 @@
-"""The parts of the reference that come from the code: commands, settings, tools.
+"""Generate the parts of the reference that come from the code: commands, settings, …
 
-The pages call these functions in cog blocks; ``make fix`` writes them anew and ``make
-check`` fails when a page is stale.
+The pages call these functions in cog blocks; ``make fix`` regenerates them, and ``make
+check`` fails if a page is stale.
 """
 
 import atexit
@@ -35,12 +35,12 @@ from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.machine import Machine
 from backstory.tools import ALL_TOOLS, ToolResult
 
-# The week after the sample conversations: what a hit scores depends on its age.
+# The week after the sample conversations: a hit's score depends on its age.
 _TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 def cli() -> str:
-    """Every command with its help, but for those that only we call."""
+    """Every command with its help, except the hidden ones."""
     parts = [_help(commands, "backstory", None)]
     context = click.Context(commands, info_name="backstory")
     for name in commands.list_commands(context):
@@ -108,7 +108,7 @@ def formats() -> str:
 
 
 def hosts() -> str:
-    lines = ["", "| agent program | name | where it is looked for |", "|---|---|---|"]
+    lines = ["", "| agent program | name | where Backstory looks |", "|---|---|---|"]
     for host in HOSTS:
         places = [
             " or ".join(f"`{place}`" for place in folder.places)
@@ -139,7 +139,7 @@ def embedders() -> str:
 def _key(row: EmbedderRow) -> str:
     if not row.default_url:
         return "none"
-    return "for this server" if row.needs_key else "none"
+    return "required by this server" if row.needs_key else "none"
 
 
 # -- language models ---
@@ -148,7 +148,7 @@ def _key(row: EmbedderRow) -> str:
 def llms() -> str:
     lines = [
         "",
-        "| name | what it is | model | server or program | key | tokens a call |",
+        "| name | what it is | model | server or program | key | tokens per call |",
         "|---|---|---|---|---|---|",
     ]
     lines += [
@@ -172,7 +172,7 @@ def _code(text: str) -> str:
 
 
 def tool(name: str) -> str:
-    """What a tool says of itself, and the schema of its arguments."""
+    """A tool's description, and the schema of its arguments."""
     row = next(row for row in ALL_TOOLS if row.name == name)
     schema = json.dumps(row.parameters, indent=2)
     return (
@@ -182,7 +182,7 @@ def tool(name: str) -> str:
 
 
 def tool_text(name: str, *, session: str | None = None, **arguments: object) -> str:
-    """What a tool answers about the sample conversations, as text."""
+    """A call on the sample conversations, and the text that it returns."""
     given = json.dumps(arguments)
     text = _call(name, given, session).text
     command = f"backstory call {name} '{given}'"
@@ -192,19 +192,19 @@ def tool_text(name: str, *, session: str | None = None, **arguments: object) -> 
 
 
 def tool_data(name: str, *, session: str | None = None, **arguments: object) -> str:
-    """The same as data; where a model for vectors had a say, with numbers rounded."""
+    """The data of such a call; scores that depend on vectors are rounded."""
     found = _call(name, json.dumps(arguments), session).data
     found = _rounded(found) if session is None else found
     return f"\n```json\n{json.dumps(found, indent=2, ensure_ascii=False)}\n```\n"
 
 
 def tool_words(name: str, **arguments: object) -> str:
-    """What a tool answers, by itself; one for a run when nothing was recorded yet."""
+    """The text alone; a tool that searches a run finds nothing recorded yet."""
     return _call(name, json.dumps(arguments)).text
 
 
 def tool_errors(name: str, *wrong: Mapping[str, object]) -> str:
-    """What a tool says to arguments that it cannot use."""
+    """The message of a tool for each of the invalid arguments."""
     lines = ["", "| arguments | `validation_error` |", "|---|---|"]
     for arguments in wrong:
         given = json.dumps(arguments)
@@ -213,7 +213,7 @@ def tool_errors(name: str, *wrong: Mapping[str, object]) -> str:
 
 
 def _call(name: str, arguments: str, session: str | None = None) -> ToolResult:
-    """What a tool answers; of those that search a run, that of a sample session."""
+    """Call a tool; one that searches a run gets that of the sample session."""
     memory = _sample_memory()
     with _in_utc():
         run = memory.new_run() if session is None else memory.live_run(session)
@@ -228,7 +228,7 @@ def _sample_memory() -> Memory:
     settings = read_settings(user_file=home / "none.toml", environ={})
     machine = Machine("linux", Path(backstory.__file__).parent / "cli" / "samples", {})
     memory = Memory(home, settings, machine, clock=lambda: _TODAY)
-    # The last that is registered is done first.
+    # The function registered last runs first.
     atexit.register(folder.cleanup)
     atexit.register(memory.close)
     memory.index()
@@ -238,7 +238,7 @@ def _sample_memory() -> Memory:
 
 @contextmanager
 def _in_utc() -> Iterator[None]:
-    """Let days be those of UTC, wherever the pages are made."""
+    """Use UTC days, wherever the pages are generated."""
     before = os.environ.get("TZ")
     _set_zone("UTC")
     try:
@@ -294,7 +294,7 @@ def embeddings_schema() -> str:
 
 
 def _schema(make: Callable[[Path], None]) -> str:
-    """The tables of the database ``made.db``, without those that SQLite adds."""
+    """The schema of ``made.db``, without the tables that SQLite adds."""
     with tempfile.TemporaryDirectory() as folder:
         make(Path(folder))
         db = apsw.Connection(str(Path(folder) / "made.db"))

@@ -32,7 +32,7 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 FOLDER = "data/embeddings/sentence-transformers__all-MiniLM-L6-v2"
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = ROOT / "src" / "backstory" / "embedders" / "minilm"
+SHIPPED = ROOT / "src" / "backstory" / "providers" / "embedders" / "minilm"
 REFERENCE = ROOT / "tests" / "data" / "minilm" / "reference.json"
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
