@@ -631,7 +631,7 @@ def test_a_full_disk_stops_the_indexing_which_goes_on_when_there_is_room(
         notices = memory.search("n1x17").notices
         make_room(small_disk)
 
-        assert any("could not be taken in" in notice for notice in notices)
+        assert any("newest things may be missing" in notice for notice in notices)
         check_it_is_whole(memory)
 
 
@@ -783,7 +783,7 @@ def test_what_is_new_in_a_home_that_may_not_be_written_is_said_to_be_missing(
 
     assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
     assert [notice.partition(": /")[0] for notice in result.notices] == [
-        "what is new could not be taken in"
+        "the newest things may be missing"
     ]
 
 

@@ -236,11 +236,11 @@ def test_a_closed_run_says_so() -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"ttl_s": 0}, "ttl_s is 0, and must be 1 or more"),
-        ({"max_bytes": 10}, "max_bytes is 10, and must be 1,024 or more"),
-        ({"snippet_chars": 3}, "snippet_chars is 3, and must be 40 or more"),
-        ({"answer_tokens": 99}, "answer_tokens is 99, and must be 500 or more"),
-        ({"ttl_s": float("nan")}, "ttl_s is nan, and must be 1 or more"),
+        ({"ttl_s": 0}, "ttl_s must be at least 1, got 0"),
+        ({"max_bytes": 10}, "max_bytes must be at least 1,024, got 10"),
+        ({"snippet_chars": 3}, "snippet_chars must be at least 40, got 3"),
+        ({"answer_tokens": 99}, "answer_tokens must be at least 500, got 99"),
+        ({"ttl_s": float("nan")}, "ttl_s must be at least 1, got nan"),
     ],
 )
 def test_limits_that_leave_no_room_are_refused(limits: Any, said: str) -> None:

@@ -1,1 +1,1 @@
-"""From the history and the notes to the index, and keeping it sound."""
+"""Builds the index from the history and the notes, and keeps it sound."""

@@ -33,11 +33,11 @@ from backstory.values.identity import content_id
 from backstory.values.reports import OnCount
 from backstory.values.units import session_unit_id
 
-# About so many messages are taken in at once: fewer would be filed slower, and more
-# would keep other writers waiting.
+# How many messages are taken in at once: fewer would be slower, and more would keep
+# other writers waiting.
 _BATCH_MESSAGES = 10_000
 _BATCH_CHANGES = 2_000
-# The names under which the index keeps how far it has got, and what it was made from.
+# The states that the index keeps: how far it has got, and what it was made from.
 _CHANGES_DONE = "changes_done"
 _TAKEN_TO = "taken_to"
 _CHUNKER = "chunker"
@@ -48,8 +48,8 @@ _HISTORY = "history"
 class _Progress:
     """How far the index has got: all changes up to one, and part of the next.
 
-    ``taken_to`` is the last message taken in of the change after ``changes_done``; 0 if
-    none of it is.
+    ``taken_to`` is the last message taken in from the change after ``changes_done``; 0
+    if there is none.
     """
 
     changes_done: int
@@ -58,14 +58,14 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True)
 class _ChangeBatch:
-    """Changes to take in at once; ``is_partial`` if the last of them goes on."""
+    """Changes to take in at once; ``is_partial`` if the last of them was cut."""
 
     changes: Sequence[Change]
     is_partial: bool
 
     @property
     def message_count(self) -> int:
-        """How many messages they hold, at most."""
+        """How many messages they have, at most."""
         return sum(map(_count_messages, self.changes))
 
     def by_session(self) -> dict[int, list[Change]]:
@@ -118,7 +118,7 @@ class IndexBuilder:
         return True
 
     def _take_batch(self, writer: IndexWriter) -> int:
-        """Take in the next changes; returns how many messages they hold, about."""
+        """Take in the next changes; returns roughly how many messages they have."""
         progress = self._start_over_if_stale(writer)
         batch = self._read_batch(progress)
         by_session = batch.by_session()
@@ -129,15 +129,14 @@ class IndexBuilder:
         return batch.message_count
 
     def _start_over_if_stale(self, writer: IndexWriter) -> _Progress:
-        """How far the index has got; nowhere if it was made from something else.
+        """Clear the index if it was made from something else; returns its progress.
 
-        Cleared, everything is cut anew. Vectors are kept by what they are of, and come
-        back.
+        Vectors are cached by the text they were made from, so they are not made again.
         """
         made_from = {_CHUNKER: CHUNKER, _HISTORY: self.history.identity}
         made_before = {name: writer.get_state(name) for name in made_from}
         progress = _read_progress(writer)
-        # A backup put in the place of the history may be older than the index.
+        # A history restored from a backup may be older than the index.
         last_taken = progress.changes_done + bool(progress.taken_to)
         is_ahead = last_taken > self.history.last_change_id()
         is_new = made_before == dict.fromkeys(made_from)
@@ -183,10 +182,10 @@ class IndexBuilder:
             return
         if any(change.is_emptying for change in changes):
             writer.delete_source(session_id)
-        for first_id, last_id in _merge_runs(changes):
-            places = self.history.find_positions(session_id, first_id, last_id)
-            if places is not None:
-                self._take_messages(writer, session, *places)
+        for first_id, last_id in _merge_ranges(changes):
+            positions = self.history.find_positions(session_id, first_id, last_id)
+            if positions is not None:
+                self._take_messages(writer, session, *positions)
         unit = session_unit(session)
         if unit is not None:
             writer.replace_units([unit])
@@ -196,11 +195,11 @@ class IndexBuilder:
     def _take_messages(
         self, writer: IndexWriter, session: Session, first: int, last: int
     ) -> None:
-        """Take in the messages from one position to another, and their surroundings."""
+        """Take in the messages from one position to another, and their neighbours."""
         chunks = writer.list_chunks(session.session_id)
         start = _find_start(chunks, first)
-        # The neighbours have other words around them now; to cut those anew, their own
-        # neighbours are needed too.
+        # The neighbours' units contain words of these messages and are cut again; for
+        # that, their own neighbours are needed too.
         read_to = last + 2 * REACH
         messages = list(
             self.history.iter_messages(
@@ -210,7 +209,7 @@ class IndexBuilder:
             )
         )
         self._replace_units(writer, session, messages, first, last)
-        # What follows has been cut into chunks that may now begin elsewhere.
+        # The chunks that follow may now begin elsewhere.
         end = max(last, chunks[-1][1] if chunks else 0)
         spoken: Iterator[Message] = (m for m in messages if start <= m.position <= end)
         if end > read_to:
@@ -219,7 +218,7 @@ class IndexBuilder:
             )
             spoken = chain(spoken, more)
         old_starts = {begins for begins, _ in chunks if begins > last}
-        # From where a new chunk begins as an old one did, everything is as it was.
+        # Once a new chunk begins where an old one did, the rest is unchanged.
         fresh = list(
             takewhile(
                 lambda chunk: chunk.first_position not in old_starts,
@@ -241,7 +240,7 @@ class IndexBuilder:
         last: int,
     ) -> None:
         units = list(cut_units(session, messages, first, last))
-        # What is empty now, or turned out to be a call of one of our own tools.
+        # Messages that are empty now, or turned out to be calls of our own tools.
         gone = set(writer.list_message_units(session.session_id, first, last))
         gone.difference_update(unit.unit_id for unit in units)
         if gone:
@@ -257,9 +256,9 @@ class IndexBuilder:
         *,
         timeout_s: float = 30.0,
     ) -> list[Problem]:
-        """Take in the files of some kinds as they are now, and forget those gone.
+        """Take in the files of some kinds that changed, and remove those that are gone.
 
-        Returns what could not be read; what is unreadable stays as it was.
+        Returns what could not be read; unreadable files stay in the index as they were.
         """
         known = {
             (file.kind, file.path): file
@@ -316,7 +315,7 @@ class IndexBuilder:
 
 
 def _is_hidden(file: IndexedFile, problems: Iterable[Problem]) -> bool:
-    """Whether a file, or a folder it is in, is there but cannot be read."""
+    """Whether a file, or a folder it is in, exists but cannot be read."""
     path = Path(file.path)
     return any(is_inside(path, Path(each.path)) for each in problems if each.path)
 
@@ -333,10 +332,10 @@ def _read_progress(writer: IndexWriter) -> _Progress:
 
 
 def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
-    """As many changes as one batch takes.
+    """Choose as many changes as fit into one batch.
 
-    Of the first, the messages up to the number ``taken_to`` are taken in already. One
-    with too many messages is cut, and is a batch by itself.
+    The messages of the first change up to ``taken_to`` have been taken in already. A
+    change with too many messages is cut, and is a batch of its own.
     """
     taken: list[Change] = []
     room = _BATCH_MESSAGES
@@ -354,31 +353,31 @@ def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
 
 
 def _count_messages(change: Change) -> int:
-    """How many messages a change holds, at most."""
+    """How many messages a change has, at most."""
     if change.first_message_id is None or change.last_message_id is None:
         return 0
     return change.last_message_id - change.first_message_id + 1
 
 
-def _merge_runs(changes: Iterable[Change]) -> list[tuple[int, int]]:
-    """The runs of message numbers that changes hold, joined where they touch."""
-    runs: list[tuple[int, int]] = []
+def _merge_ranges(changes: Iterable[Change]) -> list[tuple[int, int]]:
+    """The ranges of message numbers in some changes, joined where they touch."""
+    ranges: list[tuple[int, int]] = []
     for first, last in sorted(
         (change.first_message_id, change.last_message_id)
         for change in changes
         if change.first_message_id is not None and change.last_message_id is not None
     ):
-        if runs and first <= runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], max(runs[-1][1], last))
+        if ranges and first <= ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], last))
         else:
-            runs.append((first, last))
-    return runs
+            ranges.append((first, last))
+    return ranges
 
 
 def _find_start(chunks: Sequence[tuple[int, int]], position: int) -> int:
-    """Where the chunk begins that a position belongs to, or may belong to.
+    """The start of the chunk that a position belongs to, or may belong to.
 
-    What begins a chunk now may fit into the one before it when it is shorter.
+    A message that began a chunk may fit into the one before it if it is shorter now.
     """
     index = bisect.bisect_left(chunks, position, key=lambda chunk: chunk[0])
     return chunks[index - 1][0] if index else 0

@@ -1,8 +1,8 @@
 """Cut a session or a Markdown file into units that are found and chunks that are shown.
 
-A unit is one message, with its date and its short neighbours as words around it: what
-was asked helps to find the answer. A chunk is a run of whole messages of some thousand
-tokens at most; a message longer than that is a chunk of its own.
+A unit is one message; its date and its short neighbours are searched along with it,
+because the question helps to find the answer. A chunk is a row of whole messages of
+about a thousand tokens at most; a longer message is a chunk of its own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,10 +19,10 @@ from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.moments import Moment
 from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
 
-# Changes when other units or chunks would come of the same sources.
+# To be changed when the same sources would give other units or chunks.
 CHUNKER = "1"
 MAX_CHUNK_TOKENS = 1024
-# How far from a message its neighbours may stand: tool calls lie between them.
+# How far from a message its neighbours may be: there may be tool calls in between.
 REACH = 8
 # Long neighbours say more about themselves than about the message between them.
 _SHORT_CHARS = 300
@@ -43,7 +43,7 @@ UNIT_KINDS = {
     NoteKind.DAILY_LOG: UnitKind.DAILY_LOG,
     NoteKind.GUIDANCE: UnitKind.GUIDANCE,
 }
-# Of guidance, so much is found at once.
+# The size of one unit of guidance.
 _GUIDANCE_UNIT_TOKENS = 200
 # A day has many messages.
 _day_words = lru_cache(maxsize=1024)(day_words)
@@ -56,9 +56,9 @@ SPEAKERS = {Role.USER: "User", Role.ASSISTANT: "Agent", Role.SUMMARY: "Summary"}
 def cut_units(
     session: Session, messages: Sequence[Message], first: int, last: int
 ) -> Iterator[NewUnit]:
-    """The units of a run of messages, and of those spoken right before and after it.
+    """The units of the messages from ``first`` to ``last`` and of their neighbours.
 
-    ``messages`` are those of a session in order, some more on both sides of the run.
+    ``messages`` are the session's, in order, with some more on both sides.
     """
     spoken = [m.position for m in messages if m.role in _ROLE_KINDS]
     first = max((p for p in spoken if first - REACH <= p < first), default=first)
@@ -71,7 +71,10 @@ def cut_units(
 
 
 def _is_worth_finding(message: Message) -> bool:
-    """Not a question to one of our tools: it would answer itself the next time."""
+    """Whether a message has text, and is not a call of one of our own tools.
+
+    A question to our tools would be found as its own answer the next time.
+    """
     if not message.text or message.text.isspace():
         return False
     return message.role is not Role.TOOL_CALL or not is_own_tool_call(
@@ -104,13 +107,13 @@ def _to_unit(session: Session, message: Message, before: str, after: str) -> New
 def meaning_of(message: Message) -> str:
     """What a message's vector is made from.
 
-    The day and the neighbours help its words, but only blur its meaning.
+    The day and the neighbours help to find it by words, but would blur its meaning.
     """
     return message.text[:_MEANING_CHARS]
 
 
 def _nearest_spoken(messages: Iterable[Message]) -> list[str]:
-    """For each message the text of the last one spoken before it, if near and short."""
+    """For each message, the text last spoken before it, if it is near and short."""
     nearest: list[str] = []
     said, position = "", 0
     for message in messages:
@@ -144,7 +147,7 @@ def session_unit(session: Session) -> NewUnit | None:
 
 
 def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
-    """Whole messages, as many as fit; what is not spoken belongs to what was before."""
+    """Group whole messages, as many as fit; tool calls and results do not count."""
     first = last = tokens = 0
     for message in messages:
         if message.role not in SPEAKERS:
@@ -162,9 +165,9 @@ def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
 
 
 def chunk_text(messages: Iterable[Message]) -> str:
-    """A chunk of a conversation as it is shown: who said what.
+    """The text of a chunk of a conversation: who said what.
 
-    No line of a text can pass for another speaker.
+    No line of a message can pass for another speaker.
     """
     return "\n".join(
         f"{SPEAKERS[message.role]}: {quote_content(message.text, behind_label=True)}"
@@ -177,10 +180,10 @@ def chunk_text(messages: Iterable[Message]) -> str:
 
 
 def noted_at(note: FoundNote) -> int:
-    """When a note was written, in microseconds: on the day it is named after."""
+    """When a note was written, in microseconds: the day in its name, if it has one."""
     if note.day is None:
         return note.mtime_ns // 1000
-    # The middle of the local day, so that it is that day in zones nearby too.
+    # Noon local time, so that it is the same day in nearby time zones too.
     noon = datetime(note.day.year, note.day.month, note.day.day, 12)
     return Moment(noon.astimezone(UTC)).to_microseconds()
 
@@ -190,7 +193,7 @@ def cut_note(
 ) -> tuple[list[NewUnit], list[NewChunk]]:
     """The units and chunks of a Markdown file.
 
-    In memory, every fact is found by itself; in guidance, some paragraphs at a time.
+    In memory, every fact is a unit; in guidance, a few paragraphs are.
     """
     day = "" if note.day is None else day_words(note.day)
     units: list[NewUnit] = []
@@ -220,7 +223,10 @@ def cut_note(
 
 
 def note_meaning(heading: str, text: str) -> str:
-    """What the vector of a part of a file is made from: a fact says little alone."""
+    """What the vector of a part of a file is made from.
+
+    It includes the heading, because a fact alone says little.
+    """
     return f"{heading}: {text}" if heading else text
 
 

@@ -1,7 +1,7 @@
 """The derived files of one home, and the embedder: opened when they are first needed.
 
-All of it can be made again from the history and the notes, so a file that cannot be
-opened as what it should be is deleted, or left for a rebuild to replace.
+They can all be made again from the history and the notes, so a damaged file is deleted,
+or left for a rebuild to replace.
 """
 
 import logging
@@ -25,7 +25,7 @@ _NEW_NAME = "new-index.db"
 
 
 class IndexFiles:
-    """What is made from the history and the notes of one home."""
+    """The index, the cache of vectors and the embedder of one home."""
 
     def __init__(
         self, home: Path, load_embedder: Callable[[], Embedder | None]
@@ -40,14 +40,14 @@ class IndexFiles:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start with a lock of its own in a forked child."""
         self._lock = threading.RLock()
 
     # -- opening ---
 
     @property
     def index(self) -> SearchIndex:
-        """The index. Raises ``StoreProblem`` when it cannot be opened as one."""
+        """The index. Raises ``StoreProblem`` if it cannot be opened."""
         with block_forks(), self._lock:
             if self._index is None:
                 self._index = SqliteIndex(self.home / INDEX_NAME, self.embeddings)
@@ -55,30 +55,30 @@ class IndexFiles:
 
     @property
     def embeddings(self) -> EmbeddingCache:
-        """The cache of vectors, made anew when it is damaged."""
+        """The cache of vectors; a damaged one is replaced by an empty one."""
         with block_forks(), self._lock:
             if self._embeddings is None:
                 self._embeddings = SqliteEmbeddings(self.home / EMBEDDINGS_NAME)
                 if self.has_embeddings():
-                    self._embeddings = self._sound(self._embeddings)
+                    self._embeddings = self._replace_if_damaged(self._embeddings)
             return self._embeddings
 
-    def _sound(self, embeddings: EmbeddingCache) -> EmbeddingCache:
+    def _replace_if_damaged(self, embeddings: EmbeddingCache) -> EmbeddingCache:
         try:
             _ = embeddings.identity
         except StoreDamaged as exc:
             self.drop_embeddings_if(exc)
             return SqliteEmbeddings(self.home / EMBEDDINGS_NAME)
         except StoreProblem as exc:
-            # Whoever needs a vector is told; words are found without.
+            # Raised again when a vector is needed; search by words works without.
             logger.info("%s", exc)
         return embeddings
 
     @property
     def embedder(self) -> Embedder | None:
-        """What makes vectors; None when nothing is to.
+        """What makes vectors; None if it is turned off.
 
-        Raises ``ProviderError``, or ``ConfigError`` for settings that cannot work.
+        Raises ``ProviderError``, or ``ConfigError`` if its settings cannot work.
         """
         with block_forks(), self._lock:
             if not self._has_embedder:
@@ -97,7 +97,7 @@ class IndexFiles:
             self._embedder.close()
 
     def close_files(self) -> None:
-        """Close the files; used again, they are opened again."""
+        """Close the files; the next use opens them again."""
         with self._lock:
             for opened in (self._index, self._embeddings):
                 if opened is not None:
@@ -107,7 +107,7 @@ class IndexFiles:
     # -- replacing ---
 
     def owns(self, path: Path | None) -> bool:
-        """Whether it is one of the derived files that a problem is about."""
+        """Whether ``path`` is one of the derived files."""
         return path is not None and path.name.startswith(("index", "embeddings"))
 
     def has_index(self) -> bool:
@@ -117,27 +117,27 @@ class IndexFiles:
         return (self.home / EMBEDDINGS_NAME).exists()
 
     def drop_embeddings_if(self, damage: StoreDamaged) -> bool:
-        """Delete the cache of vectors, if that is what is damaged."""
+        """Delete the cache of vectors if it is the damaged file; returns whether."""
         path = self.home / EMBEDDINGS_NAME
         if damage.path != path:
             return False
-        # What it held is made again; nothing but time is lost.
-        logger.info("%s; its vectors are made again", damage)
+        # Only time is lost: its vectors can be made again.
+        logger.info("%s; its vectors will be made again", damage)
         self.close_files()
         _remove_database(path)
         return True
 
     def make_new_index(self) -> SearchIndex:
-        """An empty index beside the one there is."""
+        """An empty index beside the current one."""
         self.remove_new_index()
         return SqliteIndex(self.home / _NEW_NAME, self.embeddings)
 
     def put_in_place(self, new: SearchIndex) -> None:
-        """Let a new index take the place of the one there is."""
+        """Replace the current index with a new one."""
         try:
             self.index.replace_with(new)
         except StoreDamaged:
-            # So damaged that not even its first page can be read.
+            # Not even the first page of the old one can be read.
             with self._lock:
                 if self._index is not None:
                     self._index.close()
@@ -149,7 +149,7 @@ class IndexFiles:
         return any(self.home.glob(f"{Path(_NEW_NAME).stem}*"))
 
     def remove_new_index(self) -> None:
-        """Delete an index that was not finished, with all its files."""
+        """Delete an unfinished index with all its files."""
         path = self.home / _NEW_NAME
         _remove_database(path)
         for file in path.parent.glob(f"{path.stem}-*.text"):

@@ -1,7 +1,7 @@
 """Keep the index of one home up to date, give it its vectors, and rebuild it.
 
-What takes long is left to a worker, a process of its own. What a search cannot do
-because the disk is full or read-only stays undone, and the search goes on.
+Slow work is left to the worker, a separate process. If the disk is full or read-only, a
+search goes on with the index as it is.
 """
 
 import logging
@@ -33,24 +33,24 @@ from backstory.values.units import UnitKind
 
 logger = logging.getLogger(__name__)
 
-# The guidance files of all projects, as they are now.
+# Finds the guidance files of all projects.
 FindGuidance = Callable[[], Iterable[FoundNote | Problem]]
 
 _REBUILD_LOCK = "rebuild.lock"
 _WORKER_LOCK = "worker.lock"
-# Left by a search that met damage, for a process that has the time to repair it.
+# Left by a search that met damage, for a process that has time to repair it.
 _DAMAGE_MARK = "index-damaged"
-_DAMAGED = "it is damaged and is rebuilt soon; 'backstory rebuild' does it now"
+_DAMAGED = "it is damaged and will be rebuilt; 'backstory rebuild' does it now"
 _STILL_BUILDING = "the index is still being built; older things may be missing"
-# How long a search may spend on taking in what is new before it goes ahead without.
+# How long a search may spend on taking in what is new.
 _CATCH_UP_S = 2.0
-# Another process that is writing takes in what we would.
+# Short, because another process that is writing takes in the same things.
 _WAIT_S = 0.2
-# A worker whose embedder failed is not started again for so long.
+# How long after a failure of the embedder no worker is started.
 _EMBEDDER_REST = timedelta(minutes=5)
 _FAILED_AT = "embedder_failed_at"
 _FAILURE = "embedder_failure"
-# Looking through all projects takes long, and their guidance changes seldom.
+# Looking through all projects takes long, and their guidance rarely changes.
 _GUIDANCE_S = 60.0
 _NOTES = frozenset({NoteKind.MEMORY, NoteKind.DAILY_LOG})
 _GUIDANCE = frozenset({NoteKind.GUIDANCE})
@@ -92,9 +92,9 @@ class Maintainer:
     def catch_up(self, *, timeout_s: float = math.inf) -> list[str]:
         """Take in what is new before a search, if that is quickly done.
 
-        It takes no more than half of ``timeout_s``, which is for the whole search.
-        Returns what to say about it. Raises ``StoreProblem`` only if there is no index
-        to search in.
+        It takes at most half of ``timeout_s``, which is for the whole search. Returns
+        notices for the result. Raises ``StoreProblem`` only if there is no index to
+        search.
         """
         builder = self._builder()
         notices = []
@@ -108,7 +108,7 @@ class Maintainer:
         except StoreDamaged:
             raise
         except StoreProblem as exc:
-            notices.append(f"what is new could not be taken in: {exc}")
+            notices.append(f"the newest things may be missing: {exc}")
         self._wake_worker()
         return notices
 
@@ -124,7 +124,7 @@ class Maintainer:
     # -- after reading the sources ---
 
     def update(self, on_taken: OnCount | None = None) -> IndexReport:
-        """Take in all that is new, guidance files too; repair what is damaged."""
+        """Take in all that is new, including guidance files; repair any damage."""
         if not self.is_damaged():
             try:
                 return self._update(on_taken)
@@ -161,14 +161,14 @@ class Maintainer:
         return problems
 
     def _expect_own_damage(self, damage: StoreDamaged) -> None:
-        """Prepare for a rebuild; raises the damage again if it is not the index's."""
+        """Prepare for a rebuild; raises ``damage`` again if a rebuild cannot help."""
         if not self._files.owns(damage.path):
             raise damage
-        logger.warning("the index is damaged and is rebuilt: %s", damage)
+        logger.warning("the index is damaged and will be rebuilt: %s", damage)
         self._files.drop_embeddings_if(damage)
 
     def _delete_leftovers(self, index: SearchIndex) -> None:
-        """Delete what a rebuild or a writer left behind when it was killed."""
+        """Delete what a killed rebuild or writer left behind."""
         if not self._files.has_new_index() and not index.has_leftovers():
             return
         with try_locked(self._home / _REBUILD_LOCK) as is_free:
@@ -180,8 +180,8 @@ class Maintainer:
     # -- the worker ---
 
     def mark_damage(self) -> None:
-        """Have the index rebuilt, by another process if need be."""
-        # Where nothing can be written, nothing can be done.
+        """Have the index rebuilt by the next process that can."""
+        # In a read-only home, nothing can be repaired.
         with suppress(OSError):
             (self._home / _DAMAGE_MARK).touch(mode=0o600)
             self._start_if_free()
@@ -191,7 +191,7 @@ class Maintainer:
         return (self._home / _DAMAGE_MARK).exists()
 
     def _wake_worker(self) -> None:
-        """Start a worker if there is work; whatever happens, the search goes on."""
+        """Start a worker if there is work; never raises into a search."""
         if self._start_worker is None:
             return
         try:
@@ -203,14 +203,14 @@ class Maintainer:
     def _start_if_free(self) -> None:
         if self._start_worker is None:
             return
-        # Only the process that gets the lock may start one, and not while one runs.
+        # A worker holds the lock as long as it runs.
         with suppress(StoreProblem), try_locked(self._home / _WORKER_LOCK) as is_free:
             if not is_free:
                 return
         self._start_worker()
 
     def _has_work(self) -> bool:
-        """Whether there is something to do that can wait."""
+        """Whether there is something for the worker to do."""
         if self.is_damaged() or self._builder().is_behind():
             return True
         if not self._has_lasting_embedder or self._has_just_failed():
@@ -222,7 +222,7 @@ class Maintainer:
         return embedder is not None and self._needs_vectors(embedder)
 
     def _needs_vectors(self, embedder: Embedder) -> bool:
-        """Whether units wait for a vector, or have one of another model."""
+        """Whether units are waiting for a vector, or have one from another model."""
         index = self._files.index
         if index.list_to_embed(1):
             return True
@@ -230,7 +230,7 @@ class Maintainer:
         return has_any and not index.has_vectors_of(embedder.fingerprint)
 
     def work(self) -> None:
-        """Do what is left to do, in a process of its own: one at a time for a home."""
+        """Do the worker's work, unless another process is doing it."""
         with try_locked(self._home / _WORKER_LOCK) as is_free:
             if not is_free:
                 return
@@ -246,9 +246,9 @@ class Maintainer:
     def _work(self) -> None:
         index = self._files.index
         index.check()
-        # Everything is taken in before vectors that nothing needs are deleted. Which
-        # projects there are depends on the current folder, so guidance that is there is
-        # left to whoever reads the sources.
+        # Everything is taken in before unused vectors are deleted. Which projects are
+        # known depends on the current folder, so existing guidance is left to the
+        # process that reads the sources.
         kinds = {file.kind for file in index.list_files()}
         is_cleared = UnitKind.GUIDANCE not in kinds
         self._take_all(self._builder(), with_guidance=is_cleared)
@@ -260,7 +260,7 @@ class Maintainer:
         index.tidy()
 
     def _note_failure(self, reason: str) -> None:
-        """Remember that the embedder failed, so that it is not asked all the time."""
+        """Remember that the embedder failed, so that it is not tried all the time."""
         with self._files.index.writing() as writer:
             writer.set_state(_FAILED_AT, self._clock().isoformat())
             writer.set_state(_FAILURE, reason)
@@ -293,7 +293,7 @@ class Maintainer:
     def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
         """Build a new index beside the old one, which serves until it is complete.
 
-        No vector is made that the cache has. Stopped at any point, nothing has changed.
+        Vectors come from the cache. If it is stopped at any point, nothing has changed.
         """
         try:
             return self._rebuild(on_taken)
@@ -329,7 +329,7 @@ class Maintainer:
     def status(self) -> IndexStatus:
         """How much is indexed and embedded, and what is wrong, if anything.
 
-        Makes no file: without an index, everything is still to be done.
+        Creates no file.
         """
         name = self._embedder_name
         if not self._files.has_index():
@@ -339,7 +339,7 @@ class Maintainer:
             index = self._files.index
             counts = index.counts()
             if counts.embedded and not self._has_own_vectors():
-                # They are of another model, and no search uses them.
+                # They are from another model, so no search uses them.
                 counts = replace(counts, embedded=0)
             failure = index.get_state(_FAILURE) or ""
             return IndexStatus(

@@ -1,7 +1,7 @@
-"""Give every unit that has a meaning its vector, the newest first.
+"""Give every unit that has a meaning its vector, newest first.
 
-Text is searchable before this runs and while it runs. A vector that the cache has is
-taken from there; what the embedder fails on stays in line for the next time.
+Text is searchable before and while this runs. Vectors are taken from the cache if it
+has them; a unit that the embedder fails on stays in line for the next time.
 """
 
 from collections.abc import Collection
@@ -20,9 +20,9 @@ from backstory.values.units import is_message
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
 
-# Enough that texts of like length come together, few enough to be committed often.
+# Enough to group texts of similar length, few enough to be committed often.
 _ROUND = 512
-# A text that every embedder takes.
+# A text that every embedder accepts.
 _PROBE = "hello"
 
 
@@ -37,10 +37,10 @@ class VectorBuilder:
     def run(
         self, *, is_cached_only: bool = False, on_embedded: OnCount | None = None
     ) -> bool:
-        """Embed what is in line; returns whether that is all.
+        """Embed what is in line; returns whether nothing was left out.
 
-        With ``is_cached_only`` nothing is asked of the embedder. Raises
-        ``ProviderError`` when it fails; what it made before stays.
+        With ``is_cached_only``, the embedder is not used. Raises ``ProviderError`` if
+        it fails; the vectors it made before are kept.
         """
         self._drop_foreign()
         skip = 0
@@ -52,9 +52,9 @@ class VectorBuilder:
         return skip == 0
 
     def _drop_foreign(self) -> None:
-        """Let go of the vectors of another model before any of this one is there.
+        """Drop the vectors of another model.
 
-        Not before this one has shown that it works: those there are still serve.
+        First this one has to show that it works: until then, the old ones still serve.
         """
         if not self.index.has_vectors_of(self.embedder.fingerprint):
             if self.index.get_state("vectors_of"):
@@ -65,7 +65,7 @@ class VectorBuilder:
     def _embed_round(
         self, waiting: Collection[ToEmbed], *, is_cached_only: bool
     ) -> int:
-        """Embed some units; returns how many were passed over."""
+        """Embed some units; returns how many were left out."""
         wanted = {each.unit_id: each.meaning_hash for each in waiting}
         meanings = {
             unit_id: text
@@ -90,7 +90,7 @@ class VectorBuilder:
         with self.index.writing() as writer:
             done = writer.set_vectors(fingerprint, made)
         if done < len(made):
-            # Some were deleted while their vectors were made; those must go too.
+            # Some units were deleted meanwhile; their vectors must go too.
             self.index.delete_unused_vectors([each.meaning_hash for each in made])
         return len(wanted) - done
 
@@ -100,7 +100,8 @@ class VectorBuilder:
         try:
             vectors = self.embedder.embed_texts(list(missing.values()))
         except ProviderRefused:
-            # Is it one of the texts, or is it us? A wrong key refuses everything.
+            # If the probe is refused as well, the reason is not one of the texts, but
+            # for example a wrong key.
             self.embedder.embed_query(_PROBE)
             if len(missing) == 1:
                 return {}
@@ -114,7 +115,7 @@ class VectorBuilder:
     def _read(
         self, numbers: dict[bytes, int], fresh: dict[bytes, "Vector"]
     ) -> dict[bytes, "Vector"]:
-        """The vectors of these numbers, from what was just made or from the cache."""
+        """The vectors with these numbers, just made or from the cache."""
         cached = {key: number for key, number in numbers.items() if key not in fresh}
         stored = self.index.embeddings.read(cached.values())
         return fresh | {

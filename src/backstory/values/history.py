@@ -24,7 +24,7 @@ class Role(StrEnum):
 
     @property
     def speaker(self) -> str:
-        """What it is called before what it said."""
+        """The name that is shown before its messages."""
         return _SPEAKERS[self]
 
 
@@ -52,11 +52,11 @@ class SessionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """What a source says about a session. ``None`` means: it does not say.
+    """What a source says about a session; ``None`` means that it does not say.
 
-    Facts may come in several pieces; a later piece overrides an earlier one, except for
-    ``project``, ``git_branch`` and ``started``, where the first word stands: they name
-    where and when the session began.
+    Facts may come in several pieces. A later piece overrides an earlier one, except for
+    ``project``, ``git_branch`` and ``started``: they say where and when the session
+    began, so the first value stays.
     """
 
     native_id: str
@@ -71,7 +71,7 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """One message as a source has it, before it is stored."""
+    """One message of a source, before it is stored."""
 
     session_id: str
     native_id: str
@@ -84,7 +84,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that could not be read as it stands; the rest was read."""
+    """Something in a source that could not be read; the rest of the source was."""
 
     reason: str
     line: int | None = None
@@ -112,7 +112,7 @@ class FoundFile:
 
     @property
     def signature(self) -> str:
-        """Text that changes when the file is written, replaced or moved over."""
+        """A text that changes when the file is written or replaced."""
         return f"{self.size_bytes}:{self.mtime_ns}:{self.file_id}"
 
 
@@ -131,7 +131,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation as it is kept."""
+    """A conversation, as stored."""
 
     session_id: int
     host: str
@@ -151,7 +151,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as it is kept. ``full_bytes`` is set when ``text`` was cut."""
+    """A message, as stored. ``full_bytes`` is set if ``text`` was cut."""
 
     message_id: int
     session_id: int

@@ -1,4 +1,4 @@
-"""What a search finds: hits with their scores, stretches of text, episodes."""
+"""What a search finds: hits with their scores, chunks, episodes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ class HitSource(StrEnum):
     GUIDANCE = "guidance"
 
 
-# What kind of hit each kind of unit is.
+# Which kind of hit each kind of unit becomes.
 HIT_SOURCES = {
     UnitKind.USER: HitSource.MESSAGE,
     UnitKind.ASSISTANT: HitSource.MESSAGE,
@@ -42,7 +42,7 @@ class Strength(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScorePart:
-    """One step of how a score came about."""
+    """One number that a score was computed from."""
 
     name: str
     value: float
@@ -50,11 +50,11 @@ class ScorePart:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Something that was found, with all that is known about where it stands.
+    """Something that was found, and all that is known about it.
 
-    ``text`` is what was found, whole; ``excerpt`` the part of it around the match. Of a
-    session, they are its title and preview. ``reply`` is what the agent had to say to a
-    message of the user, before the user spoke again.
+    ``text`` is the whole text, ``excerpt`` the part around the match; for a session,
+    they are its title and preview. ``reply`` is what the agent answered to a message of
+    the user before the user spoke again.
     """
 
     source: HitSource
@@ -86,9 +86,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found, best first, and what to know about it.
+    """What a search found, best first.
 
-    ``notices`` say what could not be searched, or how good the answer is.
+    ``notices`` say what could not be searched, or that nothing answers well.
     """
 
     parsed: Query
@@ -108,7 +108,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """A stretch of a conversation or a file around what was found in it."""
+    """A chunk of a conversation or a file, and the best hit in it."""
 
     chunk_id: str
     source_type: str
@@ -120,7 +120,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A message that was found, between what was said before and after it."""
+    """A message that was found, with the ones before and after it."""
 
     session: Session
     matched: Message
@@ -130,7 +130,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """Stretches of text in which something was found, best first."""
+    """The chunks in which something was found, best first."""
 
     parsed: Query
     found: tuple[Recalled, ...] = ()
@@ -145,7 +145,7 @@ class RecallResult:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeResult:
-    """Messages with the query in them, the newest first."""
+    """Messages that contain the query, newest first."""
 
     parsed: Query
     episodes: tuple[Episode, ...] = ()

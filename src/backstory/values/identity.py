@@ -17,11 +17,11 @@ def content_id(*parts: str) -> str:
 
 
 def meaning_hash(meaning: str) -> bytes:
-    """The key under which the vector of a text is kept: short, for there are many."""
+    """The key that a text's vector is stored under; short, as there are many."""
     raw = meaning.encode("utf-8", errors="surrogatepass")
     return blake2b(raw, digest_size=16).digest()
 
 
 def bytes_hash(data: bytes) -> str:
-    """A hash of raw bytes, for noticing change."""
+    """A hash of raw bytes, to detect changes."""
     return _TAG + blake2b(data, digest_size=16).hexdigest()

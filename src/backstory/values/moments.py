@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 Localise = Callable[[datetime], datetime]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Programs write their zero, 1970 or the year 1, for a time they do not know.
+# For a time they do not know, programs write their zero: 1970 or the year 1.
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
@@ -26,7 +26,7 @@ class Moment:
     utc_offset_min: int | None = None
 
     def in_own_zone(self) -> datetime:
-        """The instant with the offset it came with; UTC when it came without one."""
+        """The instant with the offset it was written with; UTC if it had none."""
         if self.utc_offset_min is None:
             return self.at
         return self.at.astimezone(timezone(timedelta(minutes=self.utc_offset_min)))
@@ -40,15 +40,15 @@ def from_microseconds(value: int, utc_offset_min: int | None = None) -> Moment:
 
 
 def read_as_local(naive: datetime) -> datetime:
-    """Read a time without a zone as local, with the summer time of its own date."""
+    """Read a time without a zone as local time, with the offset of its own date."""
     return naive.astimezone(UTC)
 
 
 def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | None:
     """Read ISO text or epoch seconds, milli- or microseconds; None for anything else.
 
-    Numbers are told apart by size: a number of seconds after 1973 has nine to eleven
-    digits until the year 5138, milliseconds twelve to fourteen, microseconds more.
+    Numbers are told apart by size: from 1973 to 5138, seconds have nine to eleven
+    digits, milliseconds twelve to fourteen, microseconds more.
     """
     try:
         match value:
@@ -67,8 +67,8 @@ def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | 
 
 def _parse_text(value: str, localise: Localise) -> Moment:
     text = value.strip()
-    # Seconds, milli- or microseconds in quotes: read as ISO text, thirteen digits would
-    # be a date of the eighteenth century with an hour behind it.
+    # An epoch number in quotes: as ISO text, thirteen digits would be a date in the
+    # eighteenth century followed by an hour.
     if text.isdecimal() and len(text) in (10, 13, 16):
         return _parse_number(int(text))
     written = parse_iso(text)
@@ -86,11 +86,12 @@ def parse_iso(text: str) -> datetime | None:
 
 
 def to_moment(written: datetime, localise: Localise = read_as_local) -> Moment:
-    """The instant that a date and time means, and the offset it has, if any."""
+    """The instant that a date and time stands for, and its offset, if it has one."""
     offset = written.utcoffset()
     if offset is None:
         return Moment(localise(written))
-    # Towards zero: rounded down, -23:59:30 would be a whole day, which is no offset.
+    # Rounded towards zero: rounded down, -23:59:30 would be a whole day, which is not
+    # a valid offset.
     return Moment(written.astimezone(UTC), int(offset / _MINUTE))
 
 
@@ -105,6 +106,6 @@ def _parse_number(value: float) -> Moment:
 
 
 def start_of_day(day: date) -> int:
-    """The first moment of a day on this machine's clock."""
+    """The start of a day in local time, in microseconds since the epoch."""
     start = datetime(day.year, day.month, day.day).astimezone(UTC)
     return Moment(start).to_microseconds()

@@ -1,4 +1,4 @@
-"""A query, taken apart: what ``text.query`` makes of what was typed."""
+"""A parsed query; ``text.query`` parses it."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -6,7 +6,7 @@ from datetime import date
 
 @dataclass(frozen=True, slots=True)
 class DayRange:
-    """Some days in a row; both ends belong to it."""
+    """Consecutive days, both ends included."""
 
     first: date
     last: date
@@ -16,8 +16,8 @@ class DayRange:
 class Term:
     """One thing to look for.
 
-    ``spellings`` are full-text phrases, any of which stands for the term: words of
-    letters and digits with single spaces between.
+    ``spellings`` are full-text phrases, each of which matches the term: words of
+    letters and digits, separated by single spaces.
     """
 
     text: str
@@ -26,14 +26,14 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What was typed, taken apart.
+    """What was typed, and its parts.
 
-    ``folded`` is for exact search. ``terms`` are distinct, in order, without function
-    words unless there is nothing else; ``phrases`` are what stood in quotes, folded.
-    ``subject`` are the terms that an answer may be expected to have: none of a date, no
-    word that asks for the newest or for talk, and no pair of characters that is half a
-    function word. There are none when all that was asked for is what was said on some
-    days.
+    ``folded`` is for exact search. ``terms`` are distinct and in order, without
+    function words unless there is nothing else; ``phrases`` are the parts in quotes,
+    folded. ``subject`` are the terms that an answer can be expected to contain: not
+    those of a date, not words that ask for the newest or for conversations, and not
+    pairs of characters that are half a function word. It is empty if the query only
+    asks what was said on certain days.
     """
 
     text: str

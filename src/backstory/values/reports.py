@@ -1,4 +1,4 @@
-"""What long operations report, and how a home stands."""
+"""What long operations report, and the state of a home."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from backstory.values.history import Problem
 
-# Told how many are done, and how many there are.
+# Called with the number done and the number in total.
 OnCount = Callable[[int, int], None]
-# Told of a run's progress: bytes done, bytes in all, and the name of the file.
+# Called with the bytes done, the bytes in total and the name of the file.
 OnProgress = Callable[[int, int, str], None]
 
 
@@ -29,11 +29,11 @@ class IndexReport:
 
     @property
     def skipped(self) -> int:
-        """How many places could not be read as they stand."""
+        """How many places in the sources could not be read."""
         return len(self.problems)
 
     def __add__(self, other: "IndexReport") -> "IndexReport":
-        """Both reports as one; a problem that stands in both counts once."""
+        """Both reports as one; a problem that is in both counts once."""
         return IndexReport(
             read=self.read + other.read,
             unchanged=self.unchanged + other.unchanged,
@@ -64,7 +64,7 @@ class SourceSummary:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """The state of the index: what is filed, and what has its vector."""
+    """The state of the index: how much it holds, and how much of it has vectors."""
 
     units: int = 0
     with_meaning: int = 0
@@ -77,7 +77,7 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True)
 class ListedLog:
-    """A daily log in a list; ``problem`` is why it could not be read."""
+    """A daily log in a list; ``problem`` says why it could not be read."""
 
     day: date
     path: Path
@@ -91,7 +91,7 @@ class ListedLog:
 
 @dataclass(slots=True)
 class LogReport:
-    """What a run of the summarizer did. ``problems`` say why something waits."""
+    """What the summarizer did; ``problems`` say why some messages still wait."""
 
     sessions: int = 0
     messages: int = 0
@@ -102,7 +102,7 @@ class LogReport:
 
 @dataclass(frozen=True, slots=True)
 class Curation:
-    """What became of the long-term memory. ``refused`` says why nothing did."""
+    """What changed in the long-term memory; ``refused`` says why nothing did."""
 
     removed: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
@@ -116,7 +116,7 @@ class Curation:
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """How the daily logs stand, and what the language model was used for today."""
+    """The state of the daily logs, and how much the language model did today."""
 
     model: str = ""
     is_enabled: bool = True

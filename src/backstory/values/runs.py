@@ -9,7 +9,7 @@ from backstory.values.history import Role
 
 
 class RunSource(StrEnum):
-    """Whose words an item of a run are: a tool's, the model's or the user's."""
+    """Who produced an item of a run: a tool, the model or the user."""
 
     TOOL_RESULT = "tool_result"
     ASSISTANT = "assistant"
@@ -23,16 +23,14 @@ _SOURCES = {
     Role.TOOL_CALL: RunSource.ASSISTANT,
     Role.TOOL_RESULT: RunSource.TOOL_RESULT,
 }
-# What is said in a run; anything else is scaffolding.
+# The roles that a run's history has; anything else is scaffolding.
 RUN_ROLES = frozenset(_SOURCES)
 # What comes from the model.
 OUTPUTS = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 MAX_RESULTS = 20
-
-
-# With less, a run could not hold or show anything.
+# With less, a run could hold or show nothing.
 MIN_ANSWER_TOKENS = 500
-_LEAST = {
+_MINIMUMS = {
     "ttl_s": 1,
     "max_bytes": 1_024,
     "snippet_chars": 40,
@@ -54,12 +52,12 @@ class RunLimits:
     answer_tokens: int = 2_000
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
+        for name, minimum in _MINIMUMS.items():
             value = getattr(self, name)
-            if not value >= least:
+            if not value >= minimum:
                 raise BadQuery(
-                    f"{name} is {value!r}, and must be {least:,} or more",
-                    hint="RunLimits() has values that suit most agents",
+                    f"{name} must be at least {minimum:,}, got {value!r}",
+                    hint="the defaults of RunLimits() suit most agents",
                 )
 
 
@@ -67,7 +65,7 @@ class RunLimits:
 class RunItem:
     """One thing that was said, called or returned in a run, whole.
 
-    ``item_id`` is the id of the call where there is one.
+    ``item_id`` is the id of the call if there is one.
     """
 
     item_id: str
@@ -87,7 +85,7 @@ class RunHit:
     """A place in an item that answers a query: ``snippet`` is its text, verbatim.
 
     ``start`` is where the snippet begins in the item's text. A score of 0.5 or more
-    says that the query stands there word by word.
+    means that the query occurs there word for word.
     """
 
     item: RunItem
@@ -102,10 +100,10 @@ class RunHit:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a search of a run found, best first, and in how much.
+    """What a search of a run found, best first.
 
-    ``item_count`` is 0 when there is nothing to search; ``notices`` say what a reader
-    must know of a history that is not whole.
+    ``item_count`` is how many items were searched; ``notices`` say whether any of the
+    history is missing.
     """
 
     query: str
@@ -116,10 +114,10 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Messages as they are to be sent, and what was done to make them fit.
+    """The messages to send, and what was done to make them fit.
 
-    ``trimmed`` are the ids of the results that were cut short. ``notices`` say that the
-    messages do not fit, although nothing more can be trimmed, or were not understood.
+    ``trimmed`` are the ids of the results that were cut short. ``notices`` say whether
+    the messages still do not fit, or were not understood.
     """
 
     messages: Sequence[object]

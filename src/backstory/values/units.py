@@ -1,14 +1,14 @@
-"""What is found: a message, a session's name, a fact or section of a Markdown file.
+"""Units, which are found, and chunks, which are shown around them.
 
-And what is shown around it: a chunk, a stretch of the source from one position to
-another. The position of a message is its place in its session; of a part of a file, its
-place in the file.
+A unit is a message, a session's title, a fact or a section of a Markdown file. A chunk
+is the stretch of a source from one position to another. The position of a message is
+its place in its session; that of a part of a file, its place in the file.
 """
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-# Numbers below are those of messages.
+# Ids below this one are those of messages.
 _NOTES_FROM = 1 << 40
 _SESSIONS_FROM = 1 << 50
 
@@ -53,10 +53,10 @@ def is_session(unit_id: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NewUnit:
-    """A unit to be filed.
+    """A unit to add to the index.
 
     ``around`` are words near it that help to find it. ``meaning`` is what its vector is
-    made from; None when it is to have none. ``heading`` is kept with a unit of a file.
+    made from; None if it gets none. ``heading`` is only set for a unit of a file.
     """
 
     unit_id: int
@@ -72,7 +72,7 @@ class NewUnit:
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A stretch of a source. The text of a conversation stays in the history."""
+    """A chunk to add to the index; ``text`` is None if it stays in the history."""
 
     first_position: int
     last_position: int
