@@ -5,6 +5,7 @@ they are built.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import date, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,8 +22,8 @@ from backstory.notes.notebook import Notebook
 from backstory.providers.embedders import load_embedder
 from backstory.providers.embedders.base import Embedder
 from backstory.search.prompt_context import ContextOptions, PromptContext
-from backstory.search.rank import Weights
 from backstory.search.search import Search, SearchOptions
+from backstory.search.weights import Weights
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
@@ -31,7 +32,6 @@ from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
 from backstory.values.history import Problem, Session
-from backstory.values.hits import HitSource
 from backstory.values.reports import Status
 from backstory.values.runs import RunLimits
 
@@ -299,17 +299,7 @@ def search_options(settings: Settings) -> SearchOptions:
     number = settings.number
     return SearchOptions(
         weights=Weights(
-            words=number("ranking.memory_words"),
-            message_words=number("ranking.message_words"),
-            sources={
-                HitSource.MEMORY: number("ranking.memory_weight"),
-                HitSource.DAILY_LOG: number("ranking.memory_weight"),
-                HitSource.GUIDANCE: number("ranking.memory_weight"),
-                HitSource.MESSAGE: number("ranking.message_weight"),
-                HitSource.SESSION: number("ranking.session_weight"),
-            },
-            decay_per_day=number("ranking.decay_per_day"),
-            decay_floor=number("ranking.decay_floor"),
+            **{each.name: number(f"ranking.{each.name}") for each in fields(Weights)}
         ),
         profile=settings.text("ranking.profile"),
         timeout_s=number("search.timeout_seconds"),

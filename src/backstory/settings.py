@@ -14,6 +14,7 @@ from pathlib import Path
 from backstory.errors import ConfigError, nearest_hint
 from backstory.providers.embedders import EMBEDDERS
 from backstory.providers.llms import LLMS
+from backstory.search.weights import Weights
 from backstory.system.machine import (
     CONFIG_VARIABLE,
     HOME_VARIABLE,
@@ -66,6 +67,7 @@ def _either(names: Iterable[str]) -> str:
 
 
 _LIMITS = RunLimits()
+_WEIGHTS = Weights()
 SETTINGS = (
     Setting(
         "context.max_memories",
@@ -188,27 +190,27 @@ SETTINGS = (
     ),
     Setting(
         "ranking.decay_floor",
-        0.95,
+        _WEIGHTS.decay_floor,
         "What age leaves of a score at the least; 0 lets old things fade away.",
         minimum=0,
         maximum=1,
     ),
     Setting(
         "ranking.decay_per_day",
-        0.01,
+        _WEIGHTS.decay_per_day,
         "How fast scores fade with age; 0.01 halves them in 69 days, above the floor.",
         minimum=0,
     ),
     Setting(
         "ranking.memory_weight",
-        1.0,
+        _WEIGHTS.memory_weight,
         "What notes and daily logs count in search_history.",
         minimum=0,
         maximum=1,
     ),
     Setting(
         "ranking.memory_words",
-        0.3,
+        _WEIGHTS.memory_words,
         "For notes in search_history: the share of words in a score; the rest is "
         "meaning.",
         minimum=0,
@@ -216,14 +218,14 @@ SETTINGS = (
     ),
     Setting(
         "ranking.message_weight",
-        0.6,
+        _WEIGHTS.message_weight,
         "What messages count in search_history.",
         minimum=0,
         maximum=1,
     ),
     Setting(
         "ranking.message_words",
-        0.4,
+        _WEIGHTS.message_words,
         "For messages, and for all of memory_search: the share of words in a score.",
         minimum=0,
         maximum=1,
@@ -231,12 +233,12 @@ SETTINGS = (
     Setting(
         "ranking.profile",
         "tuned",
-        "tuned, or spec for the literal formulas of the designs.",
+        "How hits are ranked: tuned, or spec for the formulas of the designs.",
         choices=("tuned", "spec"),
     ),
     Setting(
         "ranking.session_weight",
-        0.5,
+        _WEIGHTS.session_weight,
         "What titles of sessions count in search_history.",
         minimum=0,
         maximum=1,

@@ -11,7 +11,7 @@ from backstory.values.hits import HitSource
 from tests.builders import USUAL
 
 WEIGHTS = USUAL.weights
-EQUAL = replace(WEIGHTS, sources=dict.fromkeys(HitSource, 1.0))
+EQUAL = replace(WEIGHTS, message_weight=1.0, session_weight=1.0)
 
 
 def scores(ranked: list[Ranked]) -> dict[int, float]:

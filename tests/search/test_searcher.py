@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from backstory.errors import BadQuery, UnknownName
 from backstory.memory import Memory
 from backstory.search.hits import HitSearch
-from backstory.search.profile import TunedProfile
 from backstory.search.request import Request
 from backstory.search.retrieve import Retriever
+from backstory.search.tuned_profile import TunedProfile
 from backstory.text.query import parse_words
 from backstory.values.hits import Hit, HitSource, SearchResult
 from tests.builders import USUAL

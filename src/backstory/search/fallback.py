@@ -152,7 +152,7 @@ class FallbackSearch:
             hit = hydrator.to_hit(unit.unit_id)
             if hit is None:
                 continue
-            score = request.weights.sources[hit.source]
+            score = request.weights.of(hit.source)
             yield (
                 unit,
                 replace(

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from backstory.search.hydrate import Hydrator
-from backstory.search.profile import Profile
 from backstory.search.rank import Ranked
 from backstory.search.request import Request
 from backstory.search.retrieve import POOL, Retrieved
 from backstory.search.strength import judge_candidate, measure_coverage
+from backstory.search.tuned_profile import Profile
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt

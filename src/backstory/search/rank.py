@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from backstory.search.retrieve import Retrieved, to_span
+from backstory.search.weights import Weights
 from backstory.store.base.index import Unit
 from backstory.values.hits import HIT_SOURCES, HitSource, ScorePart
 from backstory.values.moments import EPOCH
@@ -25,8 +26,6 @@ _BESIDE_SHARE = 0.1
 _NEXT_BUT_ONE_SHARE = 0.05
 # A cosine below this is no fit, even where it is the best there is.
 _GOOD_COSINE = 0.4
-# What is left of the oldest when the query asks for the recent.
-_RECENT_FLOOR = 0.7
 # A named day beats a somewhat better wording on another day.
 _DAY_BONUS = 0.3
 _PHRASE_BONUS = 0.3
@@ -53,36 +52,6 @@ _PARTS = (
 )
 
 Key = TypeVar("Key")
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How much each thing counts; the settings decide.
-
-    ``words`` is the share of words in a score of a note, ``message_words`` in that of a
-    message or a session's title; the rest is meaning.
-    """
-
-    words: float
-    message_words: float
-    sources: Mapping[HitSource, float]
-    decay_per_day: float
-    decay_floor: float
-
-    def words_share(self, source: HitSource) -> float:
-        """What words count against meaning."""
-        is_talk = source in (HitSource.MESSAGE, HitSource.SESSION)
-        return self.message_words if is_talk else self.words
-
-    def age_factor(
-        self, age_days: float | None, *, wants_recent: bool = False
-    ) -> float:
-        """What age leaves of a score: all of it today, never less than the floor."""
-        if age_days is None:
-            return 1.0
-        decay = math.exp(-self.decay_per_day * max(0.0, age_days))
-        floor = min(self.decay_floor, _RECENT_FLOOR if wants_recent else 1.0)
-        return floor + (1 - floor) * decay
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +170,7 @@ def rank(
         )
         factors = (
             added / whole,
-            weights.sources[each.source],
+            weights.of(each.source),
             each.role_weight,
             weights.age_factor(each.age_days, wants_recent=wants_recent),
         )

@@ -9,17 +9,18 @@ from datetime import datetime
 from backstory.index.chunks import MAX_CHUNK_TOKENS, chunk_text
 from backstory.search.hits import score_hit
 from backstory.search.hydrate import Hydrator
-from backstory.search.profile import Profile
-from backstory.search.rank import Ranked, Weights
+from backstory.search.rank import Ranked
 from backstory.search.request import Request
 from backstory.search.retrieve import Retrieved
+from backstory.search.tuned_profile import Profile
+from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import Chunk, SearchIndex
 from backstory.text.excerpts import excerpt
 from backstory.text.redaction import mask_secrets
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import word_set
-from backstory.values.hits import Hit, HitSource, Recalled
+from backstory.values.hits import Hit, Recalled
 from backstory.values.identity import content_id
 from backstory.values.query import Query
 from backstory.values.units import UnitKind
@@ -101,8 +102,10 @@ def weigh_for_chunks(weights: Weights) -> Weights:
     """memory_search knows one share of words for all, and neither sources nor age."""
     return replace(
         weights,
-        words=weights.message_words,
-        sources=dict.fromkeys(HitSource, 1.0),
+        memory_words=weights.message_words,
+        memory_weight=1.0,
+        message_weight=1.0,
+        session_weight=1.0,
         decay_per_day=0.0,
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from backstory.search.rank import Weights
+from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.text.arguments import EVER, Period
 from backstory.values.hits import HIT_SOURCES, HitSource

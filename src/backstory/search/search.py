@@ -20,13 +20,13 @@ from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
 from backstory.search.hits import HitSearch
 from backstory.search.hydrate import add_replies
-from backstory.search.profile import choose_profile
-from backstory.search.rank import Weights
 from backstory.search.recall import ChunkSearch, weigh_for_chunks
 from backstory.search.request import Filters, Request
 from backstory.search.retrieve import Retriever
 from backstory.search.sessions import get_session, list_sessions
 from backstory.search.suggest import suggest
+from backstory.search.tuned_profile import choose_profile
+from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child

@@ -14,12 +14,12 @@ from typing import ClassVar, TypeVar
 from backstory.search.rank import (
     Candidate,
     Ranked,
-    Weights,
     best_first,
     divide_by_best,
     to_candidates,
 )
 from backstory.search.retrieve import POOL, TEXT_POOL, Retrieved, Retriever
+from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.text.bm25 import bm25
 from backstory.text.words import index_words
@@ -141,7 +141,7 @@ def rank_history(candidates: Sequence[Candidate], weights: Weights) -> list[Rank
             fits = blend_by_best(
                 {each.unit_id: each.words for each in found if each.words > 0},
                 {e.unit_id: e.cosine for e in found if e.cosine is not None},
-                weights.words,
+                weights.memory_words,
             )
             fits = divide_by_best({e.unit_id: fits.get(e.unit_id, 0.0) for e in found})
         else:
@@ -150,7 +150,7 @@ def rank_history(candidates: Sequence[Candidate], weights: Weights) -> list[Rank
         for each in found:
             factors = (
                 fits[each.unit_id],
-                weights.sources[each.source],
+                weights.of(each.source),
                 weights.age_factor(each.age_days),
             )
             ranked.append(Ranked(each, math.prod(factors), _PARTS, factors))

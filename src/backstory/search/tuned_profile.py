@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Protocol
 
-from backstory.search.rank import Ranked, Weights, rank, to_candidates
+from backstory.search.rank import Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.spec_profile import SpecProfile
 from backstory.search.strength import are_weak, drop_noise, is_relevant
+from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.values.hits import Hit
 from backstory.values.query import Query
