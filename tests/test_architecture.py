@@ -74,7 +74,7 @@ FORBIDDEN_NAMES = re.compile(
 )
 NAMED_MODULE = re.compile(r"backstory\.([a-z_]+(?:\.[a-z_]+)*)(?::\w+)?")
 # Other programs' databases are read where their format is known.
-MAY_SPEAK_SQL = ("store/", "ingest/importers/")
+MAY_SPEAK_SQL = ("store/", "ingest/importers/", "ingest/parsing/")
 
 
 def name_of(module: Path) -> str:

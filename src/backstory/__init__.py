@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Strength,
     )
     from backstory.values.moments import Moment
+    from backstory.values.query import DayRange, Query, Term
     from backstory.values.reports import (
         Curation,
         IndexReport,
@@ -77,6 +78,7 @@ __all__ = [
     "ConfigError",
     "Context",
     "Curation",
+    "DayRange",
     "Episode",
     "EpisodeResult",
     "FactAmbiguous",
@@ -101,6 +103,7 @@ __all__ = [
     "ProviderError",
     "ProviderRefused",
     "ProviderUnavailable",
+    "Query",
     "RecallResult",
     "Recalled",
     "Role",
@@ -125,6 +128,7 @@ __all__ = [
     "StoreTooNew",
     "StoreUnwritable",
     "Strength",
+    "Term",
     "Tool",
     "ToolResult",
     "UnknownName",
@@ -156,6 +160,7 @@ _NAMES_BY_MODULE = {
         "SearchResult Strength"
     ),
     "values.moments": "Moment",
+    "values.query": "DayRange Query Term",
     "values.reports": (
         "Curation IndexReport IndexStatus LogReport LogStatus SourceSummary Status"
     ),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from backstory.ingest.importers import FORMATS
 from backstory.ingest.importers.base import FormatRow, Memo, Origin, Record
-from backstory.ingest.importers.lines import LineReader
-from backstory.ingest.importers.opening import read_head
-from backstory.ingest.importers.recognising import find_format, iter_recognised
+from backstory.ingest.parsing.lines import LineReader
+from backstory.ingest.parsing.recognise import find_format, iter_recognised
+from backstory.ingest.parsing.streams import read_head
 from backstory.values.history import Item, NewMessage, Problem, SessionFacts, Source
 from tests.samples import (
     Case,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from backstory.errors import SourceUnreadable
 from backstory.ingest.follow import Follower, is_named_after
 from backstory.ingest.importers import FORMATS, get_format
-from backstory.ingest.importers.recognising import iter_recognised
+from backstory.ingest.parsing.recognise import iter_recognised
 from backstory.system.files import describe
 from backstory.values.history import NewMessage, Source
 from tests.builders import SESSION, a_line, a_tool_result, append, session_file

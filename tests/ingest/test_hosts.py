@@ -7,7 +7,7 @@ import pytest
 from backstory.errors import UnknownName
 from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Folder, Host, Pattern
-from backstory.ingest.hosts.finding import iter_in_projects, iter_sources
+from backstory.ingest.hosts.find import iter_in_projects, iter_sources
 from backstory.ingest.importers import get_format
 from backstory.system.files import describe
 from backstory.system.machine import Machine

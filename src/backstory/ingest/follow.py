@@ -13,7 +13,7 @@ from typing import IO
 
 from backstory.errors import SourceUnreadable
 from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
-from backstory.ingest.importers.lines import LineReader
+from backstory.ingest.parsing.lines import LineReader
 from backstory.ingest.spilled_results import find_spilled, read_spilled
 from backstory.system.files import describe
 from backstory.values.history import (

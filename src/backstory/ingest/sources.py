@@ -9,11 +9,11 @@ from pathlib import Path
 
 from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Host
-from backstory.ingest.hosts.finding import iter_in_projects, iter_sources
+from backstory.ingest.hosts.find import iter_in_projects, iter_sources
 from backstory.ingest.importers import FORMATS, get_format
 from backstory.ingest.importers.base import Format
-from backstory.ingest.importers.recognising import iter_recognised
 from backstory.ingest.intake import Rules
+from backstory.ingest.parsing.recognise import iter_recognised
 from backstory.ingest.sync import Found, HistorySync
 from backstory.store.base.history import HistoryStore
 from backstory.system.locks import locked

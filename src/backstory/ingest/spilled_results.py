@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from backstory.ingest.importers.lines import MAX_LINE_BYTES
+from backstory.ingest.parsing.lines import MAX_LINE_BYTES
 from backstory.text.json_values import plain_text
 from backstory.values.history import NewMessage, Source
 

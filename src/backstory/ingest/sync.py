@@ -19,12 +19,12 @@ from backstory.ingest.importers.base import (
     LineFormat,
     Origin,
 )
-from backstory.ingest.importers.databases import (
+from backstory.ingest.intake import Intake, Rules
+from backstory.ingest.parsing.databases import (
     foreign_errors,
     log_signature,
     open_foreign,
 )
-from backstory.ingest.intake import Intake, Rules
 from backstory.ingest.reading.changes import ChangedMeanwhile, describe_file
 from backstory.ingest.reading.databases import DatabaseReading
 from backstory.ingest.reading.documents import read_document

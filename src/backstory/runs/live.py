@@ -12,10 +12,10 @@ from backstory.errors import BadQuery, SourceUnreadable, UnknownName
 from backstory.ingest.follow import Follower, is_named_after
 from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Host
-from backstory.ingest.hosts.finding import iter_sources
+from backstory.ingest.hosts.find import iter_sources
 from backstory.ingest.importers import FORMATS, get_format
-from backstory.ingest.importers.opening import is_seekable
-from backstory.ingest.importers.recognising import iter_recognised
+from backstory.ingest.parsing.recognise import iter_recognised
+from backstory.ingest.parsing.streams import is_seekable
 from backstory.runs.dialects.base import Part
 from backstory.runs.history import RunHistory
 from backstory.runs.items import RunItems

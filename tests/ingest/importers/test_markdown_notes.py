@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from backstory.ingest.importers.base import Origin
-from backstory.ingest.importers.foreign_json import MAX_DOCUMENT_BYTES
 from backstory.ingest.importers.markdown_notes import OneClawNotes, SquidbotNotes
+from backstory.ingest.parsing.json_documents import MAX_DOCUMENT_BYTES
 from backstory.memory import Memory
 from backstory.values.history import NewMessage, Problem
 from backstory.values.moments import Moment

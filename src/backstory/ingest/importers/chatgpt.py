@@ -14,7 +14,7 @@ from backstory.ingest.importers.base import (
     Origin,
     unknown_record,
 )
-from backstory.ingest.importers.json_lists import (
+from backstory.ingest.parsing.json_lists import (
     ListItem,
     is_export,
     parse_each,

@@ -12,7 +12,7 @@ from backstory.ingest.importers.base import (
     first_records,
     unknown_record,
 )
-from backstory.ingest.importers.foreign_json import read_object
+from backstory.ingest.parsing.json_documents import read_object
 from backstory.text.json_values import (
     JsonObject,
     as_object,

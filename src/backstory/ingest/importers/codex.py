@@ -22,7 +22,7 @@ from backstory.ingest.importers.base import (
     told_apart,
     unknown_record,
 )
-from backstory.ingest.importers.foreign_rows import iter_rows
+from backstory.ingest.parsing.rows import iter_rows
 from backstory.text.json_values import (
     JsonObject,
     as_list,

@@ -11,7 +11,7 @@ from backstory.ingest.importers.base import (
     Record,
     unknown_record,
 )
-from backstory.ingest.importers.foreign_json import parse_json, read_object
+from backstory.ingest.parsing.json_documents import parse_json, read_object
 from backstory.text.json_values import (
     JsonObject,
     as_list,

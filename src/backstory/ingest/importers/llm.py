@@ -19,21 +19,21 @@ from backstory.ingest.importers.base import (
     Origin,
     unknown_record,
 )
-from backstory.ingest.importers.databases import list_tables
-from backstory.ingest.importers.foreign_json import parse_json
-from backstory.ingest.importers.foreign_rows import (
-    ForeignTable,
-    Lookup,
-    decode,
-    lenient,
-    report_long,
-)
 from backstory.ingest.importers.llm_responses import (
     Responses,
     attachment_mark,
     list_conversations,
     moment,
     result_text,
+)
+from backstory.ingest.parsing.databases import list_tables
+from backstory.ingest.parsing.json_documents import parse_json
+from backstory.ingest.parsing.rows import (
+    ForeignTable,
+    Lookup,
+    decode,
+    lenient,
+    report_long,
 )
 from backstory.text.json_values import (
     JsonObject,

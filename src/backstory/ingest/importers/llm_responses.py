@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import apsw
 
-from backstory.ingest.importers.databases import list_tables
-from backstory.ingest.importers.foreign_rows import (
+from backstory.ingest.parsing.databases import list_tables
+from backstory.ingest.parsing.rows import (
     ForeignTable,
     Lookup,
     lenient,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from backstory.ingest.importers.base import Origin
-from backstory.ingest.importers.foreign_json import MAX_DOCUMENT_BYTES
+from backstory.ingest.parsing.json_documents import MAX_DOCUMENT_BYTES
 from backstory.values.history import (
     Item,
     NewMessage,

@@ -12,8 +12,8 @@ from backstory.ingest.importers.base import (
     Origin,
     unknown_record,
 )
-from backstory.ingest.importers.databases import list_tables
-from backstory.ingest.importers.foreign_rows import (
+from backstory.ingest.parsing.databases import list_tables
+from backstory.ingest.parsing.rows import (
     decode,
     iter_rows,
     lenient,

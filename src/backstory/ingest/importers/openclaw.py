@@ -18,23 +18,23 @@ from backstory.ingest.importers.base import (
     Origin,
     Record,
 )
-from backstory.ingest.importers.databases import list_columns
-from backstory.ingest.importers.foreign_json import parse_json
-from backstory.ingest.importers.foreign_rows import (
-    ForeignTable,
-    LongText,
-    decode,
-    iter_rows,
-    lenient,
-    report_long,
-)
-from backstory.ingest.importers.lines import MAX_LINE_BYTES
 from backstory.ingest.importers.pi import (
     Pi,
     is_in_agent_folder,
     is_session_header,
     parse_entry,
     parse_header,
+)
+from backstory.ingest.parsing.databases import list_columns
+from backstory.ingest.parsing.json_documents import parse_json
+from backstory.ingest.parsing.lines import MAX_LINE_BYTES
+from backstory.ingest.parsing.rows import (
+    ForeignTable,
+    LongText,
+    decode,
+    iter_rows,
+    lenient,
+    report_long,
 )
 from backstory.text.json_values import (
     JsonObject,

@@ -16,7 +16,7 @@ from backstory.ingest.importers.base import (
     made_id,
     unknown_record,
 )
-from backstory.ingest.importers.json_lists import iter_items
+from backstory.ingest.parsing.json_lists import iter_items
 from backstory.text.json_values import (
     JsonObject,
     as_list,

@@ -13,8 +13,8 @@ from backstory.ingest.importers.base import (
     Origin,
     unknown_record,
 )
-from backstory.ingest.importers.foreign_json import parse_json
-from backstory.ingest.importers.foreign_rows import (
+from backstory.ingest.parsing.json_documents import parse_json
+from backstory.ingest.parsing.rows import (
     decode,
     iter_rows,
     lenient,

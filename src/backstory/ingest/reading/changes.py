@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from backstory.errors import SourceUnreadable
-from backstory.ingest.importers.databases import log_signature
+from backstory.ingest.parsing.databases import log_signature
 from backstory.system.files import describe, prefix_hash
 from backstory.values.history import FoundFile, Source
 

@@ -7,13 +7,13 @@ from typing import Self
 
 from backstory.errors import SourceUnreadable
 from backstory.ingest.importers.base import Conversation, DatabaseFormat, Origin
-from backstory.ingest.importers.databases import (
+from backstory.ingest.intake import Intake
+from backstory.ingest.parsing.databases import (
     ForeignDatabase,
     foreign_errors,
     list_tables,
     open_foreign,
 )
-from backstory.ingest.intake import Intake
 from backstory.ingest.reading.changes import ChangedMeanwhile, database_signature
 from backstory.store.base.history import SourceState
 from backstory.values.history import Problem, Source

@@ -1,8 +1,8 @@
 """Read a file that is written whole, from its start to its end."""
 
 from backstory.ingest.importers.base import DocumentFormat, Origin
-from backstory.ingest.importers.opening import open_source
 from backstory.ingest.intake import Intake
+from backstory.ingest.parsing.streams import open_source
 from backstory.ingest.reading.changes import ChangedMeanwhile, describe_file
 from backstory.store.base.history import SourceState
 from backstory.values.history import Problem, Source

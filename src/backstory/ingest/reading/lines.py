@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
-from backstory.ingest.importers.lines import LineReader
-from backstory.ingest.importers.opening import is_seekable, open_source
 from backstory.ingest.intake import Intake
+from backstory.ingest.parsing.lines import LineReader
+from backstory.ingest.parsing.streams import is_seekable, open_source
 from backstory.ingest.reading.changes import Snapshot, hash_of
 from backstory.ingest.reading.known import KnownSources
 from backstory.store.base.history import SourceKey, SourceState

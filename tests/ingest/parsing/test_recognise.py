@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backstory.ingest.importers.base import Conversation, FormatRow, Origin
-from backstory.ingest.importers.recognising import find_format, iter_recognised
+from backstory.ingest.parsing.recognise import find_format, iter_recognised
 from backstory.memory import Memory
 from backstory.system.files import describe
 from backstory.values.history import FoundFile, Item, Problem, Source

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.ingest.importers.base import Record
-from backstory.ingest.importers.lines import LineReader
+from backstory.ingest.parsing.lines import LineReader
 from backstory.values.history import Problem
 
 CUT_OFF = "the last line is cut off after {} bytes; it will be read when it is complete"
@@ -355,7 +355,7 @@ def test_any_object_is_still_an_object_when_its_strings_are_cut(
 
 _READ_ALL = """
 import resource, sys
-from backstory.ingest.importers.lines import LineReader
+from backstory.ingest.parsing.lines import LineReader
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with open(sys.argv[1], "rb") as file:
     for item in LineReader(file).records():

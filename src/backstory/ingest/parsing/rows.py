@@ -17,8 +17,8 @@ import apsw
 import orjson
 
 from backstory.ingest.importers.base import Record
-from backstory.ingest.importers.databases import list_columns
-from backstory.ingest.importers.lines import MAX_STRING_BYTES, LineReader
+from backstory.ingest.parsing.databases import list_columns
+from backstory.ingest.parsing.lines import MAX_STRING_BYTES, LineReader
 from backstory.values.history import Problem
 
 # A longer value is never in memory as a whole.

@@ -15,7 +15,7 @@ from typing import IO
 import orjson
 
 from backstory.ingest.importers.base import Record
-from backstory.ingest.importers.foreign_json import without_surrogates
+from backstory.ingest.parsing.json_documents import without_surrogates
 from backstory.values.history import Problem
 
 MAX_LINE_BYTES = 8 * 1024 * 1024

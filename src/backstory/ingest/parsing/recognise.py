@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from backstory.errors import SourceUnreadable
 from backstory.ingest.importers.base import FormatRow
-from backstory.ingest.importers.databases import (
+from backstory.ingest.parsing.databases import (
     foreign_errors,
     list_tables,
     open_foreign,
 )
-from backstory.ingest.importers.opening import ZIP_ERRORS, head_of, read_head
+from backstory.ingest.parsing.streams import ZIP_ERRORS, head_of, read_head
 from backstory.system.files import describe, find_files, has_text_name, shown_name
 from backstory.values.history import FoundFile, Problem, Source
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backstory.ingest.importers import get_format, json_lists
+from backstory.ingest.importers import get_format
 from backstory.ingest.importers.base import (
     Origin,
 )
-from backstory.ingest.importers.json_lists import ListItem, iter_items
+from backstory.ingest.parsing import json_lists
+from backstory.ingest.parsing.json_lists import ListItem, iter_items
 from backstory.text.json_values import (
     compact_json,
 )

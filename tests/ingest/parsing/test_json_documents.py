@@ -2,7 +2,7 @@
 
 import pytest
 
-from backstory.ingest.importers.foreign_json import parse_json
+from backstory.ingest.parsing.json_documents import parse_json
 from backstory.text.json_values import (
     compact_json,
 )

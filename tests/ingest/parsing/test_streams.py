@@ -7,7 +7,7 @@ import pytest
 import zstandard
 
 from backstory.errors import SourceUnreadable
-from backstory.ingest.importers.opening import (
+from backstory.ingest.parsing.streams import (
     HEAD_BYTES,
     MAX_FIRST_LINE_BYTES,
     is_seekable,

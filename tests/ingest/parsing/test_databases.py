@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from backstory.errors import SourceUnreadable
-from backstory.ingest.importers.databases import (
+from backstory.ingest.parsing.databases import (
     foreign_errors,
     list_columns,
     list_tables,

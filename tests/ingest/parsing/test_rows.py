@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from backstory.ingest.importers.foreign_rows import (
+from backstory.ingest.parsing.rows import (
     MAX_VALUE_BYTES,
     ForeignTable,
     LongText,
