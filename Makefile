@@ -26,11 +26,11 @@ demo: $(READY) ## show what Backstory does, on sample conversations, in a tempor
 	@$(BIN)/backstory demo
 
 test: $(READY) ## run the tests (ARGS="-k claude" picks some)
-	$(BIN)/python -m pytest -n $(JOBS) --randomly-seed=1 $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --randomly-seed=1 $(ARGS)
 
 soak: $(READY) ## run the tests for long, with chance: kills, random examples, big corpora
 	@echo "to have the same again: make soak SOAK=$(SOAK)"
-	SOAK=$(SOAK) $(BIN)/python -m pytest -n $(JOBS) \
+	SOAK=$(SOAK) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup \
 	    --randomly-seed=$(SOAK) --hypothesis-seed=$(SOAK) $(ARGS)
 
 lint: $(READY) ## check the format and lint

@@ -3,10 +3,13 @@
 import socket
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import apsw
 import pytest
+from httpx import create_ssl_context
 from hypothesis import HealthCheck, settings
 
 from backstory.memory import Memory
@@ -63,6 +66,14 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket.socket, "connect", connect_to_loopback)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_tls_context() -> Iterator[None]:
+    """Certificates are read once, and not by each of a thousand clients."""
+    used_by_clients = "httpx._transports.default.create_ssl_context"
+    with patch(used_by_clients, cache(create_ssl_context)):
+        yield
 
 
 @pytest.fixture

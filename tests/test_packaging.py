@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# One process builds the wheel.
+pytestmark = pytest.mark.xdist_group("wheel")
+
 REPOSITORY = Path(__file__).parents[1]
 
 

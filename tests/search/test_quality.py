@@ -19,6 +19,9 @@ from backstory.settings import read_settings
 from backstory.system.machine import Machine
 from backstory.values.hits import Hit
 
+# One process embeds the corpus.
+pytestmark = pytest.mark.xdist_group("quality")
+
 DATA = Path(__file__).parents[1] / "data" / "quality"
 # A Friday; the conversations end the day before.
 NOW = datetime(2026, 3, 20, 12, 0, tzinfo=UTC)

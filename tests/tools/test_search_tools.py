@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,9 +38,8 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-@pytest.fixture
-def used(memory: Memory) -> Memory:
-    """A memory with two conversations in it."""
+def talk(memory: Memory) -> None:
+    """Have two conversations."""
     dinner = datetime(2026, 2, 25, 12, tzinfo=UTC)
     memory.record(
         "s1",
@@ -77,7 +77,24 @@ def used(memory: Memory) -> Memory:
         title="Storage",
         sent_at=datetime(2026, 3, 1, 9, tzinfo=UTC),
     )
-    return memory
+
+
+@pytest.fixture(scope="module")
+def talked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a memory of two conversations; copied, never changed."""
+    folder = tmp_path_factory.mktemp("talked")
+    with a_memory(folder, settings=BY_WORDS) as memory:
+        talk(memory)
+        memory.search("anything")
+    return folder
+
+
+@pytest.fixture
+def used(talked: Path, tmp_path: Path) -> Iterator[Memory]:
+    """A memory with two conversations in it."""
+    shutil.copytree(talked, tmp_path, dirs_exist_ok=True)
+    with a_memory(tmp_path, settings=BY_WORDS) as memory:
+        yield memory
 
 
 def tool(memory: Memory, name: str = "search_history") -> Tool:
@@ -381,18 +398,29 @@ def test_memory_search_refuses_in_the_same_words(
 # -- how many ---
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a memory of sixty answers, no two alike; copied, never changed."""
+    folder = tmp_path_factory.mktemp("filled")
+    with a_memory(folder, settings=BY_WORDS) as memory:
+        for number in range(60):
+            words = " ".join(f"word{number}{letter}" for letter in "abcdefgh")
+            memory.record(
+                f"s{number}",
+                "user",
+                f"needle {words}",
+                sent_at=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number),
+            )
+        memory.search("anything")
+    return folder
+
+
 @pytest.fixture
-def full(memory: Memory) -> Memory:
-    """A memory with sixty answers, no two alike."""
-    for number in range(60):
-        words = " ".join(f"word{number}{letter}" for letter in "abcdefgh")
-        memory.record(
-            f"s{number}",
-            "user",
-            f"needle {words}",
-            sent_at=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number),
-        )
-    return memory
+def full(filled: Path, tmp_path: Path) -> Iterator[Memory]:
+    """A memory with sixty answers."""
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    with a_memory(tmp_path, settings=BY_WORDS) as memory:
+        yield memory
 
 
 @pytest.mark.parametrize("view", ["ranked", "episodes"])
