@@ -1,9 +1,8 @@
 """An agent loop that forgets nothing, although its window is small.
 
-It runs offline: the model is a script that knows what is in the messages it is given
-and nothing else, and answers in the shape of OpenAI's Chat Completions. With a real
-model only ``ScriptedModel`` changes: ``openai.OpenAI().chat.completions`` has the same
-``create``.
+It runs offline: the model is a script that knows only the messages it is given, and
+answers in the format of OpenAI's Chat Completions. With a real model only
+``ScriptedModel`` changes: ``openai.OpenAI().chat.completions`` has the same ``create``.
 
     python examples/agent_loop.py
 """
@@ -41,7 +40,7 @@ READ_FILE = {
 
 
 def read_file(path: str) -> str:
-    """The text of a service file: one line of it matters here, the others do not."""
+    """The text of a service file, of which one line matters here."""
     number = SERVICES.index(path.removeprefix("services/").removesuffix(".toml"))
     lines = [
         f'limit_{line} = {{ soft = {line * 64}, hard = {line * 128}, unit = "MB" }}'
@@ -52,7 +51,7 @@ def read_file(path: str) -> str:
 
 
 class ScriptedModel:
-    """Stands for a language model. It sees its window, as a real one does."""
+    """Takes the place of a language model, and like one sees only its window."""
 
     def create(
         self, *, messages: list[dict[str, Any]], tools: list[dict[str, Any]]
@@ -77,7 +76,7 @@ class ScriptedModel:
 
 
 def _find_port(messages: list[dict[str, Any]]) -> str | None:
-    """What the window says about the port: nothing, once that part is elided."""
+    """The port, if the window still has the line that says it."""
     for message in messages:
         found = re.search(
             r'service = "billing".*?^>? ?port = (\d+)',
@@ -107,9 +106,9 @@ def _reply(
 
 def main() -> None:
     with RunHistory() as run:
-        recall = {tool.name: tool for tool in run.tools()}
+        run_tools = {tool.name: tool for tool in run.tools()}
         tools = [READ_FILE, *schemas(run.tools(), "openai")]
-        # Everything that goes in and comes out is recorded, whole, and made to fit.
+        # All messages and answers are recorded in full; then the messages are made to fit.
         create = run.wrap(ScriptedModel().create, budget=WINDOW_TOKENS)
         messages: list[dict[str, Any]] = [{"role": "user", "content": TASK}]
         while True:
@@ -118,8 +117,8 @@ def main() -> None:
             for call in message.get("tool_calls", []):
                 name = call["function"]["name"]
                 arguments = json.loads(call["function"]["arguments"])
-                if name in recall:
-                    result = recall[name].call(arguments).text
+                if name in run_tools:
+                    result = run_tools[name].call(arguments).text
                 else:
                     result = read_file(**arguments)
                 messages.append(
@@ -138,7 +137,7 @@ def show(
     arguments: dict[str, Any],
     result: str,
 ) -> None:
-    """Print what a person would want to see of a step."""
+    """Print what is interesting about a step."""
     if name == "read_file":
         if run.iteration in (1, 2, 3, len(SERVICES)):
             path = arguments["path"]

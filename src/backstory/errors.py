@@ -3,23 +3,23 @@
 ::
 
     BackstoryError                10
-      ConfigError                 11   a setting is unknown, malformed, not allowed
-        NoModel                   11   a language model is asked for, and there is none
+      ConfigError                 11   a setting is unknown, malformed or not allowed
+        NoModel                   11   a language model is needed but not configured
       UnknownName                 12   no source, format, session or folder of that name
-      BadQuery                    14   what was asked for cannot be meant
-      StoreProblem                20   anything wrong with a database of ours as a whole
-        StoreLocked               22   another process is writing, and went on too long
-        StoreDamaged              23   the file is not a sound database
+      BadQuery                    14   a request that makes no sense
+      StoreProblem                20   anything wrong with one of our databases
+        StoreLocked               22   another process has been writing for too long
+        StoreDamaged              23   the database is damaged
         StoreTooNew               24   written by a newer version
-        StoreFull                 25   no room left on the disk
-        StoreUnwritable           26   the folder or file may not be written
+        StoreFull                 25   the disk is full
+        StoreUnwritable           26   the folder or file cannot be written
       SourceUnreadable            30   a whole source could not be opened
       NotesConflict               31   a note changed on disk since it was read
-      FactNotFound                32   no fact says that
-      FactAmbiguous               33   more than one fact says that
+      FactNotFound                32   no fact matches
+      FactAmbiguous               33   more than one fact matches
       ProviderError               40   an embedder or a language model failed
         ProviderRefused           41   it will fail again: key, quota, model, size
-        ProviderUnavailable       42   it may work later: no answer, overload
+        ProviderUnavailable       42   it may work later: no answer, overloaded
 
 A message names the thing and the reason; ``hint`` says the next step.
 """
@@ -31,7 +31,7 @@ from typing import ClassVar
 
 
 class BackstoryError(Exception):
-    """Something Backstory could not do, said in words meant for a person."""
+    """Something Backstory could not do, explained for a person."""
 
     exit_code: ClassVar[int] = 10
     hint: str = ""
@@ -43,7 +43,7 @@ class BackstoryError(Exception):
 
 
 class ConfigError(BackstoryError):
-    """A setting is unknown, malformed, or not allowed where it stands."""
+    """A setting is unknown, malformed, or not allowed in that file."""
 
     exit_code = 11
     hint = (
@@ -52,7 +52,7 @@ class ConfigError(BackstoryError):
 
 
 class NoModel(ConfigError):
-    """A language model is asked for, and none is configured."""
+    """A language model is needed, and none is configured."""
 
     hint = (
         "put llm.name into your config.toml; 'backstory settings' shows where values "
@@ -61,13 +61,13 @@ class NoModel(ConfigError):
 
 
 class UnknownName(BackstoryError):
-    """No source, format, session or project folder has that name."""
+    """There is no source, format, session or project folder of that name."""
 
     exit_code = 12
 
 
 class BadQuery(BackstoryError):
-    """What was asked for cannot be meant, such as an empty query."""
+    """A request that makes no sense, such as an empty query."""
 
     exit_code = 14
 
@@ -76,7 +76,7 @@ _MAX_NAMES_LISTED = 20
 
 
 def nearest_hint(name: str, names: Iterable[str]) -> str:
-    """The hint for a name that is unknown: those it may stand for, or all there are."""
+    """The hint for an unknown name: the nearest names, or all of them."""
     known = {each.lower(): each for each in names}
     typed = name.lower()
     begun = [each for each in known if typed and each.startswith(typed)]
@@ -90,7 +90,7 @@ def nearest_hint(name: str, names: Iterable[str]) -> str:
 
 
 class StoreProblem(BackstoryError):
-    """Something is wrong with a database of ours as a whole; ``path`` is its file."""
+    """Something is wrong with one of our databases; ``path`` is its file."""
 
     exit_code = 20
 
@@ -109,7 +109,7 @@ class StoreLocked(StoreProblem):
 
 
 class StoreDamaged(StoreProblem):
-    """The file is not a sound database."""
+    """The database is damaged, or the file is not a database."""
 
     exit_code = 23
     hint = "restore the file from a backup, or move it away to start an empty one"
@@ -123,14 +123,14 @@ class StoreTooNew(StoreProblem):
 
 
 class StoreFull(StoreProblem):
-    """There is no room left on the disk; what was committed before is safe."""
+    """The disk is full; what was committed before is safe."""
 
     exit_code = 25
-    hint = "free some space, then run the command again; it goes on where it stopped"
+    hint = "free some space, then run the command again; it resumes where it stopped"
 
 
 class StoreUnwritable(StoreProblem):
-    """The folder or the file may not be written."""
+    """The folder or the file cannot be written."""
 
     exit_code = 26
     hint = "check the permissions, or choose another folder with BACKSTORY_HOME"
@@ -150,7 +150,7 @@ class NotesConflict(BackstoryError):
 
 
 class FactNotFound(BackstoryError):
-    """No fact says that; ``near`` are those that come nearest."""
+    """No fact matches; ``near`` are the nearest ones."""
 
     exit_code = 32
     hint = "run 'backstory memory show' to see how it is worded"
@@ -162,7 +162,7 @@ class FactNotFound(BackstoryError):
 
 
 class FactAmbiguous(BackstoryError):
-    """More than one fact says that; ``matches`` are some of them."""
+    """More than one fact matches; ``matches`` are some of them."""
 
     exit_code = 33
 
@@ -174,22 +174,22 @@ class FactAmbiguous(BackstoryError):
 
 
 class ProviderError(BackstoryError):
-    """An embedder or a language model could not do its work."""
+    """An embedder or a language model failed."""
 
     exit_code = 40
 
 
 class ProviderRefused(ProviderError):
-    """It will refuse again: the key, the quota, the model or the size."""
+    """The provider refuses, and will again: key, quota, model or size."""
 
     exit_code = 41
     hint = "check its settings: 'backstory settings' shows them"
 
 
 class ProviderUnavailable(ProviderError):
-    """It did not answer as it should; it may the next time."""
+    """The provider did not answer properly; it may the next time."""
 
     exit_code = 42
     hint = "searches go by words alone until it answers; nothing is lost"
-    # Whether it may have worked on what it was asked, and want to be paid for it.
+    # Whether it may have processed the request, and charge for it.
     may_have_worked: bool = True

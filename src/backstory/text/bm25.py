@@ -1,4 +1,4 @@
-"""BM25: how well the words of a document fit the words of a query."""
+"""BM25: how well a document matches the words of a query."""
 
 import math
 from collections import Counter
@@ -15,9 +15,9 @@ Key = TypeVar("Key")
 def bm25(
     query: Iterable[str], documents: Mapping[Key, Sequence[str]]
 ) -> dict[Key, float]:
-    """How well documents, given as their words, fit the words of a query.
+    """Score documents, given as their words, for the words of a query.
 
-    Documents without any of them are left out.
+    Documents without any of the words are left out.
     """
     wanted = frozenset(query)
     counts = {key: Counter(words) for key, words in documents.items()}
@@ -39,16 +39,16 @@ def bm25(
 
 
 def rarity(found: int, total: int) -> float:
-    """How much a word says that is in ``found`` of ``total`` documents (its idf)."""
+    """The inverse document frequency of a word in ``found`` of ``total`` documents."""
     return math.log((total - found + 0.5) / (found + 0.5) + 1)
 
 
-# What no number of occurrences reaches.
+# The limit that many occurrences approach.
 MAX_SATURATION = _K1 + 1
 
 
 def saturation(count: float, length: float, b: float = _B) -> float:
-    """How much it says that a document has a word so often.
+    """How much a word counts that occurs ``count`` times.
 
     ``length`` is the document's length, in mean lengths; ``b`` is how much it counts.
     """

@@ -10,7 +10,7 @@ def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
 
     Returns the text to keep and its true length in bytes when it was cut, else None.
     """
-    # A character takes at most four bytes, so most texts need no encoding to be judged.
+    # A character takes at most four bytes, so most texts need not be encoded.
     if len(text) * 4 <= max_bytes:
         return text, None
     encoded = text.encode("utf-8")
@@ -18,20 +18,20 @@ def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
         return text, None
     kept = encoded[:max_bytes].decode("utf-8", errors="ignore")
     kept_bytes = len(kept.encode("utf-8"))
-    # A line too long to be read whole was cut before; its mark knows the true length.
+    # A very long line was already cut when it was read; its mark has the true length.
     earlier = _CUT_MARK.search(text, len(text) - 80)
     full_bytes = int(earlier[1].replace(",", "")) if earlier else len(encoded)
     return f"{kept}\n[cut: {kept_bytes:,} of {full_bytes:,} bytes kept]", full_bytes
 
 
 def utf8_size(text: str) -> int:
-    """How many bytes a text has in UTF-8; half characters count as three."""
+    """The size of a text in UTF-8; an unpaired surrogate counts as three bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def one_line(text: str, max_chars: int) -> str:
     """The text on one line, at most ``max_chars`` long, with an ellipsis when cut."""
-    # So many words more than fill the line; the rest of a long text is left alone.
+    # That many words more than fill the line, so a long text is not split to its end.
     line = " ".join(text.split(maxsplit=max_chars))
     if len(line) <= max_chars:
         return line

@@ -1,9 +1,9 @@
-"""The frame in which history reaches a model: content that cannot pass for the frame.
+"""The frame in which history reaches a model: content cannot pass for the frame.
 
-What was found is data, and it may have been written to be found. So a line of content
-that could be taken for a line of ours, or for another speaker, is set behind ``> ``, as
-mail quotes what others wrote; a name within a line of ours is kept from ending it.
-Nothing is left out, and nothing but such lines is changed.
+What was found is data, and may have been written in order to be found. So a line of
+content that could be taken for one of our own lines, or for another speaker, is quoted
+with ``> ``, as in an e-mail; a name within a line of ours is kept from ending it.
+Nothing is left out, and no other line is changed.
 """
 
 import re
@@ -15,16 +15,16 @@ from backstory.text.escape import neutralise
 QUOTED = "> "
 MAX_QUERY_CHARS = 200
 
-# Line ends that a model may see as such, although Python's split("\n") does not.
+# Line ends to a model, but not to Python's split("\n").
 _OTHER_LINE_ENDS = re.compile("[\u2028\u2029]")
-# Letters that nobody can see, but a model can read.
+# Letters that people cannot see, but a model can read.
 _TAGS = re.compile("[\U000e0000-\U000e007f]")
-# Blank, although Unicode calls them letters or symbols; and what neutralising leaves.
+# Blank, although letters or symbols in Unicode; and what ``neutralise`` leaves.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0\ufffd") | {
     chr(code) for code in range(0x2400, 0x2422)
 }
 _INVISIBLE = frozenset({"Cf", "Cn", "Mn", "Me"})
-# More of a line than any delimiter of ours is long.
+# Longer than any of our own delimiters.
 _HEAD_CHARS = 64
 _DASHES = "-‐‑‒–⁃−─━╌╍┄┅┈┉⎯﹣－＿_¯‾"
 _LONG_DASHES = "—―⸺⸻﹘"
@@ -60,7 +60,7 @@ _FRAME = re.compile(
     r"|<\s*[/!?a-z]"
     r"|session\s*:\s*[\"\']"
 )
-# The names we give to speakers, and those that models know from elsewhere.
+# The names we give to speakers, and others that models know.
 _SPEAKER = re.compile(
     r"(?:\*+|--+)?\s*(?:user|assistant|agent|tool|system|human|developer)"
     r"(?:\s?\([^)]{0,40}\))?\s*(?:\*+|--+)?\s*:"
@@ -70,10 +70,10 @@ _SPEAKER = re.compile(
 def quote_content(
     text: str, *, behind_label: bool = False, has_speakers: bool = False
 ) -> str:
-    """Content as it may stand between lines of ours.
+    """Content as it may appear between lines of ours.
 
-    ``behind_label`` says that its first line follows a label of ours.
-    ``has_speakers`` says that lines such as ``User: …`` in it are ours.
+    ``behind_label`` says that its first line follows one of our labels.
+    ``has_speakers`` says that lines such as ``User: …`` in it are our own.
     """
     shown = neutralise(_TAGS.sub("", _OTHER_LINE_ENDS.sub("\n", text)))
     first, *rest = shown.split("\n")
@@ -83,9 +83,9 @@ def quote_content(
 
 
 def quote_lines(text: str) -> str:
-    """Content with every line of it behind ``> ``: nothing in it is a line of ours.
+    """Content with every line quoted, so that none of them can pass for ours.
 
-    It is verbatim, but for control characters, which are made visible.
+    It is verbatim except for control characters, which are made visible.
     """
     shown = neutralise(
         _TAGS.sub("\N{REPLACEMENT CHARACTER}", _OTHER_LINE_ENDS.sub("\n", text))
@@ -101,11 +101,11 @@ def _quote_line(line: str, has_speakers: bool) -> str:
 
 
 def _plain_head(line: str) -> str:
-    """How a line begins to a hasty reader: what is visible, in small plain letters."""
+    """What the start of a line looks like: visible characters, plain and lowercase."""
     head = line.lstrip()[:_HEAD_CHARS]
     if head.isascii():
         return head.replace("_", "-").lower()
-    # Of the whole line: there may be any number of invisible characters before others.
+    # Of the whole line: any number of invisible characters may come first.
     seen = "".join(filter(_is_visible, line)).lstrip()[:_HEAD_CHARS]
     apart = unicodedata.normalize("NFKD", seen).casefold()
     plain = "".join(filter(_is_visible, apart)).lstrip()
@@ -125,9 +125,9 @@ _MANY_DASHES = re.compile(f"[{re.escape(_DASHES)}{_LONG_DASHES}]{{3,}}")
 
 
 def label(text: str, max_chars: int) -> str:
-    """A title or a name as it may stand within a line of ours.
+    """A title or a name as it may appear within a line of ours.
 
-    It can end neither the line nor the quotes, parentheses or dashes around it.
+    It cannot end the line, nor the quotes, parentheses or dashes around it.
     """
     seen = neutralise(_TAGS.sub("", text)).translate(_TAMED)
     return one_line(_MANY_DASHES.sub("–", seen), max_chars)
@@ -138,10 +138,10 @@ _NOT_IN_NAMES = re.compile(r"[^\w.:/@+-]+")
 
 
 def name_label(text: str) -> str:
-    """The name of a tool as one word: it can say nothing within a line of ours."""
+    """The name of a tool as one word, so that it cannot say anything in our lines."""
     return _NOT_IN_NAMES.sub("_", label(text, _MAX_NAME_CHARS))
 
 
 def echo_query(text: str) -> str:
-    """The query on one line, as it may be said back to whoever asked."""
+    """The query on one line, to be repeated in an answer."""
     return one_line(neutralise(_TAGS.sub("", text)), MAX_QUERY_CHARS)

@@ -11,7 +11,7 @@ UNSAFE = re.compile(
 
 
 def replace_surrogates(text: str) -> str:
-    """Put U+FFFD for half characters, which no UTF-8 database can hold."""
+    """Put U+FFFD for unpaired surrogates, which UTF-8 cannot encode."""
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

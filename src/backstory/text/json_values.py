@@ -1,4 +1,4 @@
-"""JSON values that other programs wrote: anything may stand anywhere in them."""
+"""JSON values written by other programs, in which anything may be anywhere."""
 
 import json
 from typing import Any
@@ -24,24 +24,24 @@ def compact_json(value: object) -> str:
 
 
 def as_text(value: object) -> str | None:
-    """The value when it is text with something in it, else None."""
+    """The value if it is text that is not blank, else None."""
     return value if isinstance(value, str) and value.strip() else None
 
 
 def as_object(value: object) -> JsonObject:
-    """The value when it is a JSON object, else an empty one."""
+    """The value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: object) -> list[Any]:
-    """The value when it is a JSON list, else an empty one."""
+    """The value if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def plain_text(content: object) -> str:
     """The text of a content value: a string, or a list of blocks with text in them.
 
-    Blocks that are not text leave a mark (``[image]``), so that a reader knows of them.
+    Other blocks leave a mark (``[image]``), so that a reader knows of them.
     """
     if isinstance(content, str):
         return content

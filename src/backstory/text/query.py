@@ -1,8 +1,8 @@
 """Turn what was typed into a Query value.
 
-Every string is a query: operators, quotes and signs are never syntax, only a hint where
-words end. A typed word that the index would split (``src/app.py:42``) stays one term,
-spelled as the phrase it has become there.
+Every string is a query: operators, quotes and signs are never syntax, only hints where
+words end. A typed word that the index splits (``src/app.py:42``) stays one term,
+spelled as the phrase that the index has for it.
 """
 
 import re
@@ -27,7 +27,7 @@ from backstory.values.query import Query, Term
 
 _MAX_TERMS = 32
 _MAX_PHRASES = 8
-# Nobody types more than this; what is pasted names its subject near the beginning.
+# Nobody types more than this, and pasted text names its subject near the beginning.
 _READ_CHARS = 4_000
 _MAX_WORDS_IN_TERM = 16
 _LONG_RUN = 12
@@ -46,12 +46,12 @@ _TYPED = re.compile(
     f"|(?P<word>{_LETTER}+(?:[{_JOINERS}]{{1,3}}{_LETTER}+)*)"
 )
 _WORD = re.compile(r"[^\W_]+")
-# Names in which the signs only stand for a space: auth-token, parse_json, e-mail.
+# Names in which signs only take the place of a space: auth-token, parse_json, e-mail.
 _IDENTIFIER = re.compile(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
 _SEGMENT = re.compile(r"[^/\\:@#?]+")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
-# They ask for what was said, and with a day and nothing else for all of it.
+# They ask for what was said; with nothing else but a day, for all of it.
 _TALK = """
     chat chatted conversation conversations discuss discussed discussion go happen
     happened mention mentioned recap said say speak spoke spoken summarise summarize
@@ -66,7 +66,7 @@ _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
 
 @lru_cache(maxsize=64)
 def parse_query(text: str, *, today: date) -> Query:
-    """Take apart what was typed; never raises, and has no terms if it had no words."""
+    """Parse what was typed; never raises. Without words there are no terms."""
     text = text.strip()
     read = text[:_READ_CHARS]
     dates, recent = find_days(read, today=today), find_recent(read)
@@ -91,7 +91,7 @@ def parse_query(text: str, *, today: date) -> Query:
 
 
 def parse_words(text: str) -> Query:
-    """The same where it does not matter which day a date is."""
+    """The same, where it does not matter which days are meant."""
     return parse_query(text, today=_ANY_DAY)
 
 
@@ -118,7 +118,7 @@ def _parse_phrases(text: str) -> tuple[str, ...]:
 
 
 def _choose_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """The first of the terms, each once; function words only if there are no others."""
+    """The first terms, without repeats; function words only if there are no others."""
     telling: dict[tuple[str, ...], Term] = {}
     others: dict[tuple[str, ...], Term] = {}
     for term in terms:
@@ -130,7 +130,7 @@ def _choose_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
 
 
 def _iter_terms(text: str) -> Iterator[Term]:
-    # A curly apostrophe is a sign and would come between words.
+    # A curly apostrophe would separate words.
     for found in _TYPED.finditer(plain(text.replace("’", "'"))):
         typed = found.group()
         if found["name"]:
@@ -142,9 +142,9 @@ def _iter_terms(text: str) -> Iterator[Term]:
 
 
 def _iter_word_terms(typed: str) -> Iterator[Term]:
-    """The typed word as one term; a path or a long name also piece by piece.
+    """The typed word as one term; a path or a long name also in pieces.
 
-    Where the whole is not found, another path to the same file still is.
+    So another path to the same file is found where the whole one is not.
     """
     yield from _spell(typed)
     if "/" in typed or "\\" in typed:
@@ -177,7 +177,7 @@ def _spell(typed: str) -> Iterator[Term]:
 
 
 def _fold_words(words: Iterable[str]) -> str:
-    # Folding can take a letter apart into another and a mark.
+    # Folding can turn a letter into another letter and a mark.
     return " ".join(_NO_LETTERS.sub("", word.casefold()) for word in words).strip()
 
 
@@ -200,9 +200,9 @@ _MIN_LETTERS, _MAX_LETTERS = 5, 24
 
 
 def near_spellings(word: str) -> list[str]:
-    """What may have been meant by a word with one slip of the finger in it.
+    """The words that differ from a word by one typing error.
 
-    None for words that are not of plain letters, or so short that anything is near.
+    Empty unless the word is plain letters, and long enough for a correction to be sure.
     """
     typed = word.lower()
     if not _MIN_LETTERS <= len(typed) <= _MAX_LETTERS or not set(typed) <= {*_LETTERS}:
@@ -218,12 +218,12 @@ def near_spellings(word: str) -> list[str]:
 
 
 def _asks_for_talk(term: Term) -> bool:
-    # Of a spaceless run the terms are pairs, some of them halves of two words.
+    # The terms of a spaceless run are pairs, some of them halves of two words.
     return fold(term.text) in _TALK_WORDS or _TALK_SIGNS.issuperset(term.text)
 
 
 def _telling_pairs(run: str) -> list[str]:
-    """The pairs of a spaceless run; of a long one, some that are likely words."""
+    """The pairs of a spaceless run; of a long run, some that are likely words."""
     pairs = character_pairs(run)
     if len(run) <= _LONG_RUN:
         return pairs

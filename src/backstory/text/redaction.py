@@ -1,8 +1,8 @@
 """Leave out what must not be kept: private passages and what our own tools returned.
 
-A passage between ``<private>`` and ``</private>`` is never stored. An opening mark
-without a closing one hides the rest of the message: to hide too much is mended by
-saying it again, to store too much is not.
+A passage between ``<private>`` and ``</private>`` is never stored. A tag that is never
+closed hides the rest of the message: what was hidden by mistake can be said again, but
+what was stored by mistake cannot be taken back.
 """
 
 import re
@@ -34,7 +34,7 @@ _OWN_COMMAND = re.compile(
 )
 
 
-# What they are given is a text to write, in which a command is only named.
+# These tools are given text to write, which may mention a command without running it.
 _WRITES = re.compile(r"write|edit|patch|create|replace|insert|todo", re.IGNORECASE)
 
 # Memories that were put into a prompt, from their heading to the line that ends them.
@@ -50,12 +50,12 @@ _INJECTED_END = re.compile(f"\n{re.escape(MEMORIES_END)}[ \t]*\n*")
 
 
 def drop_injected(text: str) -> str:
-    """Leave out memories that a prompt was given: they are in the memory already."""
+    """Leave out memories that were added to a prompt: they are stored already."""
     if MEMORIES_END not in text:
         return text
     kept: list[str] = []
     kept_to = 0
-    # One pattern for all of it would look for the end behind every start anew.
+    # A single pattern would search for the end again after every start.
     while (start := _INJECTED_START.search(text, kept_to)) and (
         end := _INJECTED_END.search(text, start.end())
     ):
@@ -73,7 +73,7 @@ _MAX_HEAD_CHARS = 2_000
 
 
 def is_run_answer(text: str) -> bool:
-    """Whether a text is an answer of ours about a run, whoever it is said to be of."""
+    """Whether a text is an answer of our tools for a run, whatever tool it names."""
     if not text.startswith("[") or f"\n{RUN_NOTE}\n" not in text[:_MAX_HEAD_CHARS]:
         return False
     last = text.rstrip()[-100:].rpartition("\n")[2]
@@ -86,9 +86,9 @@ def drop_private(text: str) -> str:
 
 
 def hide_private(text: str, depth: int) -> tuple[str, int]:
-    """The same for a piece of a longer text; ``depth`` passages are open before it.
+    """The same for a piece of a longer text, with ``depth`` open passages before it.
 
-    Returns the piece and how many are open behind it.
+    Returns the piece and the number of passages open after it.
     """
     kept: list[str] = [PRIVATE] if depth else []
     kept_to = 0
@@ -119,15 +119,15 @@ def is_own_tool_call(tool_name: str | None, call_text: str = "") -> bool:
 # -- secrets --------------------------------------------------------------------------
 
 MASKED = "[masked]"
-# As much of a key as says what kind it is. A short value is hidden whole: four letters
-# would be half of a password.
+# Enough of a key to tell its kind. A short value is masked whole: four letters could be
+# half of a password.
 _SHOWN_CHARS = 4
 _MIN_CHARS_TO_SHOW_SOME = 16
 
 
-# Each shape with a text that it cannot do without: most texts have none of them, and
-# looking for a text is a hundred times faster than looking for a shape. No repetition
-# may begin inside another of its kind, or long texts would take quadratic time.
+# Each pattern with a text that it always contains: most messages have none of them, and
+# searching for a text is a hundred times faster than for a pattern. No repetition may
+# begin inside another of its kind, or long texts would take quadratic time.
 _NOT_INSIDE = r"(?<![A-Za-z0-9_-])"
 _KEYS = tuple(
     (needed, re.compile(_NOT_INSIDE + shape))
@@ -175,7 +175,7 @@ _QUOTED_VALUE = re.compile(
     r"([^\s\"'`\\]{8,})(?=\\?\2)",
     re.IGNORECASE,
 )
-# In the environment's way, a value stands right behind the sign: DB_PASSWORD=….
+# In environment variables the value follows the sign directly: DB_PASSWORD=….
 _VARIABLE = re.compile(
     rf"(^(?:export\s{{1,4}})?[A-Z0-9_]{{0,80}}{_SECRET_NAME.upper()}=)"
     r"([^\s\"'`$<>{}()\[\];&|]{8,}+)(?![(\[])",
@@ -195,9 +195,9 @@ _NEEDED = ("passw", "passph", "pwd", "secret", "token", "key", "credential")
 
 
 def mask_secrets(text: str) -> str:
-    """Put ``[masked]`` for keys, passwords and tokens, leaving what kind they are.
+    """Put ``[masked]`` for keys, passwords and tokens, leaving their kind visible.
 
-    Known shapes of keys are masked anywhere; other values only where a name or a sign
+    Keys of a known form are masked anywhere, other values only where a name or a sign
     says what they are. Commit hashes, UUIDs, paths and ordinary words stay.
     """
     if "PRIVATE KEY" in text:
@@ -231,7 +231,7 @@ def _mask_password(found: re.Match[str]) -> str:
 
 
 def _mask_value(found: re.Match[str]) -> str:
-    """The last group is the value, the first what stands before it."""
+    """The last group is the value, the first the text before it."""
     value = found[found.re.groups]
     if MASKED in value:
         return found[0]

@@ -1,4 +1,4 @@
-"""Commands that are shown to be pasted into a shell."""
+"""Commands to show, which can be pasted into a shell."""
 
 import shlex
 
@@ -6,10 +6,10 @@ from backstory.text.escape import neutralise
 
 
 def show_command(session: str, message_id: int | None = None) -> str:
-    """The command that shows a session of that name, to read and to paste."""
+    """The command that shows the session with that name."""
     words = ["backstory", "show"]
     if session.startswith("-"):
-        # Or it would be taken for an option.
+        # Without the two dashes it would be taken for an option.
         words += [] if message_id is None else ["--around", str(message_id)]
         words += ["--", shlex.quote(neutralise(session))]
     else:

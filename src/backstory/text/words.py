@@ -1,9 +1,10 @@
-"""Words of every script, as the full-text index files them and as queries ask for them.
+"""Words of every script, as the full-text index stores them and as queries use them.
 
 The index splits text with SQLite's ``porter unicode61 remove_diacritics 2``, which
-knows no words in scripts written without spaces, cannot see the parts of ``parseJson``,
-and reads ``C++`` as ``C``. ``index_words`` rewrites a text so that it can; a query must
-go through ``plain`` and ``word_parts`` as the text did, or the two will not meet.
+finds no words in scripts written without spaces, does not split ``parseJson``, and
+reads ``C++`` as ``C``. ``index_words`` rewrites a text so that all of that works. A
+query must go through ``plain`` and ``word_parts`` as the text did, or the two will not
+match.
 """
 
 import re
@@ -23,8 +24,8 @@ SPACELESS = (
     "\u3105-\u312f\u31a0-\u31bf"  # Bopomofo
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
 )
-# Names whose signs the index drops. To be fast, the pattern begins with one set of
-# characters and looks back over it for what stands before.
+# Names with signs that the index drops. For speed, the pattern begins with one set of
+# characters and looks back from there.
 NAMED = re.compile(
     r"[cCfF.](?:(?<![^\W_].)(?:(?<=[cC])\+\+|(?<=[cCfF])#|(?<=\.)[nN][eE][tT]\b)"
     r"|(?<=[aA][sS][pP]\.)[nN][eE][tT]\b)"
@@ -62,10 +63,10 @@ _WORD = re.compile(f"[^\\W_{SPACELESS}]+")
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
 _LONGEST_JOINED = 60
-# So short texts are said again and again.
+# Texts this short are often repeated.
 _OFTEN_CHARS = 32
 
-# Text as an array of characters, to be put together faster than from pieces.
+# Text as an array of characters, which is faster to build than from pieces.
 _FOUR_BYTES = "utf-32-le"
 _SPACE = array("I", " ".encode(_FOUR_BYTES))
 
@@ -78,7 +79,7 @@ def is_spaceless(character: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """The text as it is compared letter by letter: composed, and without case."""
+    """The text as it is compared: in composed form, and without case."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", text).casefold()
@@ -90,9 +91,9 @@ def fold(text: str) -> str:
 def index_words(text: str) -> str:
     """The text as it is given to the full-text index.
 
-    Runs of spaceless scripts become each character and each pair of neighbours; the
-    parts of joined words (``parseJson``) and the names of ``C++`` and its like are put
-    behind the text, where they disturb no phrase.
+    A run of a spaceless script becomes each character and each pair of neighbours. The
+    parts of joined words (``parseJson``) and names for ``C++`` and the like are added
+    at the end, where they break no phrase.
     """
     if len(text) <= _OFTEN_CHARS:
         return _often_words(text)
@@ -100,7 +101,7 @@ def index_words(text: str) -> str:
 
 
 def phrase_words(text: str) -> str:
-    """The text as a phrase to look for in what ``index_words`` made."""
+    """The text as a phrase to search for in the output of ``index_words``."""
     if text.isascii():
         return plain(text)
     return " ".join(_spread_runs(_in_usual_form(text)).split())
@@ -109,8 +110,8 @@ def phrase_words(text: str) -> str:
 def plain(text: str) -> str:
     """The text with letters in their usual width, and nothing else beyond ASCII.
 
-    Marks on letters go, so that a word of an Indic script or of Arabic stays one word;
-    any other sign becomes a space.
+    Marks on letters are dropped, so that a word of an Indic script or of Arabic stays
+    one word; any other sign becomes a space.
     """
     if text.isascii():
         return text.replace("\0", " ") if "\0" in text else text
@@ -120,7 +121,7 @@ def plain(text: str) -> str:
 def word_parts(word: str) -> tuple[str, ...]:
     """The parts of a joined word, such as ``HTTP``, ``Server``, ``2``; else ().
 
-    A word that falls into crumbs, as hashes and keys do, counts as having none.
+    A word with very short parts, such as a hash or a key, counts as having none.
     """
     if len(word) > _LONGEST_JOINED:
         return ()
@@ -136,7 +137,7 @@ def letters_and_digits(word: str) -> list[str]:
 
 
 def name_word(name: str) -> str:
-    """The word that stands in the index for what ``NAMED`` matched."""
+    """The word that the index has for what ``NAMED`` matched."""
     return _NAMES[name.lower()]
 
 
@@ -156,9 +157,9 @@ _often_words = lru_cache(maxsize=4_096)(_index_words)
 
 
 def _more_words(text: str, letters: bytes) -> str:
-    """What is put behind the text: parts of joined words, and names with signs."""
+    """What is added at the end: parts of joined words, and names with signs."""
     more: list[str] = []
-    # Most texts have neither; to rule that out in this way is quick.
+    # Most texts have neither, which this rules out quickly.
     if letters.translate(None, _NEITHER_CAPITALS_NOR_DIGITS) and _has_join(letters):
         more.extend(filter(None, map(_appended_parts, _words(text, letters))))
     if "+" in text or "#" in text or _DOT_N.search(text):
@@ -173,7 +174,7 @@ def _names(text: str) -> list[str]:
 
 
 def _has_join(letters: bytes) -> bool:
-    """Whether the shape of a word changes within it; a pattern takes far longer."""
+    """Whether the shape changes within a word; a pattern would take far longer."""
     shapes = letters.translate(_SHAPES)
     if b"aA" in shapes or b"AAa" in shapes:
         return True
@@ -188,7 +189,7 @@ def _words(text: str, letters: bytes) -> list[str]:
     return _WORD.findall(text)
 
 
-# Programs use the same names over and over; remembering them is ten times as fast.
+# Programs use the same names over and over; a cache is ten times as fast.
 @lru_cache(maxsize=8_192)
 def _appended_parts(word: str) -> str:
     """The parts with spaces between; ``iPhone15`` also has the part ``iPhone``."""
@@ -238,7 +239,7 @@ def _marks_or_space(found: re.Match[str]) -> str:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The different words of a text's beginning, to tell how alike two texts are."""
+    """The distinct words at the start of a text, to compare it with another."""
     folded = fold(text[:_COMPARED_CHARS])
     if folded.isascii():
         return frozenset(_SPACELESS_RUN_OR_WORD.findall(folded))

@@ -1,1 +1,1 @@
-"""Markdown by its lines, to change one and leave the others as they are."""
+"""Markdown as lines, so that one can be changed and the others stay as they are."""

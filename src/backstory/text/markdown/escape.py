@@ -1,7 +1,7 @@
-"""Text of others as Markdown that is nothing but text: it cannot pass for structure.
+"""Escape foreign text for Markdown, so that it cannot pass for structure.
 
-What would begin a heading, a rule, HTML or a fence that is never closed is set behind a
-backslash, as Markdown has it; characters that nobody can see become visible ones.
+What would begin a heading, a rule, HTML or an unclosed fence gets a backslash, as usual
+in Markdown; invisible characters become visible ones.
 """
 
 import re
@@ -18,16 +18,16 @@ from backstory.text.markdown.lines import (
     marker_of,
 )
 
-# With as many backslashes before it as there are.
+# With all backslashes before it.
 _COMMENT = re.compile(r"(?<!\\)(\\*)<!--")
 _HTML = re.compile(r"<[A-Za-z/!?]")
 _BULLET = re.compile(r"[-+*](?:\s+|$)")
 
 
 def read_lines(text: str) -> list[str]:
-    """The lines of a text, whatever ends them, without blank ones around them.
+    """The lines of a text, whatever ends them, without blank lines around them.
 
-    Of several blank lines in a row one is left.
+    Several blank lines in a row become one.
     """
     shown = [
         neutralise(line).rstrip() for line in replace_surrogates(text).splitlines()
@@ -40,14 +40,14 @@ def read_lines(text: str) -> list[str]:
 
 
 def without_bullet(text: str) -> str:
-    """The text of an item that was given with its bullet."""
+    """The text of an item, without the bullet it may have."""
     text = text.strip()
     found = _BULLET.match(text)
     return text[found.end() :] if found and not is_rule(text) else text
 
 
 def to_fact_lines(fact: str) -> list[str]:
-    """The lines of a fact as an item may hold them; lists may be within."""
+    """The lines of a fact, as they may appear in an item; they may contain lists."""
     first, *rest = read_lines(without_bullet(fact)) or [""]
     rest = textwrap.dedent("\n".join(rest)).split("\n") if rest else []
     escaped = list(_escape_lines([first, *rest], escape_start))
@@ -57,14 +57,14 @@ def to_fact_lines(fact: str) -> list[str]:
 
 
 def to_block_lines(block: str) -> list[str]:
-    """The lines of a text that stands between rules; it may have headings."""
-    # A comment in a fence would be text, but who looks for comments may not know.
+    """The lines of a text between rules; it may have headings."""
+    # In a fence a comment is text, but other programs may not know that.
     lines = _escape_lines(read_lines(block), _escape_in_block)
     return [escape_comment(line) for line in lines]
 
 
 def escape_start(line: str) -> str:
-    """A line that begins nothing but a paragraph, a quote or an item."""
+    """The line, escaped so that it begins only a paragraph, a quote or an item."""
     content = line.lstrip(" \t")
     indent = line[: len(line) - len(content)]
     is_structure = (
@@ -78,7 +78,7 @@ def escape_start(line: str) -> str:
 
 
 def escape_marker(line: str) -> str:
-    """A line that begins no item."""
+    """The line, escaped so that it begins no item."""
     content = line.lstrip(" \t")
     indent = line[: len(line) - len(content)]
     marker = marker_of(content)
@@ -91,13 +91,13 @@ def _escape_in_block(line: str) -> str:
     heading = heading_of(line.lstrip(" \t"))
     if heading is None:
         return escape_start(line)
-    # The only heading of the first level is that of the file.
+    # The file has its own heading of the first level.
     level, name = heading
     return f"{'#' * max(2, level)} {escape_comment(name)}".rstrip()
 
 
 def escape_comment(line: str) -> str:
-    """A line in which no comment begins."""
+    """The line, escaped so that no comment begins in it."""
     return _COMMENT.sub(_with_one_backslash_more, line) if "<!--" in line else line
 
 
@@ -107,7 +107,7 @@ def _with_one_backslash_more(found: re.Match[str]) -> str:
 
 
 def _escape_lines(lines: list[str], escape: Callable[[str], str]) -> Iterator[str]:
-    """The lines, escaped but for what stands in a fence, if every fence is closed."""
+    """The lines, escaped except in fences, if every fence is closed."""
     opened = ""
     within: list[bool] = []
     for line in lines:

@@ -1,10 +1,10 @@
-"""Lines of Markdown: what one begins, and how some are put in the place of others."""
+"""Lines of Markdown: what a line begins, and how lines are replaced by others."""
 
 import re
 from collections.abc import Sequence
 
-# What is longer is a paragraph that begins with a number sign. A short heading also
-# keeps the paths of a file's sections from being many times larger than the file.
+# Anything longer is a paragraph that begins with a number sign. The limit also keeps
+# the paths of a file's sections from becoming many times larger than the file.
 MAX_HEADING_CHARS = 200
 # The signs that underline a heading, and its level.
 UNDERLINES = {"=": 1, "-": 2}
@@ -16,7 +16,7 @@ _MARKER = re.compile(r"([-+*]|[0-9]{1,9}[.)])(?=[ \t]|$)")
 
 
 def split_bom(text: str) -> tuple[str, str]:
-    """The mark that some editors put before a text, or nothing, and the text."""
+    """The byte order mark that some editors write first, or nothing, and the text."""
     return (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
 
 
@@ -27,10 +27,10 @@ def split_lines(text: str) -> list[str]:
 
 
 def splice(lines: Sequence[str], first: int, end: int, put: Sequence[str]) -> str:
-    """The text with other lines for some of its own.
+    """The text with the lines from ``first`` to ``end`` replaced by others.
 
-    The new ones come without ends and get those of their neighbours. A text whose last
-    line has no end has none afterwards.
+    The new lines come without line ends, and get those of their neighbours. If the last
+    line of the text has no end, it has none afterwards.
     """
     eol = eol_near(lines, first)
     made = [*lines[:first], *(line + eol for line in put), *lines[end:]]
@@ -54,7 +54,7 @@ def eol_near(lines: Sequence[str], place: int) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing but spaces and line ends."""
+    """Whether there are only spaces and line ends."""
     return not text.strip(_BLANK)
 
 
@@ -73,7 +73,7 @@ def front_matter_end(lines: Sequence[str]) -> int:
 
 
 def heading_of(content: str) -> tuple[int, str] | None:
-    """The level and the name of the heading that a line is; None when it is none."""
+    """The level and the name of a heading; None if the line is not one."""
     level = len(content) - len(content.lstrip("#"))
     if not 1 <= level <= 6 or content[level : level + 1] not in ("", " ", "\t"):
         return None
@@ -98,7 +98,7 @@ def is_underline(content: str) -> bool:
 
 
 def fence_of(content: str) -> str | None:
-    """The signs that open a fence, such as three backticks; None for no fence."""
+    """The signs that open a fence, such as three backticks; None if there is none."""
     sign = content[:1]
     if sign not in ("`", "~"):
         return None
@@ -120,7 +120,7 @@ def marker_of(content: str) -> str | None:
 
 
 def indent_of(line: str, column: int = 0) -> int:
-    """The column of the first sign that is no space; a tab goes to the next fourth."""
+    """The column of the first character that is not a space; tabs stop every four."""
     for sign in line:
         if sign == " ":
             column += 1

@@ -1,8 +1,8 @@
 """The outline of a Markdown text by its lines: headings, items of lists, other blocks.
 
 Nothing is lost: the lines together are the text, byte for byte, and an outline only
-says what each of them is. So a text can be changed in one place and left as a person
-wrote it in all others. Reading takes time in proportion to the text, whatever it says.
+says what each of them is. So a text can be changed in one place and stay as a person
+wrote it everywhere else. Reading takes time in proportion to the text.
 """
 
 import re
@@ -27,11 +27,11 @@ from backstory.text.markdown.lines import (
     split_lines,
 )
 
-# More lists in each other than anybody reads.
+# Lists nested deeper than anybody reads.
 _MAX_DEPTH = 20
 
 _BLANK = " \t\r\n"
-# How HTML begins, and what is in the line that ends it; None for a blank line.
+# How HTML begins, and what the line that ends it contains; None for a blank line.
 _HTML = (
     (re.compile(r"<!--"), re.compile(r"-->")),
     (re.compile(r"<\?"), re.compile(r"\?>")),
@@ -67,10 +67,10 @@ class Heading:
 
 @dataclass(slots=True)
 class Block:
-    """What stands on its own below a heading; ``end`` is the line behind it.
+    """Something on its own below a heading; ``end`` is the line after it.
 
-    ``is_open`` says that only the end of the text ends it: a fence or a comment that
-    nobody closed.
+    ``is_open`` says that it only ends with the text: a fence or a comment that was
+    never closed.
     """
 
     kind: BlockKind
@@ -81,10 +81,10 @@ class Block:
 
 @dataclass(slots=True)
 class Item:
-    """An item of a list, with all that is in it.
+    """An item of a list, with everything in it.
 
     ``offset`` is where its text begins in its first line, ``column`` where the lines
-    that belong to it begin. ``head_end`` is the line behind its own text, before the
+    that belong to it begin. ``head_end`` is the line after its own text, before the
     first item within it.
     """
 
@@ -121,7 +121,7 @@ class Outline:
 
     @cached_property
     def paths(self) -> list[tuple[Heading, ...]]:
-        """For each heading, those that it stands below, the outermost first, and it."""
+        """For each heading, the headings above it, the outermost first, and itself."""
         paths: list[tuple[Heading, ...]] = []
         path: tuple[Heading, ...] = ()
         for heading in self.headings:
@@ -131,17 +131,17 @@ class Outline:
         return paths
 
     def path_at(self, line: int) -> tuple[Heading, ...]:
-        """The headings that a line stands below, the outermost first."""
+        """The headings above a line, the outermost first."""
         above = bisect_right(self._heading_lines, line)
         return self.paths[above - 1] if above else ()
 
     def section_end(self, heading: Heading) -> int:
-        """The line of the next heading of any level, or that behind the last line."""
+        """The line of the next heading of any level, or the one after the last line."""
         after = bisect_right(self._heading_lines, heading.first)
         return self._next_heading(after)
 
     def subtree_end(self, heading: Heading) -> int:
-        """The line behind the heading and all that stand below it."""
+        """The line after the heading and everything below it."""
         after = bisect_right(self._heading_lines, heading.first)
         while after < len(self.headings) and (
             self.headings[after].level > heading.level
@@ -166,7 +166,7 @@ class Outline:
         return self.blocks[before - 1]
 
     def items_between(self, first: int, end: int) -> list[Item]:
-        """The items that begin in these lines, whatever they are in."""
+        """The items that begin in these lines, however deep."""
         low = bisect_left(self._item_lines, first)
         return self.items[low : bisect_left(self._item_lines, end)]
 
@@ -184,13 +184,13 @@ class Outline:
         return any(first <= line < end for line in lines)
 
     def is_same_around(self, after: "Outline", first: int, end: int) -> bool:
-        """Whether all but some lines are what they were before these were changed."""
+        """Whether a change of these lines leaves all others what they were."""
         added = len(after.lines) - len(self.lines)
         was = self._shape_without(first, end, added)
         return was == after._shape_without(first, end + added, 0)
 
     def _shape_without(self, first: int, end: int, added: int) -> list[object]:
-        """What there is outside some lines; what is behind them comes so much later."""
+        """What is outside some lines; what comes after them is moved by ``added``."""
 
         def outside(parts: Iterable[tuple[int, object]]) -> list[object]:
             return [
@@ -211,7 +211,7 @@ class Outline:
 
 
 def read_outline(text: str) -> Outline:
-    """What the lines of a text are; a mark before it must have been taken off."""
+    """Read the outline of a text, which must not begin with a byte order mark."""
     scan = _Scan(Outline(split_lines(text)))
     lines = scan.outline.lines
     start = front_matter_end(lines)
@@ -225,7 +225,7 @@ def read_outline(text: str) -> Outline:
 
 @dataclass(slots=True)
 class _Enclosed:
-    """A fence or a piece of HTML that is not over; ``depth`` items are around it."""
+    """An open fence or piece of HTML, within ``depth`` items."""
 
     depth: int
     fence: str = ""
@@ -239,7 +239,7 @@ class _Enclosed:
 
 @dataclass(slots=True)
 class _Scan:
-    """Takes the lines one after the other, and remembers what is open."""
+    """Takes one line after the other, and keeps track of what is open."""
 
     outline: Outline
     # The items that the next line may be in, the outermost first.
@@ -340,7 +340,7 @@ class _Scan:
             heading = Heading(first, number + 1, UNDERLINES[content[0]], name)
             self.outline.headings.append(heading)
         elif not depth and content[0] == "-":
-            # Several lines above a rule are a paragraph: that is what people mean.
+            # After several lines, people mean a rule below a paragraph.
             self._close_block()
             self.outline.rules.append(number)
         return True
@@ -370,7 +370,7 @@ class _Scan:
             return False
         if self.paragraph is None or self.is_quote or not is_same:
             return True
-        # Amid a paragraph, a number or a dash at the start of a line is just that.
+        # Within a paragraph, a number or a dash at the start of a line is just text.
         if len(content) == len(marker):
             return False
         return marker in ("-", "+", "*", "1.", "1)")
@@ -427,7 +427,7 @@ class _Scan:
     def _take_text(self, number: int, content: str, depth: int) -> None:
         is_quote = content.startswith(">")
         is_same = depth == len(self.open_items)
-        # A line of text goes on with a paragraph wherever it begins.
+        # A line of text continues a paragraph, however it is indented.
         if self.paragraph is not None and (not is_quote or (self.is_quote and is_same)):
             return
         self._begin(number, BlockKind.TEXT, depth)
