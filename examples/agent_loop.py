@@ -108,7 +108,7 @@ def main() -> None:
     with RunHistory() as run:
         run_tools = {tool.name: tool for tool in run.tools()}
         tools = [READ_FILE, *schemas(run.tools(), "openai")]
-        # All messages and answers are recorded in full; then the messages are made to fit.
+        # Messages and answers are recorded in full, then messages are made to fit.
         create = run.wrap(ScriptedModel().create, budget=WINDOW_TOKENS)
         messages: list[dict[str, Any]] = [{"role": "user", "content": TASK}]
         while True:

@@ -171,7 +171,7 @@ def test_two_hosts_may_use_the_same_session_id(memory: Memory) -> None:
     memory.record("trip", "user", "one", host="a")
     memory.record("trip", "user", "two", host="b")
 
-    with pytest.raises(UnknownName, match="'trip' fits 2 sessions") as caught:
+    with pytest.raises(UnknownName, match="'trip' matches 2 sessions") as caught:
         memory.session("trip")
 
     assert caught.value.hint == "say which: a/trip, b/trip"

@@ -286,8 +286,8 @@ def test_a_source_that_a_scope_does_not_have_is_refused(used: Searcher) -> None:
 
     assert (done.returncode, done.stderr) == (
         14,
-        "backstory: scope 'memory' has no source message\n"
-        "  hint: it has daily_log, memory\n",
+        "backstory: scope 'memory' does not include message\n"
+        "  hint: it includes daily_log, memory\n",
     )
 
 

@@ -315,8 +315,8 @@ def test_damage_is_said_with_what_to_do(filled: Path, tmp_path: Path) -> None:
 
     assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
     assert result.notices == (
-        "the index is damaged, so messages, titles and notes were read for the query "
-        "as typed; run 'backstory rebuild'",
+        "the index is damaged, so messages, titles and notes were searched for the "
+        "query as typed; run 'backstory rebuild'",
     )
 
 
@@ -333,7 +333,7 @@ def test_one_wrong_bit_in_the_texts_is_noticed_by_the_first_search(
 
         assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
         assert [n.partition(" (")[0] for n in result.notices] == [
-            "the search by text met a damaged index; run 'backstory rebuild'"
+            "the search by text found the index damaged; run 'backstory rebuild'"
         ]
         assert memory.search("n1x177").notices == ()
         assert memory._parts.index_files.index.verify() == []

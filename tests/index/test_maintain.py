@@ -28,7 +28,7 @@ from tests.index_builders import (
 )
 from tests.processes import PATIENCE_S, comes_true
 
-ANOTHER_MODEL = "searched by words alone: the vectors are of another model"
+ANOTHER_MODEL = "searched by words alone: the vectors are from another model"
 
 
 def a_memory_that_starts(

@@ -188,7 +188,7 @@ def test_another_model_embeds_everything_anew_and_the_first_is_still_known(
 
     assert (len(first.embedded), len(second.embedded), third.embedded) == (50, 50, [])
     assert (during, unit_id, sound) == (
-        ("searched by words alone: the vectors are of another model",),
+        ("searched by words alone: the vectors are from another model",),
         8,
         [],
     )

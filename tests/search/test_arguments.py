@@ -134,13 +134,13 @@ def test_a_scope_or_source_that_there_is_not_is_refused_with_the_nearest(
 @pytest.mark.parametrize(
     ("scope", "sources", "message"),
     [
-        ("memory", ["message"], "scope 'memory' has no source message"),
+        ("memory", ["message"], "scope 'memory' does not include message"),
         (
             "sessions",
             ["guidance", "memory"],
-            "scope 'sessions' has no source guidance or mem",
+            "scope 'sessions' does not include guidance or mem",
         ),
-        ("all", [], "scope 'all' has no source at all"),
+        ("all", [], "scope 'all' does not include an empty list of sources"),
     ],
 )
 def test_sources_that_a_scope_does_not_have_are_refused(

@@ -228,18 +228,18 @@ def test_episodes_have_their_neighbours_and_need_only_the_words(home: Path) -> N
         (
             "staging port",
             {},
-            "messages, titles and notes were read for the query as typed",
+            "messages, titles and notes were searched for the query as typed",
         ),
         (
             "port staging",
             {"scope": "memory"},
-            "notes were read for all the words of the query",
+            "notes were searched for all the words of the query",
         ),
         (
             "nowhere",
             {"sources": ["message", "guidance"]},
-            "messages and guidance files were read for the query as typed, and for all "
-            "its words",
+            "messages and guidance files were searched for the query as typed and "
+            "for all its words",
         ),
     ],
 )
@@ -262,13 +262,13 @@ def test_when_the_time_is_up_what_was_found_is_given(tmp_path: Path) -> None:
         result = fallback.search(request, away, until=time.monotonic())
         whole = fallback.search(request, away, until=math.inf)
 
-    told = "the index is away, so messages were read for the query as typed"
+    told = "the index is away, so messages were searched for the query as typed"
     assert result == SearchResult(
         query,
         (),
         (
-            f"{told}, and for all its words",
-            "the time was up before all of it was read",
+            f"{told} and for all its words",
+            "time ran out before everything was searched",
         ),
     )
     assert (texts(whole), whole.notices) == (["needle"], (told,))

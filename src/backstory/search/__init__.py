@@ -1,1 +1,1 @@
-"""From a query to hits, to stretches of text, to the context of a prompt."""
+"""Answers a query with hits, chunks or episodes, and builds the context of a prompt."""

@@ -1,4 +1,4 @@
-"""Answer a query with messages between their neighbours, the newest first."""
+"""Answer a query with messages and their neighbours, newest first."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ SPOKEN_KINDS = frozenset({UnitKind.USER, UnitKind.ASSISTANT})
 def find_episodes(
     request: Request, history: HistoryStore, retriever: Retriever, *, until: float
 ) -> tuple[list[Episode], list[str]]:
-    """Messages with the query in them or, if there are none, with all its words."""
+    """Messages that contain the query or, if none does, all its words."""
     where = replace(request.to_filter(), kinds=SPOKEN_KINDS)
     found = Retrieved()
     retriever.run(
@@ -28,7 +28,7 @@ def find_episodes(
 
 
 def to_episodes(message_ids: Sequence[int], history: HistoryStore) -> list[Episode]:
-    """The messages between their neighbours; one that is gone is left out."""
+    """The messages with their neighbours; deleted ones are left out."""
     messages = history.get_messages(message_ids)
     sessions = history.get_sessions({m.session_id for m in messages.values()})
     neighbours = history.find_neighbours(

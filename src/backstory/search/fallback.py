@@ -1,7 +1,7 @@
 """Search without an index: read everything, and look for the query in it.
 
-Slow, and always possible. What has the query as it was typed is found, the newest
-first; where nothing has, what has all its words. There is no ranking and no meaning.
+Slow, but always possible. It finds what contains the query as typed, newest first; if
+nothing does, what contains all its words. There is no ranking and no meaning.
 """
 
 import re
@@ -40,24 +40,24 @@ from backstory.values.query import Query
 from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
 
 FindNotes = Callable[[], Iterable[FoundNote | Problem]]
-# Why there is no index to search in, and what to do about it.
+# Why there is no index to search, and what to do about it.
 Why = tuple[str, str]
 
 _WORD = re.compile(r"[^\W_]+")
-# What is read, in words for a person.
-_READ = (
+# What each kind of hit is called in a notice.
+_SOURCE_NAMES = (
     ("messages", {HitSource.MESSAGE}),
     ("titles", {HitSource.SESSION}),
     ("notes", {HitSource.MEMORY, HitSource.DAILY_LOG}),
     ("guidance files", {HitSource.GUIDANCE}),
 )
-# What has all the words is worth less than what has them as they were typed.
+# Having all the words is worth less than having the query as typed.
 _WORDS_SCORE = 0.5
 
 
 @dataclass(slots=True)
 class _Notes:
-    """Parts of Markdown files that were found, given out as an index would."""
+    """The parts of Markdown files that were read, with the methods of an index."""
 
     notes: dict[int, Note] = field(default_factory=dict)
     files: dict[int, IndexedFile] = field(default_factory=dict)
@@ -72,12 +72,12 @@ class _Notes:
 
 @dataclass(slots=True)
 class _Found:
-    """The units that have the query as typed, and those that have all its words."""
+    """The units that contain the query as typed, and those with all its words."""
 
     as_typed: list[NewUnit] = field(default_factory=list)
     with_words: list[NewUnit] = field(default_factory=list)
     notes: _Notes = field(default_factory=_Notes)
-    is_whole: bool = True
+    is_complete: bool = True
 
     @property
     def best(self) -> list[NewUnit]:
@@ -104,7 +104,7 @@ class FallbackSearch:
     # -- answering ---
 
     def search(self, request: Request, why: Why, *, until: float) -> SearchResult:
-        """Answer with hits; ``why`` says why there is no index to search in."""
+        """Answer with hits; ``why`` says why there is no index to search."""
         found = self._find(request, request.to_filter(), until)
         hits = [hit for _, hit in self._to_hits(request, found)]
         hits.sort(key=lambda hit: -hit.score)
@@ -134,7 +134,7 @@ class FallbackSearch:
         return RecallResult(request.query, tuple(best[: request.limit]), notices)
 
     def episodes(self, request: Request, why: Why, *, until: float) -> EpisodeResult:
-        """Answer with messages and what was said before and after them."""
+        """Answer with messages and their neighbours."""
         where = replace(request.to_filter(), kinds=SPOKEN_KINDS)
         found = self._find(request, where, until)
         message_ids = [unit.unit_id for unit in found.best[: request.limit]]
@@ -144,7 +144,7 @@ class FallbackSearch:
     def _to_hits(
         self, request: Request, found: _Found
     ) -> Iterator[tuple[NewUnit, Hit]]:
-        """The best with their hits; what was deleted a moment ago is left out."""
+        """The best units with their hits; those just deleted are left out."""
         units = {unit.unit_id: _to_unit(unit) for unit in found.best}
         hydrator = Hydrator(self._history, found.notes, units)
         hydrator.load(units)
@@ -171,21 +171,23 @@ class FallbackSearch:
     # -- reading ---
 
     def _find(self, request: Request, where: UnitFilter, until: float) -> _Found:
-        """Read what is asked for; guidance last, which takes longest to come by."""
+        """Read what is asked for; guidance last, because finding it takes longest."""
         found = _Found()
-        looked_for = _LookedFor(request.query)
+        matcher = _Matcher(request.query)
         sessions = {
             session.session_id: session
             for session in self._history.list_sessions(SessionFilter())
         }
         if where.kinds & {UnitKind.MEMORY, UnitKind.DAILY_LOG}:
-            self._read_notes(self._find_notes(), looked_for, where, found, until)
-        self._read_messages(sessions, looked_for, where, found, request.limit, until)
+            self._read_notes(self._find_notes(), matcher, where, found, until=until)
+        self._read_messages(
+            sessions, matcher, where, found, limit=request.limit, until=until
+        )
         if UnitKind.SESSION in where.kinds:
-            _read_titles(sessions.values(), looked_for, where, found)
+            _read_titles(sessions.values(), matcher, where, found)
         if UnitKind.GUIDANCE in where.kinds and time.monotonic() < until:
-            self._read_notes(self._find_guidance(), looked_for, where, found, until)
-        found.is_whole = time.monotonic() < until
+            self._read_notes(self._find_guidance(), matcher, where, found, until=until)
+        found.is_complete = time.monotonic() < until
         for units in (found.as_typed, found.with_words):
             units.sort(key=_newest_first)
         return found
@@ -193,9 +195,10 @@ class FallbackSearch:
     def _read_messages(
         self,
         sessions: dict[int, Session],
-        looked_for: "_LookedFor",
+        matcher: "_Matcher",
         where: UnitFilter,
         found: _Found,
+        *,
         limit: int,
         until: float,
     ) -> None:
@@ -204,16 +207,16 @@ class FallbackSearch:
         def keep(message: Message) -> bool:
             session = sessions.get(message.session_id)
             has_all = len(with_words) == limit
-            if session is None or not looked_for.may_be_in(message.text):
+            if session is None or not matcher.may_match(message.text):
                 return False
             units = cut_units(session, [message], message.position, message.position)
             for unit in units:
                 if not _fits(unit, where):
                     continue
-                if looked_for.is_in(unit.text):
+                if matcher.matches_query(unit.text):
                     found.as_typed.append(unit)
                     return True
-                if not has_all and looked_for.has_words_in(unit.text):
+                if not has_all and matcher.matches_words(unit.text):
                     with_words.append(unit)
             return False
 
@@ -223,9 +226,10 @@ class FallbackSearch:
     def _read_notes(
         self,
         notes: Iterable[FoundNote | Problem],
-        looked_for: "_LookedFor",
+        matcher: "_Matcher",
         where: UnitFilter,
         found: _Found,
+        *,
         until: float,
     ) -> None:
         known = found.notes
@@ -250,29 +254,29 @@ class FallbackSearch:
                 known.files[source_id] = _to_file(note, unit)
                 if not _fits(unit, where):
                     continue
-                if looked_for.is_in(unit.text):
+                if matcher.matches_query(unit.text):
                     found.as_typed.append(unit)
-                elif looked_for.has_words_in(f"{unit.text}\n{unit.around}"):
+                elif matcher.matches_words(f"{unit.text}\n{unit.around}"):
                     found.with_words.append(unit)
 
 
-class _LookedFor:
-    """What is looked for: the query as it was typed, or all its words."""
+class _Matcher:
+    """Tells which texts contain the query as typed, and which all its words."""
 
     def __init__(self, query: Query) -> None:
         self._folded = query.folded
         self._terms = [term.spellings for term in query.subject]
-        # Of every term, what a text must have somewhere to have the term.
+        # For every term, the strings of which a text with the term has at least one.
         self._needed = [
             {fold(term.text), *(spelling.split()[0] for spelling in term.spellings)}
             for term in query.subject
         ]
 
-    def is_in(self, text: str) -> bool:
+    def matches_query(self, text: str) -> bool:
         return self._folded in fold(text)
 
-    def may_be_in(self, text: str) -> bool:
-        """Whether it is worth looking closer; of letters beyond ASCII, it always is."""
+    def may_match(self, text: str) -> bool:
+        """A quick check, always true for text that is not ASCII."""
         folded = fold(text)
         return (
             not folded.isascii()
@@ -280,8 +284,8 @@ class _LookedFor:
             or all(any(each in folded for each in needed) for needed in self._needed)
         )
 
-    def has_words_in(self, text: str) -> bool:
-        """Whether the text has a word for every term, or one that begins with it."""
+    def matches_words(self, text: str) -> bool:
+        """Whether the text has, for every term, a word that begins with it."""
         if not self._terms:
             return False
         words = " " + " ".join(_WORD.findall(fold(index_words(text))))
@@ -296,24 +300,24 @@ class _LookedFor:
 
 def _read_titles(
     sessions: Iterable[Session],
-    looked_for: _LookedFor,
+    matcher: _Matcher,
     where: UnitFilter,
     found: _Found,
 ) -> None:
-    """Find sessions by title and preview, but for those of which a message is found."""
-    told = {unit.source_id for unit in (*found.as_typed, *found.with_words)}
+    """Find sessions by title and preview, unless a message of theirs was found."""
+    known = {unit.source_id for unit in (*found.as_typed, *found.with_words)}
     for session in sessions:
         unit = session_unit(session)
-        if unit is None or unit.source_id in told or not _fits(unit, where):
+        if unit is None or unit.source_id in known or not _fits(unit, where):
             continue
-        if looked_for.is_in(unit.text):
+        if matcher.matches_query(unit.text):
             found.as_typed.append(unit)
-        elif looked_for.has_words_in(unit.text):
+        elif matcher.matches_words(unit.text):
             found.with_words.append(unit)
 
 
 def _find_chunk(unit: NewUnit, chunks: Sequence[NewChunk]) -> Chunk | None:
-    """The last chunk that begins before a unit or with it."""
+    """The last chunk that begins at or before a unit."""
     before = [each for each in chunks if each.first_position <= unit.position]
     if not before:
         return None
@@ -362,18 +366,18 @@ def _to_file(note: FoundNote, unit: NewUnit) -> IndexedFile:
 
 def _notices(request: Request, found: _Found, why: Why) -> tuple[str, ...]:
     """What was searched instead of the index, and how."""
-    read = [name for name, sources in _READ if sources & request.sources]
-    *some, last = read or ["nothing"]
+    names = [name for name, sources in _SOURCE_NAMES if sources & request.sources]
+    *some, last = names or ["nothing"]
     what = f"{', '.join(some)} and {last}" if some else last
     if found.as_typed:
         how = "for the query as typed"
     elif found.with_words:
         how = "for all the words of the query"
     else:
-        how = "for the query as typed, and for all its words"
+        how = "for the query as typed and for all its words"
     reason, hint = why
-    told = f"{reason}, so {what} were read {how}"
-    notices = [f"{told}; {hint}" if hint else told]
-    if not found.is_whole:
-        notices.append("the time was up before all of it was read")
+    notice = f"{reason}, so {what} were searched {how}"
+    notices = [f"{notice}; {hint}" if hint else notice]
+    if not found.is_complete:
+        notices.append("time ran out before everything was searched")
     return tuple(notices)

@@ -19,9 +19,9 @@ from backstory.text.words import fold, word_set
 from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult
 from backstory.values.query import Query
 
-# How good the answer is must not depend on how much of it is wanted.
+# Whether an answer is weak must not depend on how many hits are wanted.
 _MIN_JUDGED = 10
-# How many times as much is retrieved, if what there is says the same over and over.
+# How many times as much is retrieved, step by step, while most hits say the same.
 _WIDTHS = (1, 4, 16)
 
 
@@ -35,7 +35,7 @@ class HitSearch:
     def search(
         self, request: Request, profile: Profile, *, now: datetime, until: float
     ) -> SearchResult:
-        """``until`` is the deadline on the monotonic clock."""
+        """Search until ``until`` at the latest, a time on the monotonic clock."""
         query = request.query
         wanted = max(request.limit, _MIN_JUDGED)
         for width in _WIDTHS:
@@ -44,7 +44,7 @@ class HitSearch:
             )
             ranked = profile.rank(query, found, request.weights, now=now)
             chosen = self._choose(query, found, ranked, profile, wanted)
-            # More is retrieved while most of it says the same.
+            # More is retrieved while most hits say the same.
             is_varied = chosen.repeats < len(ranked) / 2 or len(ranked) < POOL
             if len(chosen.hits) == wanted or is_varied or time.monotonic() >= until:
                 break
@@ -68,7 +68,9 @@ class HitSearch:
             some = ranked[start : start + 2 * limit]
             hydrator.load([each.candidate.unit_id for each in some])
             hits = [
-                score_hit(query, found, each, profile, hydrator, self.index)
+                score_hit(
+                    query, found, each, profile, hydrator=hydrator, index=self.index
+                )
                 for each in some
             ]
             choice.add([hit for hit in hits if hit is not None])
@@ -79,7 +81,7 @@ class HitSearch:
 
 @dataclass(slots=True)
 class _Choice:
-    """Hits that say something new, and how many did not."""
+    """Hits that say something new, and the number of those that did not."""
 
     limit: int
     repeats: int = 0
@@ -100,18 +102,18 @@ class _Choice:
             if hit.source is HitSource.MESSAGE and hit.session is not None:
                 said = self._said_by_session.setdefault(hit.session.session_id, [])
                 said.append(hit.text)
-        self._kept = [each for each in self._kept if not self._is_told(each[0])]
+        self._kept = [each for each in self._kept if not self._is_repeat(each[0])]
         for hit in hits:
             words = word_set(hit.text)
             if any(overlap(words, other) > DUPLICATE_SHARE for _, other in self._kept):
                 self.repeats += 1
-            elif not self._is_told(hit):
+            elif not self._is_repeat(hit):
                 self._kept.append((hit, words))
             if self.is_full:
                 return
 
-    def _is_told(self, hit: Hit) -> bool:
-        return is_told(hit, self._said_by_session)
+    def _is_repeat(self, hit: Hit) -> bool:
+        return repeats_message(hit, self._said_by_session)
 
 
 def score_hit(
@@ -119,12 +121,13 @@ def score_hit(
     found: Retrieved,
     ranked: Ranked,
     profile: Profile,
+    *,
     hydrator: Hydrator,
     index: SearchIndex,
 ) -> Hit | None:
-    """What was found, with its score and why.
+    """A hit with its score, and what the score was made from.
 
-    None if it was deleted a moment ago, or has nothing to do with the query.
+    None if it was just deleted, or has nothing to do with the query.
     """
     candidate = ranked.candidate
     hit = hydrator.to_hit(candidate.unit_id)
@@ -147,10 +150,10 @@ def score_hit(
     )
 
 
-def is_told(hit: Hit, said_by_session: Mapping[int, Collection[str]]) -> bool:
+def repeats_message(hit: Hit, said_by_session: Mapping[int, Collection[str]]) -> bool:
     """Whether a hit is a session whose title or preview is a message found as well.
 
-    A title is often the beginning of a message, cut within a word.
+    A title is often the beginning of a message, cut off within a word.
     """
     if hit.source is not HitSource.SESSION or hit.session is None:
         return False

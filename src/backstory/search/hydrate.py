@@ -13,7 +13,7 @@ from backstory.values.units import UnitKind, is_message
 
 
 class NoteSource(Protocol):
-    """Whatever knows what units of Markdown files say, such as an index."""
+    """Gives the texts and files of units in Markdown files; an index does."""
 
     def get_notes(self, unit_ids: Collection[int]) -> Mapping[int, Note]: ...
 
@@ -21,7 +21,7 @@ class NoteSource(Protocol):
 
 
 class Hydrator:
-    """Makes hits of units, as yet without scores."""
+    """Makes hits of units; their scores are set later."""
 
     def __init__(
         self, history: HistoryStore, notes: NoteSource, units: Mapping[int, Unit]
@@ -36,7 +36,7 @@ class Hydrator:
         self._files: Mapping[int, IndexedFile] | None = None
 
     def load(self, unit_ids: Collection[int]) -> None:
-        """Fetch all that the hits of these units are made of."""
+        """Fetch everything that the hits of these units need."""
         self._load_messages([u for u in unit_ids if is_message(u)])
         self._load_sessions({self._units[u].source_id for u in unit_ids})
         self._load_notes([u for u in unit_ids if self._units[u].source_id < 0])
@@ -70,7 +70,7 @@ class Hydrator:
             self._files = self._note_source.get_files(sources)
 
     def to_hit(self, unit_id: int) -> Hit | None:
-        """What was found, as yet without a score; None if it is gone."""
+        """The hit, still without a score; None if the unit is gone."""
         unit = self._units[unit_id]
         said = None if unit.said_at is None else from_microseconds(unit.said_at)
         if unit.source_id < 0:
@@ -129,7 +129,7 @@ class Hydrator:
 
 
 def add_replies(hits: Iterable[Hit], history: HistoryStore) -> tuple[Hit, ...]:
-    """The hits, with what the agent replied to those that the user said."""
+    """Add the agent's reply to each hit that is a message of the user."""
     hits = tuple(hits)
     places = {place for hit in hits if (place := _place_of_question(hit)) is not None}
     if not places:

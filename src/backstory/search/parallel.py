@@ -1,4 +1,4 @@
-"""Run several ways of looking at once, under one deadline."""
+"""Run several searches at once, under one deadline."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ from backstory.errors import StoreProblem
 from backstory.system.threads import DaemonThreadPool
 
 _THREADS = 4
-# Threads that are done are waited for so long; one may be stuck in an embedder.
+# How long closing waits for the threads; one may be stuck in an embedder.
 _END_WAIT_S = 1.0
 
 Found = TypeVar("Found")
@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 @dataclass(slots=True)
 class Outcome(Generic[Found]):
-    """What each task gave, what went wrong in it, or the thread that is still in it."""
+    """What each task returned, what it raised, or the thread that it still runs in."""
 
     done: dict[str, Found] = field(default_factory=dict)
     failed: dict[str, StoreProblem] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Parallel:
     def run(
         self, tasks: Mapping[str, Callable[[], Found]], *, until: float
     ) -> Outcome[Found]:
-        """Run all tasks at once and wait for them until a monotonic time."""
+        """Run all tasks at once; wait until ``until`` on the monotonic clock."""
         started_in: dict[str, int] = {}
 
         def work(name: str, task: Callable[[], Found]) -> Found:
@@ -76,7 +76,7 @@ class Parallel:
         return self._threads
 
     def _abandon(self, threads: DaemonThreadPool) -> None:
-        """Search on with new threads: those that are late may be stuck for long."""
+        """Use new threads from now on: the late ones may be stuck for a long time."""
         threads.shutdown(wait_s=0)
         if self._threads is threads:
             self._threads = None

@@ -15,10 +15,10 @@ _SEPARATOR = re.compile(r"[/\\]")
 def in_project(
     where: SessionFilter, project: str | Path, known: Sequence[str]
 ) -> list[SessionFilter]:
-    """The filter, narrowed to each folder that a path or a name stands for.
+    """The filter, narrowed to each folder that ``project`` stands for.
 
-    ``known`` are the folders of all sessions. A name is a folder's own, or the end of
-    its path, and if need be in another case.
+    ``known`` are the folders of all sessions. A name is a folder's own name or the end
+    of its path; if no folder has it as typed, case is ignored.
     """
     is_path = isinstance(project, PurePath) or PurePath(project).is_absolute()
     if is_path:
@@ -31,7 +31,7 @@ def in_project(
         meant = f"in {project} or below it"
     else:
         found = [
-            replace(where, folder_name=name) for name in _ends_like(str(project), known)
+            replace(where, folder_name=name) for name in _find_ends(str(project), known)
         ]
         meant = f"in a folder called '{project}'"
     if not found:
@@ -45,21 +45,21 @@ def _is_in(folder: str, other: str) -> bool:
     return folder == other or folder.startswith((f"{bare}/", f"{bare}\\"))
 
 
-def _ends_like(name: str, known: Iterable[str]) -> Iterator[str]:
-    """The ends of paths that a name stands for, as they are written in them."""
+def _find_ends(name: str, known: Iterable[str]) -> Iterator[str]:
+    """The ends of known paths that a name stands for, spelled as in the path."""
     wanted = _SEPARATOR.split(name.strip("/\\").casefold())
     ends = set()
     for folder in known:
         pieces = _SEPARATOR.split(folder)[1:][-len(wanted) :]
         if [piece.casefold() for piece in pieces] == wanted:
             ends.add(folder[-len("/".join(pieces)) :])
-    # As it was typed, if there is such a folder.
+    # Only the one spelled as typed, if there is one.
     yield from [end for end in ends if end == name] or sorted(ends)
 
 
 def _folder_hint(typed: str, known: Sequence[str], *, is_path: bool) -> str:
     if not known:
         return "no conversation has been read yet; run 'backstory index'"
-    # Windows' rules read the paths of every system.
+    # Windows' rules also split the paths of other systems.
     names = known if is_path else [PureWindowsPath(each).name for each in known]
     return nearest_hint(typed, dict.fromkeys(filter(None, names)))

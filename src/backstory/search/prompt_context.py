@@ -1,8 +1,8 @@
 """Put the right memories into a prompt: the long-term memory, and what fits the prompt.
 
-Everything here is data from files and conversations that anybody may have written, so
-it stands under headings of ours, on lines that cannot pass for them. It costs no more
-tokens than it may, and where nothing fits there is nothing.
+All of it is data from files and conversations that anybody may have written, so it is
+put under headings of ours, on lines that cannot pass for headings. It never exceeds its
+token budget; if nothing fits the prompt, nothing is added.
 """
 
 import logging
@@ -36,13 +36,13 @@ from backstory.values.query import Query
 
 logger = logging.getLogger(__name__)
 
-# What a prompt may be reminded of: no titles, and no files of projects.
+# The kinds of hits that may become memories: not titles, and not guidance files.
 REMEMBERED = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.MESSAGE})
 _MAX_MEMORY_CHARS = 400
-# So many messages of a session are compared with what it would be reminded of.
-_SAID_LAST = 100
+# How many of a session's last messages are compared with its memories.
+_RECENT_MESSAGES = 100
 _MAX_TITLE_CHARS = 60
-# What relevant memories may take where the long-term memory would take everything.
+# The share kept for relevant memories if the long-term memory would fill everything.
 _RELEVANT_SHARE = 0.4
 
 _TITLE = re.compile(r"#\s*long-term memory\s*", re.IGNORECASE)
@@ -50,7 +50,7 @@ _HEADING = re.compile(r"#{1,6}(?:\s|$)")
 _HEADING_MARKS = re.compile(r"^\s{0,3}#{1,2}(?=\s|$)")
 _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])\s")
 _FENCE = re.compile(r"\s*(```|~~~)")
-# Who says no more than this wants to go on, not to be reminded.
+# A prompt of nothing but these words needs no memories.
 _SMALL_TALK = """
     ok okay yes yep no nope thanks thank continue go going next done great good fine
     please proceed sure right nice cool hi hello hey perfect again retry resume start
@@ -60,10 +60,10 @@ _SMALL_TALK = """
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What to put below the system prompt, and what it was made of.
+    """What to put below the system prompt, and what it was made from.
 
-    ``text`` is empty if there is nothing to add; ``tokens`` is what it costs at most on
-    any model; ``memories`` are the hits in it, found for ``parsed``.
+    ``text`` is empty if there is nothing to add; ``tokens`` is the most it costs on any
+    model; ``memories`` are the hits in it, found for the query ``parsed``.
     """
 
     text: str = ""
@@ -85,9 +85,9 @@ class ContextOptions:
 
 
 class PromptContext:
-    """Finds and builds what a prompt is given.
+    """Finds and formats the memories that a prompt is given.
 
-    ``log_heading`` gives the heading under which a session stands in a daily log.
+    ``log_heading`` returns the heading that a session has in a daily log.
     """
 
     def __init__(
@@ -108,14 +108,14 @@ class PromptContext:
     def build(
         self, prompt: str, *, session: str | None, max_tokens: int | None
     ) -> Context:
-        """What to put below the system prompt. Never raises.
+        """Build what to put below the system prompt. Never raises.
 
-        ``session`` is the prompt's own: what it said itself is left out.
+        ``session`` is the prompt's own; what was said in it is left out.
         """
         try:
             return self._build(prompt, session, max_tokens)
         except Exception:
-            # A prompt must not fail for want of memories, whatever the cause.
+            # A prompt must not fail because its memories do, whatever the cause.
             logger.exception("no memories for this prompt")
             return Context()
 
@@ -152,8 +152,8 @@ class PromptContext:
     def _find_memories(
         self, query: Query, asking: Sequence[Session]
     ) -> tuple[Hit, ...]:
-        """What fits a prompt, but not what its own session and its subagents said."""
-        # Some of them are in the long-term memory already.
+        """Hits that fit a prompt, without those of its own session and subagents."""
+        # More than needed: some are in the long-term memory already.
         limit = 3 * self._options.max_memories
         if not limit or not is_worth_searching(query):
             return ()
@@ -176,14 +176,14 @@ class PromptContext:
 
     def _iter_said(self, asking: Iterable[Session]) -> Iterator[str]:
         for session in asking:
-            first = max(0, session.message_count - _SAID_LAST)
+            first = max(0, session.message_count - _RECENT_MESSAGES)
             for message in self._history.iter_messages(session.session_id, first=first):
                 if message.role in (Role.USER, Role.ASSISTANT):
                     yield message.text
 
 
 def is_worth_searching(query: Query) -> bool:
-    """Whether a prompt says enough to be reminded of something."""
+    """Whether a prompt says enough to search for memories."""
     if query.days:
         return True
     words = {fold(term.text) for term in query.subject}
@@ -198,9 +198,9 @@ def build_context(
     max_memories: int = 5,
     said: Sequence[str] = (),
 ) -> Context:
-    """The long-term memory and those hits that add to it, in at most ``max_tokens``.
+    """Format the long-term memory and the hits that add to it within ``max_tokens``.
 
-    ``said`` is what the prompt's own session has said, which is not repeated.
+    ``said`` is what was said in the prompt's own session, which is not repeated.
     """
     pieces = list(_iter_pieces(memory))
     max_tokens -= _cost([MEMORIES_END])
@@ -226,12 +226,12 @@ def _section(heading: str, pieces: Sequence[str]) -> list[str]:
 
 
 def _cost(pieces: Iterable[str]) -> int:
-    """What pieces cost at most, each on lines of its own."""
+    """The most tokens that pieces cost, each on lines of its own."""
     return sum(most_tokens(f"\n{piece}") for piece in pieces)
 
 
 def _fit(heading: str, pieces: Sequence[str], max_tokens: int) -> list[str]:
-    """A section with as many whole pieces as fit; empty when not one does."""
+    """A section with as many whole pieces as fit; empty if none does."""
     head = _section(heading, [])
     kept: list[str] = []
     # A blank line comes before the next section.
@@ -241,19 +241,19 @@ def _fit(heading: str, pieces: Sequence[str], max_tokens: int) -> list[str]:
         if cost <= left:
             kept.append(piece)
             left -= cost
-    # A heading with nothing under it says nothing.
-    told = [
+    # A heading with nothing under it is left out.
+    shown = [
         piece
         for piece, after in pairwise([*kept, "#"])
         if not (_is_heading(piece) and _is_heading(after))
     ]
-    return [*head, *told] if told else []
+    return [*head, *shown] if shown else []
 
 
 def _joined(pieces: Sequence[str]) -> str:
-    """Pieces on lines of their own, with a blank one before each topic but the first.
+    """Join pieces by line, with a blank line before each topic except the first.
 
-    Blank lines cost nothing: a model reads several line ends as one.
+    Blank lines cost nothing: tokenizers read several line ends as one token.
     """
     head, note, *rest = pieces
     lines = [f"\n{piece}" if _is_heading(piece) else piece for piece in rest]
@@ -289,7 +289,7 @@ def _iter_pieces(memory: str) -> Iterator[str]:
 
 def _shown(piece: Sequence[str]) -> Iterator[str]:
     if piece:
-        # Below ours, whatever level they have.
+        # Below the level of our own headings.
         lines = [_HEADING_MARKS.sub("###", line) for line in piece]
         yield quote_content("\n".join(lines))
 
@@ -297,10 +297,10 @@ def _shown(piece: Sequence[str]) -> Iterator[str]:
 # -- what fits the prompt -------------------------------------------------------------
 
 
-def _new_hits(hits: Iterable[Hit], told: Sequence[str]) -> Iterator[Hit]:
-    """The hits that answer, and say what the agent is not told already."""
-    known = fold("\n".join(told))
-    known_words = [word_set(piece) for piece in told]
+def _new_hits(hits: Iterable[Hit], given: Sequence[str]) -> Iterator[Hit]:
+    """The hits that answer, and say something the prompt does not have already."""
+    known = fold("\n".join(given))
+    known_words = [word_set(piece) for piece in given]
     for hit in hits:
         if hit.strength is Strength.WEAK or hit.role in (
             Role.TOOL_CALL,
@@ -309,7 +309,7 @@ def _new_hits(hits: Iterable[Hit], told: Sequence[str]) -> Iterator[Hit]:
             Role.ERROR,
         ):
             continue
-        # As the agent would see it.
+        # Compared as the agent would see it.
         text = mask_secrets(hit.text).strip()
         words = word_set(text)
         is_known = fold(text) in known or any(
@@ -320,8 +320,8 @@ def _new_hits(hits: Iterable[Hit], told: Sequence[str]) -> Iterator[Hit]:
 
 
 def _to_line(hit: Hit) -> str:
-    """A memory on one line, behind where it comes from and its date."""
-    # Masked before it is cut: half a secret is not known for one.
+    """A memory on one line, after where it comes from and its date."""
+    # Masked before it is cut: half a secret would not be recognised.
     text = one_line(quote_content(mask_secrets(hit.excerpt)), _MAX_MEMORY_CHARS)
     speaker = "" if hit.role is None else f"{hit.role.speaker}: "
     return f"- [{_provenance(hit)}] {speaker}{text}"

@@ -1,8 +1,8 @@
 """Put what was found in order, and keep the explanation.
 
-Everything that any way of looking found is scored both by words and by meaning, and
-only then compared; what is old is never worth less than a floor. The formulas of the
-designs, which do neither, are in ``spec_profile``.
+Everything that was found is scored both by words and by meaning, and only then
+compared; age never takes a score below a floor. The formulas of the spec, which do
+neither, are in ``spec_profile``.
 """
 
 import math
@@ -19,19 +19,19 @@ from backstory.values.moments import EPOCH
 from backstory.values.query import Query
 from backstory.values.units import UnitKind
 
-# What the rest of a session adds to what was said in it.
+# How much a message's session adds to it.
 _SESSION_SHARE = 0.3
-# What the messages right beside one add to it: the next but one is often by the same.
+# How much a message's neighbours add to it; two away is often the same speaker.
 _BESIDE_SHARE = 0.1
 _NEXT_BUT_ONE_SHARE = 0.05
-# A cosine below this is no fit, even where it is the best there is.
+# A cosine below this is not a good fit, even if it is the best one.
 _GOOD_COSINE = 0.4
 # A named day beats a somewhat better wording on another day.
 _DAY_BONUS = 0.3
 _PHRASE_BONUS = 0.3
-# A unit without a vector is taken to mean about what its words say.
+# The meaning score of a unit without a vector, as a share of its words score.
 _UNEMBEDDED_SHARE = 0.6
-# What was said weighs more than what a tool put out, and than what sums it up.
+# What was said counts more than a tool's output or a summary.
 _ROLE_WEIGHTS = {UnitKind.SUMMARY: 0.9, UnitKind.OTHER: 0.6}
 # A long answer has a bit of everything; the question says what it was about.
 _LONG_ANSWER_BYTES = 500
@@ -58,9 +58,9 @@ Key = TypeVar("Key")
 class Candidate:
     """Something a retriever found, and how well it fits by each scorer.
 
-    ``group`` is the session it belongs to. ``words`` is BM25 (0 without a word of the
-    query), ``cosine`` None when it has no vector. ``role_weight`` is less than one for
-    what nobody said, such as a tool's output.
+    ``group`` is the session it belongs to. ``words`` is BM25 (0 if it has no word of
+    the query), ``cosine`` is None if it has no vector. ``role_weight`` is less than one
+    for what nobody said, such as a tool's output.
     """
 
     unit_id: int
@@ -77,9 +77,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its score in [0, 1] and how that came about.
+    """A candidate with its score in [0, 1], and the numbers it was made from.
 
-    Of hundreds that are ranked, ten are explained: only those need ``parts``.
+    ``parts`` is made on demand: of hundreds that are ranked, about ten are explained.
     """
 
     candidate: Candidate
@@ -96,7 +96,7 @@ class Ranked:
 
 
 def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Candidate]:
-    """What was found, with all that the score depends on."""
+    """What was found, with everything that the score depends on."""
     now_us = (now - EPOCH) / timedelta(microseconds=1)
     with_text = set(found.with_text)
     spans = [to_span(days) for days in query.days]
@@ -134,7 +134,7 @@ def rank(
     has_vectors: bool,
     wants_recent: bool = False,
 ) -> list[Ranked]:
-    """All candidates, best first; equal scores go by age, then by number."""
+    """All candidates, best first; ties are broken by age, then by id."""
     words = divide_by_best({each.unit_id: each.words for each in candidates})
     meaning = _normalise_cosines(
         {each.unit_id: each.cosine for each in candidates if each.cosine is not None}
@@ -150,7 +150,7 @@ def rank(
             fits[each.unit_id] = by_words
     support = _session_support(candidates, fits)
     beside = _beside_support(candidates, fits)
-    # Everything that can be added, so that no score passes one.
+    # The sum of all that can be added, so that no score exceeds one.
     whole = (
         1
         + _SESSION_SHARE
@@ -190,7 +190,7 @@ def rank(
 def _session_support(
     candidates: Iterable[Candidate], fits: Mapping[int, float]
 ) -> dict[int, float]:
-    """How well each session fits as a whole: as its best unit does."""
+    """How well each session fits as a whole: as well as its best message."""
     by_group: dict[int, list[float]] = {}
     for each in candidates:
         if each.source is HitSource.MESSAGE:
@@ -201,7 +201,7 @@ def _session_support(
 def _beside_support(
     candidates: Iterable[Candidate], fits: Mapping[int, float]
 ) -> dict[int, float]:
-    """What the fits of the messages before and after each add to it."""
+    """What the messages before and after each message add to it."""
     at = {
         (each.group, each.position): fits[each.unit_id]
         for each in candidates
@@ -222,18 +222,18 @@ def _beside_support(
 
 
 def _normalise_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
-    """From 0, the least, to 1, the best, if the best is good."""
+    """Scale from 0 for the lowest to 1 for the best, if the best is good."""
     if not cosines:
         return {}
-    least = min(cosines.values())
+    lowest = min(cosines.values())
     best = max(*cosines.values(), _GOOD_COSINE)
-    if best == least:
+    if best == lowest:
         return dict.fromkeys(cosines, 1.0)
-    return {key: (cosine - least) / (best - least) for key, cosine in cosines.items()}
+    return {key: (cosine - lowest) / (best - lowest) for key, cosine in cosines.items()}
 
 
 def divide_by_best(scores: Mapping[Key, float]) -> dict[Key, float]:
-    """Scores divided by the best; all 0 when there is none above 0."""
+    """Scores divided by the best; all 0 if none is above 0."""
     best = max(scores.values(), default=0.0)
     if best <= 0:
         return dict.fromkeys(scores, 0.0)
@@ -241,6 +241,6 @@ def divide_by_best(scores: Mapping[Key, float]) -> dict[Key, float]:
 
 
 def best_first(ranked: Ranked) -> tuple[float, float, int]:
-    """A sort key: equal scores go by age, then by number."""
+    """A sort key; ties are broken by age, then by id."""
     age = ranked.candidate.age_days
     return (-ranked.score, math.inf if age is None else age, -ranked.candidate.unit_id)

@@ -25,13 +25,13 @@ from backstory.values.identity import content_id
 from backstory.values.query import Query
 from backstory.values.units import UnitKind
 
-# What nobody said has no chunk of its own.
+# Chunks are made of what was said, not of tool output or titles.
 WITHOUT_CHUNK = frozenset({UnitKind.OTHER, UnitKind.SESSION})
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSearch:
-    """Finds the chunks in which something was found, best first."""
+    """Finds the chunks that answer a query, best first."""
 
     history: HistoryStore
     index: SearchIndex
@@ -39,7 +39,7 @@ class ChunkSearch:
     def recall(
         self, request: Request, profile: Profile, *, now: datetime, until: float
     ) -> tuple[list[Recalled], list[str]]:
-        """The chunks, and what to know about them."""
+        """The chunks, and notices about them."""
         where = request.to_filter()
         where = replace(where, kinds=where.kinds - WITHOUT_CHUNK)
         for width in profile.chunk_widths:
@@ -63,7 +63,7 @@ class ChunkSearch:
         ranked: list[Ranked],
         profile: Profile,
     ) -> tuple[list[Recalled], int]:
-        """The first chunks that say something new, and how many did not."""
+        """The first chunks that say something new, and the number that did not."""
         hydrator = Hydrator(self.history, self.index, found.units)
         chosen: dict[int, Recalled] = {}
         seen: list[frozenset[str]] = []
@@ -84,7 +84,12 @@ class ChunkSearch:
                 if chunk is None or chunk.chunk_id in chosen:
                     continue
                 hit = score_hit(
-                    request.query, found, each, profile, hydrator, self.index
+                    request.query,
+                    found,
+                    each,
+                    profile,
+                    hydrator=hydrator,
+                    index=self.index,
                 )
                 if hit is None:
                     continue
@@ -99,7 +104,7 @@ class ChunkSearch:
 
 
 def weigh_for_chunks(weights: Weights) -> Weights:
-    """memory_search knows one share of words for all, and neither sources nor age."""
+    """Weights for memory_search: one share of words; sources and age do not count."""
     return replace(
         weights,
         memory_words=weights.message_words,
@@ -111,7 +116,7 @@ def weigh_for_chunks(weights: Weights) -> Weights:
 
 
 def read_chunk(chunk: Chunk, history: HistoryStore, *, without: Collection[int]) -> str:
-    """What a chunk says, leaving out messages that must not be found."""
+    """The text of a chunk, leaving out messages that must not be found."""
     if chunk.text is not None:
         return chunk.text
     messages = history.iter_messages(
@@ -121,13 +126,13 @@ def read_chunk(chunk: Chunk, history: HistoryStore, *, without: Collection[int])
 
 
 def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
-    """A chunk around a hit, as it may be shown."""
+    """A chunk and its hit, ready to be shown."""
     return Recalled(
         _chunk_name(chunk, hit),
         "conversation" if chunk.source_id > 0 else "file",
         _source_name(hit),
         hit.score,
-        # Masked before it is cut: half a secret is not recognised as one.
+        # Masked before it is cut: half a secret would not be recognised.
         excerpt(mask_secrets(text), query, max_chars=4 * MAX_CHUNK_TOKENS),
         hit,
     )

@@ -1,4 +1,4 @@
-"""What one search asks for, understood and checked."""
+"""What one search asks for, checked and resolved."""
 
 import math
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from backstory.values.query import Query
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Where a caller wants to look, as given.
+    """Where to search, as the caller gave it.
 
-    Days are local and both ends count; ``days`` are the last N. ``session`` is the one
-    that asks: what is just being said in it is not found.
+    Days are local and both ends are included; ``days`` means the last N. ``session`` is
+    the one that asks: its current turn is not found.
     """
 
     host: str | None = None
@@ -30,12 +30,12 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A query, and where it may be answered.
+    """A query, and where to search for it.
 
-    ``containers`` are the sessions and files that may be searched, None for all of
-    them; ``without`` are units that must not be found, such as the message that asks,
-    and ``without_containers`` whole sessions. ``timeout_s`` is for callers who cannot
-    wait as long as others.
+    ``containers`` are the sessions and files to search, None for all; ``without`` are
+    units that must not be found, such as the message that asks, and
+    ``without_containers`` whole sessions. ``timeout_s`` is for callers that cannot wait
+    as long as the settings allow.
     """
 
     query: Query

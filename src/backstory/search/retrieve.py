@@ -1,7 +1,7 @@
-"""Retrieve what may answer a query: by words, by meaning, by any part of the text.
+"""Retrieve what may answer a query: by words, by meaning, by text, by date.
 
-The ways of looking run side by side under one deadline. One that fails or is late is
-left out, and the notices say so.
+These searches run side by side under one deadline. One that fails or is late is left
+out, and a notice says so.
 """
 
 import time
@@ -27,28 +27,28 @@ from backstory.values.units import UnitKind
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
 
-# How many units each way of looking gives: enough that the other scorer can lift a
-# good one.
+# How many units each search returns: enough for a good one that only another scorer
+# ranks high.
 POOL = 150
 TEXT_POOL = 200
 _DAY_POOL = 50
-# A word in more of the units than this tells next to nothing, once there are many.
+# Once there are many units, a word in more of them than this says next to nothing.
 _FREQUENT_SHARE = 0.1
 _MANY_UNITS = 1_000
-# About as many units as words are scored for: 0.5 microseconds each.
+# Roughly how many units are scored by words, at 0.5 microseconds each.
 _MAX_SCORED = 40_000
 # The share of the time that is left for scoring what was found.
 _SCORING_SHARE = 0.25
-# After an embedder failed, searches go by words alone for so long.
+# How long after a failure of the embedder searches go by words alone.
 _EMBEDDER_REST_S = 30.0
 _WORDS_ALONE = "searched by words alone"
 
 
 @dataclass(slots=True)
 class Retrieved:
-    """What one way of looking found, or all of them: units and the scores known so far.
+    """What one search found, or all of them: units and their scores so far.
 
-    ``frequent`` are texts that too many units have to look each of them up.
+    ``frequent`` are texts that occur in too many units to list them all.
     """
 
     words: dict[int, float] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Retrieved:
         return {*self.words, *self.cosines, *self.with_text, *self.on_days}
 
     def add(self, other: "Retrieved") -> None:
-        """Take in what another way found; its scores are newer."""
+        """Add what another search found; its scores replace older ones."""
         self.words |= other.words
         self.cosines |= other.cosines
         self.with_text += other.with_text
@@ -85,11 +85,12 @@ class Retrieved:
             self.notices.append(notice)
 
 
+# One search, by words, by meaning, by text or by date.
 Way = Callable[[], Retrieved]
 
 
 class Retriever:
-    """Looks into an index in every way it knows."""
+    """Searches an index by words, by meaning, by text and by date."""
 
     def __init__(
         self,
@@ -112,10 +113,10 @@ class Retriever:
     def retrieve(
         self, query: Query, where: UnitFilter, *, until: float, width: int = 1
     ) -> Retrieved:
-        """Look in all ways, then let both scorers look at everything that was found.
+        """Search in every way, then score all that was found by words and by meaning.
 
-        ``until`` is the deadline on the monotonic clock; ``width`` makes the pools so
-        many times as large.
+        ``until`` is the deadline on the monotonic clock; ``width`` multiplies the
+        number of units that each search returns.
         """
         found = self._look(query, where, until=until, width=width)
         self._score(found, until=until)
@@ -140,7 +141,7 @@ class Retriever:
             until=until,
         )
         if found.frequent and not found.words:
-            # Parts of words, which nothing else finds.
+            # The query is part of words, which nothing else finds.
             self.run(
                 {"by text": lambda: self._newest_with_text(found.frequent, where)},
                 found,
@@ -149,7 +150,7 @@ class Retriever:
         return found
 
     def _score(self, found: Retrieved, *, until: float) -> None:
-        """Score by words and by meaning all that any way found."""
+        """Score everything that was found, by words and by meaning."""
         unit_ids = frozenset(found.unit_ids)
         plan, vector = found.plan, found.vector
         unscored = unit_ids - found.cosines.keys()
@@ -166,9 +167,9 @@ class Retriever:
         self.run(scorers, found, until=until)
 
     def run(self, ways: Mapping[str, Way], found: Retrieved, *, until: float) -> None:
-        """Look in some ways at once and add what they find; notices say which failed.
+        """Run some searches at once and add what they find to ``found``.
 
-        Raises what went wrong if nothing worked: a partial answer has to have parts.
+        Notices say which failed; if all did, the first problem is raised.
         """
         outcome = self._parallel.run(ways, until=until)
         for name in ways:
@@ -179,7 +180,7 @@ class Retriever:
             else:
                 self._report_late(name, found)
         if outcome.late:
-            # Those that have begun; a task that waits for a thread never will.
+            # Only those that have begun: a task still waiting for a thread never will.
             begun = {each for each in outcome.late.values() if each is not None}
             self.index.interrupt(begun)
         if outcome.failed and len(outcome.failed) == len(ways):
@@ -190,7 +191,9 @@ class Retriever:
     ) -> None:
         if isinstance(problem, StoreDamaged):
             hint = "run 'backstory rebuild'"
-            found.notify(f"the search {name} met a damaged index; {hint} ({problem})")
+            found.notify(
+                f"the search {name} found the index damaged; {hint} ({problem})"
+            )
             self._on_damage()
         else:
             found.notify(f"the search {name} failed: {problem}")
@@ -225,7 +228,7 @@ class Retriever:
         )
 
     def _score_words(self, plan: Words, unit_ids: frozenset[int]) -> Retrieved:
-        """Score all of them anew: the order in which they were found is no score."""
+        """Score all units; those without any of the words get 0."""
         scores = self.index.score_words(plan, unit_ids)
         return Retrieved(words=dict.fromkeys(unit_ids, 0.0) | scores)
 
@@ -248,7 +251,7 @@ class Retriever:
         return found
 
     def _embed(self, text: str, found: Retrieved) -> "Vector | None":
-        """The query's vector; None, with a notice, if there can be none."""
+        """The query's vector; None if it cannot be made, with a notice why."""
         if self._embedder_failed is not None:
             failed_at, reason = self._embedder_failed
             if time.monotonic() - failed_at < _EMBEDDER_REST_S:
@@ -260,9 +263,9 @@ class Retriever:
                 return None
             if not self.index.has_vectors_of(embedder.fingerprint):
                 if self.index.get_state("vectors_of"):
-                    found.notify(f"{_WORDS_ALONE}: the vectors are of another model")
+                    found.notify(f"{_WORDS_ALONE}: the vectors are from another model")
                 elif self.index.list_to_embed(1):
-                    found.notify(f"{_WORDS_ALONE}: vectors are still missing")
+                    found.notify(f"{_WORDS_ALONE}: there are no vectors yet")
                 return None
             return embedder.embed_query(text)
         except (ProviderError, ConfigError) as exc:
@@ -283,7 +286,7 @@ class Retriever:
         return found
 
     def find_query(self, query: Query, where: UnitFilter, limit: int) -> Retrieved:
-        """Units with the query as typed or, if there are none, with all its words."""
+        """Units that contain the query as typed or, if none does, all its words."""
         found = self.index.find_text(query.folded, where, limit)
         if not found and query.terms:
             words = [term.spellings for term in query.terms]
@@ -297,7 +300,7 @@ class Retriever:
         return found
 
     def _check_text(self, parts: Sequence[str], unit_ids: frozenset[int]) -> Retrieved:
-        """Look for what very many units have only in those that were found."""
+        """Look for frequent texts only in the units that were found."""
         checked = Retrieved()
         for part in parts:
             checked.with_text += self.index.having_text(part, unit_ids)
@@ -306,7 +309,7 @@ class Retriever:
     # -- by date ---
 
     def _by_day(self, query: Query, where: UnitFilter) -> Retrieved:
-        """If a day is all that is asked for, what was said on it."""
+        """What was said on the days that are asked for, if nothing else is."""
         found = Retrieved()
         if not query.subject:
             spoken = replace(where, kinds=where.kinds - {UnitKind.OTHER})
@@ -323,7 +326,7 @@ def choose_words(
 ) -> Words | None:
     """Which words are needed and which only help; None if none occurs anywhere.
 
-    The rarest come first: a unit with none of them is not worth scoring.
+    The rarest are needed: a unit with none of them is not worth scoring.
     """
     known = sorted(
         (count, place, term)
@@ -332,14 +335,14 @@ def choose_words(
     )
     if not known:
         return None
-    telling = known
+    rare = known
     if total >= _MANY_UNITS:
-        most = total * _FREQUENT_SHARE
-        telling = [each for each in known if each[0] <= most] or known[:1]
+        max_count = total * _FREQUENT_SHARE
+        rare = [each for each in known if each[0] <= max_count] or known[:1]
     needed: list[tuple[str, ...]] = []
     helpful: list[tuple[str, ...]] = []
     scored = 0
-    for count, _, term in telling:
+    for count, _, term in rare:
         if not needed or scored + count <= _MAX_SCORED:
             needed.append(term.spellings)
             scored += count
@@ -349,7 +352,7 @@ def choose_words(
 
 
 def to_span(days: DayRange) -> tuple[int, int]:
-    """The days as microseconds of local time, up to the next midnight."""
+    """The first microsecond of these local days, and the first one after them."""
     return (
         start_of_day(days.first),
         start_of_day(days.last + timedelta(days=1)),

@@ -6,7 +6,7 @@ from backstory.errors import BadQuery, UnknownName, nearest_hint
 from backstory.values.hits import HitSource
 
 VIEWS = ("ranked", "episodes")
-# An episode is of a conversation.
+# Episodes are only found in conversations.
 SCOPES_WITH_EPISODES = ("all", "sessions")
 SCOPES = {
     "all": frozenset(
@@ -32,7 +32,7 @@ SOURCE_TYPES = {
 def to_sources(
     scope: str, sources: Collection[HitSource | str] | str | None
 ) -> frozenset[HitSource]:
-    """The kinds of hits that a scope stands for, narrowed to those that are named."""
+    """The kinds of hits in a scope, narrowed to ``sources`` if they are given."""
     if scope not in SCOPES:
         raise UnknownName(
             f"no scope is called '{scope}'", hint=nearest_hint(str(scope), SCOPES)
@@ -44,19 +44,20 @@ def to_sources(
         raise UnknownName(
             f"no source is called '{name}'", hint=nearest_hint(str(name), HitSource)
         )
-    # Guidance files are in no scope of the design; they are there for the asking.
+    # The spec has no scope with guidance files; they are searched if asked for.
     allowed = SCOPES[scope] | ({HitSource.GUIDANCE} if scope == "all" else frozenset())
     wanted = frozenset(map(HitSource, named)) & allowed
     if not wanted:
+        names = " or ".join(sorted(named)) or "an empty list of sources"
         raise BadQuery(
-            f"scope '{scope}' has no source {' or '.join(sorted(named)) or 'at all'}",
-            hint="it has " + ", ".join(sorted(allowed)),
+            f"scope '{scope}' does not include {names}",
+            hint="it includes " + ", ".join(sorted(allowed)),
         )
     return wanted
 
 
 def to_source_type(source_type: str) -> frozenset[HitSource]:
-    """The kinds of hits that a type of source stands for."""
+    """The kinds of hits of a source type."""
     if source_type not in SOURCE_TYPES:
         raise UnknownName(
             f"no source type is called '{source_type}'",

@@ -1,8 +1,8 @@
 """Search: finds things in one home, with its index or without.
 
-The index is derived: if it is missing it is made, if it is behind it catches up before
-the search, and if it is damaged or cannot be opened, the history and the notes are read
-without it.
+The index is derived: if it is missing, it is built; if it is behind, it catches up
+before the search; if it is damaged or cannot be opened, the history and the notes are
+searched without it.
 """
 
 import logging
@@ -85,7 +85,7 @@ class Search:
     # -- what is asked for ---
 
     def parse(self, text: str) -> Query:
-        """Take a query apart, as of today."""
+        """Parse a query; "yesterday" is relative to today."""
         return parse_query(text, today=self._clock().astimezone().date())
 
     def make_request(
@@ -96,7 +96,10 @@ class Search:
         *,
         limit: int,
     ) -> Request:
-        """Understand what a caller passes in. Raises ``BadQuery``, ``UnknownName``."""
+        """Check and resolve a caller's arguments.
+
+        Raises ``BadQuery`` or ``UnknownName``.
+        """
         return replace(
             self.make_plain_request(self.parse(to_query(query)), sources),
             limit=to_limit(limit),
@@ -104,13 +107,13 @@ class Search:
                 filters.date_from, filters.date_to, filters.days, now=self._clock()
             ),
             containers=self._find_containers(filters),
-            without=self._being_said(filters.session),
+            without=self._find_latest_turn(filters.session),
         )
 
     def make_plain_request(
         self, query: Query, sources: frozenset[HitSource]
     ) -> Request:
-        """A request for what is found anywhere."""
+        """A request without any filters."""
         return Request(query, sources, self._options.weights, self._options.profile)
 
     def _find_containers(self, filters: Filters) -> frozenset[int] | None:
@@ -129,18 +132,18 @@ class Search:
         try:
             files = self._files.index.list_files()
         except StoreProblem:
-            return set()  # the search itself will say so
+            return set()  # the search itself reports it
         return {-file.file_id for file in files if file.project in projects}
 
-    def _being_said(self, session: str | None) -> frozenset[int]:
-        """The units of a session from the last words of its user on."""
+    def _find_latest_turn(self, session: str | None) -> frozenset[int]:
+        """The units of a session from its user's last message on."""
         if session is None:
             return frozenset()
         try:
             asking = get_session(self._history, session)
         except UnknownName:
             return frozenset()
-        # Its preview is the last thing said, too.
+        # Its preview is the last thing said, so it is left out as well.
         session_unit = session_unit_id(asking.session_id)
         return frozenset(
             {session_unit, *self._history.list_latest_turn(asking.session_id)}
@@ -149,7 +152,7 @@ class Search:
     # -- answering ---
 
     def search(self, request: Request) -> SearchResult:
-        """Hits, best first, with replies, and a suggestion if none answers well."""
+        """Hits with replies, best first, and a suggestion if none answers well."""
         result = self.find_hits(request)
         if result.is_weak and not request.period.why_empty:
             meant = self._suggest(request.query)
@@ -157,7 +160,7 @@ class Search:
         return replace(result, hits=add_replies(result.hits, self._history))
 
     def find_hits(self, request: Request) -> SearchResult:
-        """Hits, best first, and nothing more."""
+        """Hits, best first, without replies or suggestions."""
         if request.period.why_empty:
             return SearchResult(request.query, notices=(request.period.why_empty,))
         until = self._deadline(request)
@@ -198,7 +201,7 @@ class Search:
         )
 
     def episodes(self, request: Request) -> EpisodeResult:
-        """Messages between their neighbours, the newest first."""
+        """Messages and their neighbours, newest first."""
         if request.period.why_empty:
             return EpisodeResult(request.query, notices=(request.period.why_empty,))
         until = self._deadline(request)
@@ -216,7 +219,7 @@ class Search:
         return replace(result, notices=(*result.notices, *meant))
 
     def _deadline(self, request: Request) -> float:
-        """When the whole search has to end, on the monotonic clock."""
+        """When the search has to end, on the monotonic clock."""
         return time.monotonic() + min(self._options.timeout_s, request.timeout_s)
 
     def _catch_up(self, until: float) -> list[str]:
@@ -226,7 +229,7 @@ class Search:
         try:
             return suggest(query, self._history, self._files.index)
         except StoreProblem:
-            return ()  # without an index nobody knows what was said
+            return ()  # suggestions need an index
 
     def _get_retriever(self) -> Retriever:
         index: SearchIndex = self._files.index
@@ -240,9 +243,9 @@ class Search:
             return self._retriever
 
     def _explain(self, problem: StoreProblem) -> tuple[str, str]:
-        """Why there is no index to search in, and what to do about it.
+        """Why there is no index to search, and what to do about it.
 
-        Raises the problem itself if it is not the index's.
+        Raises the problem itself if it is not with the index.
         """
         if not self._files.owns(problem.path):
             raise problem

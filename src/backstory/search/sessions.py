@@ -1,4 +1,4 @@
-"""Find sessions by host, project, day or name, and messages around one."""
+"""Find sessions by host, project, day or name, and the messages of one."""
 
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 def list_sessions(
     history: HistoryStore, where: SessionFilter, *, project: str | Path | None = None
 ) -> list[Session]:
-    """The sessions that fit, the most recently active first.
+    """The sessions that match, most recently active first.
 
     Raises ``UnknownName`` if no session ran in ``project``.
     """
@@ -38,9 +38,9 @@ def _recency(session: Session) -> tuple[datetime, int]:
 
 
 def get_session(history: HistoryStore, name: str) -> Session:
-    """The session with that id, ``host/id``, or an id that begins so.
+    """The session with this id, ``host/id``, or beginning of an id.
 
-    Raises ``UnknownName`` if there is none, or more than one.
+    Raises ``UnknownName`` if there is none or more than one.
     """
     found = history.find_sessions(name) if name else []
     # A subagent's id may begin with its parent's, which is then the one meant.
@@ -55,7 +55,8 @@ def get_session(history: HistoryStore, name: str) -> Session:
         names = ", ".join(f"{each.host}/{each.native_id}" for each in found[:5])
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise UnknownName(
-            f"'{name}' fits {len(found)} sessions", hint=f"say which: {names}{more}"
+            f"'{name}' matches {len(found)} sessions",
+            hint=f"say which: {names}{more}",
         )
     return found[0]
 
@@ -65,7 +66,7 @@ def _is_below(native_id: str, others: Collection[str]) -> bool:
 
 
 def find_exactly_named(history: HistoryStore, name: str) -> list[Session]:
-    """The sessions of exactly that id, of any host; usually there is one."""
+    """The sessions with exactly this id, of any host; usually there is one."""
     return [
         each
         for each in history.find_sessions(name)
@@ -76,9 +77,9 @@ def find_exactly_named(history: HistoryStore, name: str) -> list[Session]:
 def iter_messages(
     history: HistoryStore, session: Session, *, around: str | int | None, context: int
 ) -> Iterator[Message]:
-    """The messages of a session in order; or ``context`` on each side of one.
+    """The messages of a session in order, or ``context`` on each side of one.
 
-    ``around`` is a message's number or its own id. Raises ``UnknownName``.
+    ``around`` is a message's number or native id. Raises ``UnknownName``.
     """
     if around is None:
         return history.iter_messages(session.session_id)

@@ -1,8 +1,8 @@
-"""The profile ``spec``: the formulas of the designs, to the letter.
+"""The profile ``spec``: the formulas of the spec.
 
-Each list is divided by its best or stretched over its range, what is missing from a
+Each list of scores is divided by its best or scaled to its range, a unit missing from a
 list gets nothing from it, and age counts in full. Everything that this profile does
-otherwise than the tuned one is here; ``SpecProfile`` is the way in.
+differently from the tuned one is here; start reading at ``SpecProfile``.
 """
 
 import math
@@ -27,7 +27,7 @@ from backstory.values.hits import Hit, HitSource
 from backstory.values.query import Query
 from backstory.values.units import MESSAGES, UnitKind
 
-# memory_search takes the best so many of each list.
+# How many units memory_search takes from each list.
 _LIST_POOL = 20
 _PARTS = ("fit", "source", "age")
 
@@ -36,7 +36,7 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class SpecProfile:
-    """Retrieves and ranks as the designs say."""
+    """Retrieves and ranks by the spec's formulas."""
 
     retriever: Retriever
     chunk_widths: ClassVar[tuple[int, ...]] = (1,)
@@ -86,7 +86,7 @@ class SpecProfile:
     def retrieve_for_chunks(
         self, query: Query, where: UnitFilter, *, limit: int, until: float, width: int
     ) -> Retrieved:
-        """The best by words and the best by meaning, each with its own score alone."""
+        """The best by words and the best by meaning, each with only its own score."""
         found = Retrieved()
         self.retriever.run(
             {
@@ -117,7 +117,7 @@ class SpecProfile:
         return rank_chunks(to_candidates(query, found, now=now), weights)
 
     def is_relevant(self, ranked: Ranked, coverage: float) -> bool:
-        """Whatever a list has is a result."""
+        """Everything in a list is a result."""
         return True
 
     def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
@@ -128,7 +128,7 @@ class SpecProfile:
 
 
 def rank_history(candidates: Sequence[Candidate], weights: Weights) -> list[Ranked]:
-    """search_history: normalise each source by its best, weigh, let it age."""
+    """search_history: divide each source by its best, then apply weight and age."""
     weights = replace(weights, decay_floor=0.0)
     ranked = []
     for sources in (
@@ -145,7 +145,7 @@ def rank_history(candidates: Sequence[Candidate], weights: Weights) -> list[Rank
             )
             fits = divide_by_best({e.unit_id: fits.get(e.unit_id, 0.0) for e in found})
         else:
-            # A text has what was asked for or has not: there is nothing in between.
+            # A text either contains the query or does not.
             fits = dict.fromkeys((each.unit_id for each in found), 1.0)
         for each in found:
             factors = (
@@ -160,12 +160,15 @@ def rank_history(candidates: Sequence[Candidate], weights: Weights) -> list[Rank
 def blend_by_best(
     words: Mapping[int, float], cosines: Mapping[int, float], words_weight: float
 ) -> dict[int, float]:
-    """Each list divided by its best, then weighed; words alone without vectors."""
+    """The weighted sum of both lists, each divided by its best.
+
+    Without vectors, words alone.
+    """
     return _blend(divide_by_best(words), divide_by_best(cosines), words_weight)
 
 
 def rank_chunks(candidates: Sequence[Candidate], weights: Weights) -> list[Ranked]:
-    """memory_search: both lists as ranges, weighed and added."""
+    """memory_search: the weighted sum of both lists, each scaled to its range."""
     fits = blend_by_range(
         {each.unit_id: each.words for each in candidates if each.words > 0},
         {e.unit_id: e.cosine for e in candidates if e.cosine is not None},
@@ -184,9 +187,10 @@ def rank_chunks(candidates: Sequence[Candidate], weights: Weights) -> list[Ranke
 def blend_by_range(
     words: Mapping[int, float], cosines: Mapping[int, float], words_weight: float
 ) -> dict[int, float]:
-    """Each list from its least to its best, then weighed; words alone without vectors.
+    """The weighted sum of both lists, each scaled from its lowest to its best.
 
-    Unlike in the tuned profile, what is missing from a list has nothing from it.
+    Without vectors, words alone. Unlike in the tuned profile, a unit that is missing
+    from a list gets nothing from it.
     """
     return _blend(normalise(words), normalise(cosines), words_weight)
 
@@ -204,10 +208,10 @@ def _blend(
 
 
 def normalise(scores: Mapping[Key, float]) -> dict[Key, float]:
-    """Scores from 0, the least, to 1, the best; all 1 when they are all the same."""
+    """Scale scores from 0 for the lowest to 1 for the best; all 1 if they are equal."""
     if not scores:
         return {}
-    least, best = min(scores.values()), max(scores.values())
-    if best == least:
+    lowest, best = min(scores.values()), max(scores.values())
+    if best == lowest:
         return dict.fromkeys(scores, 1.0)
-    return {key: (score - least) / (best - least) for key, score in scores.items()}
+    return {key: (score - lowest) / (best - lowest) for key, score in scores.items()}

@@ -1,4 +1,4 @@
-"""How strong a hit is by itself, and when hits are only noise."""
+"""How well a hit answers by itself, and which hits are only noise."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,9 +9,9 @@ from backstory.values.hits import Hit, Strength
 from backstory.values.query import Query, Term
 
 _COVERAGE_CHARS = 20_000
-# So few terms are keywords; more are a question.
+# Up to this many terms are keywords; more are a question.
 _KEYWORDS = 2
-# Where nothing matches well, more of it would not help.
+# How many hits are shown if none matches well.
 _MAX_WEAK = 3
 
 
@@ -19,16 +19,16 @@ def measure_coverage(
     text: str, rarity: Mapping[Term, float], index: SearchIndex
 ) -> float:
     """The share of the query's words that a text has; the rare ones count more."""
-    whole = sum(rarity.values())
-    if not whole:
+    total = sum(rarity.values())
+    if not total:
         return 0.0
-    there = set(index.tokenize(index_words(text[:_COVERAGE_CHARS])))
+    words = set(index.tokenize(index_words(text[:_COVERAGE_CHARS])))
     covered = 0.0
     for term, weight in rarity.items():
         spellings = map(index.tokenize, term.spellings)
-        if any(there.issuperset(tokens) for tokens in spellings):
+        if any(words.issuperset(tokens) for tokens in spellings):
             covered += weight
-    return covered / whole
+    return covered / total
 
 
 def judge_candidate(query: Query, candidate: Candidate, coverage: float) -> Strength:
@@ -52,15 +52,16 @@ def judge(
 ) -> Strength:
     """How well a hit answers by itself.
 
-    ``coverage`` is the share of the query's words it has, the rare ones counting more.
-    The borders were read off a public set of chats: of questions put to the right
-    chats 1 in 100 finds only weak hits, of those put to wrong ones 9 in 10.
+    ``coverage`` is the share of the query's words it has; the rare ones count more.
+    The thresholds were measured on a public set of chats: of questions about the right
+    chats, 1 in 100 finds only weak hits; of questions about other chats, 9 in 10 do.
     """
     near = -1.0 if cosine is None else cosine
     has_words = coverage >= 0.8 and (cosine is None or near >= 0.2)
     if has_phrase or has_words or near >= 0.6:
         return Strength.STRONG
-    # On a named day less is needed; and of two-character words half are none.
+    # On a named day, less is needed; and in scripts without spaces, half of the pairs
+    # of characters that are searched for are not words.
     enough, near_enough = (0.25, 0.3) if is_lenient else (0.5, 0.42)
     is_weak = coverage < enough and near < near_enough
     return Strength.WEAK if is_weak else Strength.FAIR
@@ -82,14 +83,14 @@ def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
 
 
 def drop_noise(query: Query, hits: Sequence[Hit]) -> list[Hit]:
-    """Fewer hits where more would not help."""
+    """Leave out hits that would not help."""
     if query.days and not query.subject:
         # "Tuesday" may be a day, or what somebody said.
         return [hit for hit in hits if hit.is_on_named_day or _has_part(hit, "phrase")]
     if are_weak(hits):
         return list(hits[:_MAX_WEAK])
     if len(query.terms) <= _KEYWORDS:
-        # Someone who types a word or two wants to see them.
+        # Someone who types a word or two wants to see those words.
         return [
             hit
             for hit in hits

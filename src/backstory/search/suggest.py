@@ -1,4 +1,4 @@
-"""Did you mean …: words of a query that nobody ever said, put right."""
+"""Suggest a spelling for words of a query that nobody ever said."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,12 +11,12 @@ from backstory.text.words import word_set
 from backstory.values.query import Query, Term
 from backstory.values.units import MESSAGES
 
-# So many messages are looked at for a word that may have been meant.
+# How many messages are checked for a word that may have been meant.
 _LOOKED_AT = 20
 
 
 def suggest(query: Query, history: HistoryStore, index: SearchIndex) -> tuple[str, ...]:
-    """A notice with the query as it may have been meant; nothing if none comes to mind.
+    """A notice with the query as it may have been meant, if there is a better one.
 
     Never raises: a suggestion is not worth an error.
     """
@@ -31,7 +31,7 @@ def suggest(query: Query, history: HistoryStore, index: SearchIndex) -> tuple[st
 def _find_near_word(
     term: Term, history: HistoryStore, index: SearchIndex
 ) -> Iterator[str]:
-    """The word said most often of those one letter away; none if the term was said."""
+    """The most frequent word one letter away; nothing if the term itself was said."""
     near = near_spellings(term.text)
     if not near or any(index.count_documents([term.spellings])):
         return

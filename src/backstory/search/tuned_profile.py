@@ -1,4 +1,4 @@
-"""How a search retrieves, ranks and cuts down its hits: tuned, or by the designs."""
+"""How a search retrieves, ranks and filters its hits: ``tuned`` or ``spec``."""
 
 import time
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ from backstory.store.base.index import UnitFilter
 from backstory.values.hits import Hit
 from backstory.values.query import Query
 
-# How often more is retrieved when a few long conversations have all the best.
+# How often more is retrieved while all the best units are in a few conversations.
 _MORE_ROUNDS = 2
 
 
 class Profile(Protocol):
     """What one profile decides about a search.
 
-    ``chunk_widths`` are how many times as much is retrieved, one after the other, while
-    most of what there is says the same.
+    ``chunk_widths`` are how many times as much is retrieved, step by step, while most
+    chunks say the same.
     """
 
     chunk_widths: ClassVar[tuple[int, ...]]
@@ -30,13 +30,13 @@ class Profile(Protocol):
     def retrieve(
         self, query: Query, where: UnitFilter, *, until: float, width: int
     ) -> Retrieved:
-        """What may become a hit."""
+        """Retrieve what may become a hit."""
         ...
 
     def retrieve_for_chunks(
         self, query: Query, where: UnitFilter, *, limit: int, until: float, width: int
     ) -> Retrieved:
-        """What may lead to one of ``limit`` chunks."""
+        """Retrieve what may lead to one of ``limit`` chunks."""
         ...
 
     def rank(
@@ -52,13 +52,13 @@ class Profile(Protocol):
         ...
 
     def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
-        """The hits that help, and what to say about them."""
+        """The hits worth showing, and notices about them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TunedProfile:
-    """Retrieves and ranks as measured to find best; see docs/explanation/ranking.md."""
+    """The formulas that measured best; see docs/explanation/ranking.md."""
 
     retriever: Retriever
     chunk_widths: ClassVar[tuple[int, ...]] = (1, 4, 16)
@@ -71,7 +71,7 @@ class TunedProfile:
     def retrieve_for_chunks(
         self, query: Query, where: UnitFilter, *, limit: int, until: float, width: int
     ) -> Retrieved:
-        """Retrieve until there are enough sources, not only messages of a few."""
+        """Retrieve until enough sources are found, not only many messages of a few."""
         found = self.retriever.retrieve(query, where, until=until, width=width)
         for _ in range(_MORE_ROUNDS):
             sources = frozenset(unit.source_id for unit in found.units.values())

@@ -43,7 +43,7 @@ class Weights:
     def age_factor(
         self, age_days: float | None, *, wants_recent: bool = False
     ) -> float:
-        """What age leaves of a score: all of it today, never less than the floor."""
+        """The factor for age: 1 today, never less than the floor."""
         if age_days is None:
             return 1.0
         decay = math.exp(-self.decay_per_day * max(0.0, age_days))
