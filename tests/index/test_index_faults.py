@@ -171,7 +171,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a memory that is indexed and embedded; copied, never changed."""
     folder = tmp_path_factory.mktemp("filled")
     with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
-        fill(memory)
+        fill(memory, sessions=2, messages=180)
         memory.index()
         memory.embed()
     return folder
@@ -623,7 +623,7 @@ def test_a_full_disk_stops_the_indexing_which_goes_on_when_there_is_room(
     with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
         fill(memory, sessions=2, messages=300)
         memory.search("alpha")
-        say_all(memory, (f"more {n} " * 30 for n in range(900)), session="s9")
+        say_all(memory, (f"more {n} " * 30 for n in range(600)), session="s9")
         leave_room(small_disk, room_kb)
 
         with pytest.raises(StoreFull):

@@ -181,7 +181,7 @@ def test_masking_never_fails_and_is_done_once(text: str) -> None:
     ],
 )
 def test_long_texts_take_no_quadratic_time(piece: str) -> None:
-    text = (piece * 100_000)[:200_000] + " PRIVATE KEY"
+    text = (piece * 50_000)[:100_000] + " PRIVATE KEY"
     started = time.process_time()
 
     mask_secrets(text)
