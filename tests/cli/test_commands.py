@@ -117,7 +117,7 @@ def test_index_shows_its_progress_on_a_terminal(shell: Shell) -> None:
 def test_index_reads_one_source_alone(shell: Shell) -> None:
     append(session_file(shell.home), a_line(uuid="u1"))
 
-    assert shell.out("index", "--source", "codex").startswith("Nothing was found")
+    assert shell.out("index", "--source", "codex").startswith("Found nothing to read")
     assert shell.out("index", "--source", "claude-code").startswith("Read 1 source:")
 
 

@@ -307,7 +307,7 @@ def test_a_report_says_what_was_read_and_what_was_not() -> None:
     assert lines == [
         "Read 1 source: 1 new session, 1,200 new messages, 5 changed "
         "(2.5 MB in 0.2 s).",
-        "Not read: 2 unchanged, 3 excluded by your settings, 4 of no known format.",
+        "Not read: 2 unchanged, 3 excluded by your settings, 4 of unknown format.",
         "1 problem:",
         "  ~/a.jsonl:3: odd",
     ]
@@ -317,7 +317,7 @@ def test_a_report_of_nothing_is_one_line() -> None:
     lines = list(render_report(IndexReport(), home=HOME, took_s=0))
 
     assert lines == [
-        "Nothing was found to read; 'backstory index --path' takes any place."
+        "Found nothing to read; 'backstory index --path' reads any file or folder."
     ]
 
 
@@ -327,7 +327,7 @@ def test_only_a_screenful_of_problems_is_shown() -> None:
     lines = list(render_problems(problems, home=HOME))
 
     assert lines[:2] == ["1,025 problems:", "  number 0"]
-    assert lines[-2:] == ["  number 19", "  … and 1,005 more (--json has them all)"]
+    assert lines[-2:] == ["  number 19", "  … and 1,005 more (--json lists them all)"]
 
 
 def test_a_problem_stays_on_its_line() -> None:
@@ -375,9 +375,8 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         "Sessions:  3 (codex 1, pi 2)",
         "Messages:  4,000",
         "Size:      12 KB",
-        "Index:     5,000 findable, 2,900 of 3,000 vectors (auto), 7.0 MB, "
-        "behind the history",
-        "Logs:      openai small, 1 session to be summed up, "
+        "Index:     5,000 units, 2,900 of 3,000 vectors (auto), 7.0 MB, not up to date",
+        "Logs:      openai small, 1 session to be summarized, "
         "2 calls and 1,500 of 9,000 tokens today (the key is wrong)",
         "Last read: 2026-02-21 09:05",
         "Problems:  1",
@@ -530,7 +529,7 @@ def test_a_status_is_safe_to_print() -> None:
     lines = list(render_status(status, home=HOME))
 
     assert lines[1] == f"Sessions:  1 ({TAMED} 1)"
-    assert lines[4] == f"Index:     1 findable, no vectors, 0 B ({TAMED})"
+    assert lines[4] == f"Index:     1 unit, no vectors, 0 B ({TAMED})"
 
 
 def test_columns_are_safe_to_print() -> None:

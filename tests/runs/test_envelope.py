@@ -60,8 +60,8 @@ NOTICE = re.compile(
     r"|What this run had recorded was forgotten after [\d.]+ minutes without use\."
 )
 NOTHING = re.compile(
-    r"No match for '.{0,80}' in this run; [\d,]+ items? (?:was|were) searched\. Other "
-    r"words may be used there\."
+    r"No match for '.{0,80}' in this run; [\d,]+ items? (?:was|were) searched\. "
+    r"Try other words\."
     "|Parameter 'query' is required and cannot be empty"
 )
 PAGE = re.compile(rf"\[{_ITEM} \(id=({_ID})(?:, characters \d+-\d+ of \d+)?\)\]")

@@ -521,8 +521,7 @@ def test_nothing_recorded_reads_differently_from_no_match(run: RunHistory) -> No
         [],
     )
     assert after == ToolResult(
-        "No match for 'walnut' in this run; 1 item was searched. Other words may be "
-        "used there.",
+        "No match for 'walnut' in this run; 1 item was searched. Try other words.",
         [],
     )
 

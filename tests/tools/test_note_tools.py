@@ -79,13 +79,13 @@ def test_their_parameters_are_those_of_the_design(memory: Memory) -> None:
             "properties": {
                 "old_text": {
                     "type": "string",
-                    "description": "The text as it stands in MEMORY.md: a whole entry, "
-                    "or words that stand in one place only.",
+                    "description": "The text exactly as it is in MEMORY.md: a whole "
+                    "entry, or words that occur in one place only.",
                 },
                 "new_text": {
                     "type": "string",
                     "maxLength": 5000,
-                    "description": "What should stand there instead. An empty string "
+                    "description": "The text to replace it with. An empty string "
                     "removes old_text.",
                 },
             },
@@ -145,7 +145,7 @@ def test_a_list_is_several_facts(used: Memory) -> None:
     assert found == ToolResult(
         "Saved to MEMORY.md under 'Pets': Klopfer\n"
         "Saved to MEMORY.md under 'Pets': Mimi is a cat\n"
-        "MEMORY.md says already: 'Hasi'",
+        "MEMORY.md already says: 'Hasi'",
         {
             "saved": [
                 {"topic": "Pets", "text": "Klopfer"},
@@ -163,7 +163,7 @@ def test_what_is_known_is_refused(used: Memory, content: str) -> None:
     found = save(used, content=content)
 
     assert (found.error, found.data) == ("duplicate", None)
-    assert found.text.splitlines()[0] == "MEMORY.md says already: 'likes tea'"
+    assert found.text.splitlines()[0] == "MEMORY.md already says: 'likes tea'"
     assert found.text.splitlines()[-1] == "Use update_memory to change what it says."
     assert used.notebook.read_memory() == before
 
@@ -249,7 +249,7 @@ def test_an_empty_text_removes(used: Memory) -> None:
 def test_what_is_not_there_is_not_found(used: Memory) -> None:
     assert update(used, old_text="likes green tea", new_text="x") == ToolResult(
         "The text of 'old_text' was not found in MEMORY.md. Use its exact wording. "
-        "The nearest there is: 'likes tea'",
+        "The closest: 'likes tea'",
         None,
         "not_found",
     )
@@ -264,9 +264,9 @@ def test_what_is_there_twice_is_ambiguous(used: Memory) -> None:
     write(used, "- tea at one\n- tea at two\n")
 
     assert update(used, old_text="tea", new_text="x") == ToolResult(
-        "The text of 'old_text' fits 2 places in MEMORY.md, among them: "
+        "The text of 'old_text' matches 2 places in MEMORY.md, such as "
         "'tea at one', 'tea at two'. "
-        "Give more of the text around the one that is meant.",
+        "Give more of the text around the one you mean.",
         None,
         "ambiguous_match",
     )

@@ -1,4 +1,4 @@
-"""Times, sizes, counts and paths in words."""
+"""Times, sizes, counts and paths as text."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -8,12 +8,13 @@ from backstory.values.moments import Moment
 
 
 def render_time(moment: Moment | None) -> str:
-    """A time as the reader's clock showed it; empty when it is not known."""
+    """A time in the reader's time zone; empty if it is not known."""
     return "" if moment is None else render_local(moment.at)
 
 
 def render_local(at: datetime) -> str:
-    # The zero time of Go is the first moment there is: no clock west of UTC showed it.
+    # Go's zero time is the earliest that a datetime can hold: west of UTC, it would
+    # overflow.
     with suppress(OverflowError):
         at = at.astimezone()
     return at.replace(tzinfo=None).isoformat(sep=" ", timespec="minutes")
@@ -48,10 +49,10 @@ def render_size(size_bytes: int) -> str:
 
 
 def render_count(number: int, noun: str) -> str:
-    """How many there are of something, in the singular or the plural."""
+    """A number and its noun, in the singular or the plural."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def render_day(moment: Moment | None, *, unknown: str = "unknown") -> str:
-    """The local day."""
+    """The date in the reader's time zone."""
     return render_time(moment)[:10] or unknown

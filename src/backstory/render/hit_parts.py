@@ -1,6 +1,6 @@
-"""What every audience is shown of a hit: its excerpt, its rank, the way to see more.
+"""The parts of a hit that every audience is shown: excerpt, rank, how to see more.
 
-The whole text is masked before it is cut: half a secret is not recognised as one.
+The whole text is masked before it is cut: half a secret would not be recognised.
 """
 
 import re
@@ -18,7 +18,7 @@ from backstory.values.query import Query
 
 EPISODE_CHARS = 300
 CUT_MARK = "..."
-# The last word of a line that was cut, but for four letters if there is no other.
+# The last word of a line that was cut; the first four characters always stay.
 _CUT_WORD = re.compile(r"(?<=.{4}) ?[!-~]+…$", re.MULTILINE)
 Mask = Callable[[str], str]
 
@@ -28,7 +28,7 @@ def keep(text: str) -> str:
     return text
 
 
-# What is shown as text is given as data too.
+# Cached, because what is shown as text is also returned as data.
 @lru_cache(maxsize=64)
 def mask_cached(text: str) -> str:
     return mask_secrets(text)
@@ -40,7 +40,7 @@ def tame(text: str) -> str:
 
 
 def cut_message(text: str, query: Query | None, max_chars: int) -> str:
-    """The beginning of a long message, or what stands around the query behind that.
+    """The beginning of a long message, or the part around the query if that is later.
 
     Dots mark where it was cut, and do not count.
     """
@@ -59,7 +59,7 @@ def present(message: Message | None) -> list[Message]:
 
 
 def number_hits(result: SearchResult, by_date: bool) -> list[tuple[int, Hit]]:
-    """The hits with their ranks: best first, or the newest day first."""
+    """The hits with their ranks, best first or newest day first."""
     ranked = list(enumerate(result.hits, start=1))
     if by_date:
         # The sort is stable: on each day, the best comes first.
@@ -68,7 +68,7 @@ def number_hits(result: SearchResult, by_date: bool) -> list[tuple[int, Hit]]:
 
 
 def show_hit(hit: Hit, names: Mapping[int, str] | None = None) -> str | None:
-    """The command that shows more of the conversation; None if it is in none."""
+    """The command that shows more of a hit's conversation; None if it has none."""
     session = hit.session
     if session is None:
         return None
@@ -79,10 +79,7 @@ def show_hit(hit: Hit, names: Mapping[int, str] | None = None) -> str | None:
 def shown_excerpt(
     hit: Hit, query: Query, mask: Mask, max_chars: int = EXCERPT_CHARS
 ) -> str:
-    """What is shown of a hit, masked.
-
-    The whole text is masked before it is cut: half a secret is not known for one.
-    """
+    """What is shown of a hit, masked."""
     is_cut = hit.source is HitSource.SESSION
     masked = mask_lines(hit.text, mask) if is_cut else mask(hit.text)
     if masked == hit.text and len(hit.excerpt) <= max_chars:
@@ -91,8 +88,8 @@ def shown_excerpt(
 
 
 def mask_lines(text: str, mask: Mask = mask_cached) -> str:
-    """A title or a preview, masked, though it may have been cut when it was kept.
+    """Mask a title or a preview, which may have been cut before it was stored.
 
-    Its last word goes then: it may be half a secret, which is not known for one.
+    Then its last word is dropped, because it may be half a secret.
     """
     return text if mask is keep else _CUT_WORD.sub("…", mask(text))

@@ -1,4 +1,4 @@
-"""Columns and lines as wide as a terminal."""
+"""Columns and lines that fit a terminal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -34,14 +34,14 @@ def render_columns(
 
 
 def cut_to_width(line: str, width: int) -> str:
-    """As much of a line as a terminal of that width can show, with an ellipsis."""
+    """As much of a line as fits a terminal of this width, with an ellipsis."""
     if cell_len(line) <= width:
         return line
     return set_cell_size(line, width - 1).rstrip() + "…"
 
 
 def wrap_to_width(line: str, width: int) -> Iterator[str]:
-    """A line as several that fit a terminal, broken between words if there are any."""
+    """Break a line into several that fit a terminal, between words if possible."""
     width = max(width, _MIN_TEXT_WIDTH)
     while cell_len(line) > width:
         fits = chop_cells(line, width)[0]
@@ -53,5 +53,5 @@ def wrap_to_width(line: str, width: int) -> Iterator[str]:
 
 
 def to_cell(text: str) -> str:
-    """Text from history that must stay on its line."""
+    """Make text from history safe to print, on one line."""
     return neutralise(text).replace("\n", " ").replace("\t", " ")

@@ -1,4 +1,4 @@
-"""Values as JSON, for programs. Text from history is verbatim, unless masked."""
+"""Values as JSON, for programs. Text from history is verbatim unless it is masked."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ from backstory.values.runs import RunHit, RunItem
 
 
 def to_json(value: object) -> str:
-    """A value as readable JSON, with what a terminal would obey written as escapes."""
+    """A value as readable JSON, with terminal control characters escaped."""
     written = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
@@ -233,7 +233,7 @@ def _said_object(message: Message | None, mask: Mask) -> dict[str, object] | Non
 
 
 def recalled_objects(result: RecallResult) -> list[dict[str, object]]:
-    """What a page needs to list them: where each stands, and how to open it."""
+    """The chunks as JSON, with where each was found and how to open it."""
     return [_recalled_object(each) for each in result.found]
 
 

@@ -40,7 +40,7 @@ TOOLS: tuple[ToolRow[Asker], ...] = (
     SAVE_MEMORY,
     UPDATE_MEMORY,
 )
-# What works on the run in progress, and on no other.
+# These work on the run in progress only.
 RUN_TOOLS: tuple[ToolRow["RunHistory"], ...] = (
     SEARCH_CONVERSATION_HISTORY,
     GET_CONVERSATION_ITEM,
@@ -52,10 +52,9 @@ ALL_TOOLS: tuple[ToolRow[Any], ...] = (*TOOLS, *RUN_TOOLS)
 def bind_tools(
     memory: "Memory", *, session: str | None = None, run: "RunHistory | None" = None
 ) -> tuple[Tool, ...]:
-    """The tools of a memory that its settings allow, and with a run those of the run.
+    """The tools of a memory that its settings allow, and those of ``run`` if given.
 
-    ``session`` is the one in which they will be called: what is being said there when a
-    tool is called is not found by it.
+    ``session`` is the one that calls them: its current turn is not found.
     """
     allows = memory.settings.flag
     asker = Asker(memory, session)

@@ -1,8 +1,8 @@
-"""What a tool is: a row that says what it does, and the tool that a memory makes of it.
+"""What a tool is: a row that describes it, and the tool that a memory makes from it.
 
-A tool never raises into the program that calls it. What it was given and cannot use is
-a ``validation_error``, anything that goes wrong a ``search_error`` or ``save_error``;
-the text of any is meant for the model that called.
+A tool never raises into the program that calls it. An argument it cannot use is a
+``validation_error``; anything else that goes wrong is a ``search_error`` or a
+``save_error``. The text is always meant for the model that called.
 """
 
 import copy
@@ -31,8 +31,8 @@ SEARCH_ERROR = "search_error"
 SAVE_ERROR = "save_error"
 NOT_FOUND = "not_found"
 EMPTY = "Parameter '{name}' is required and cannot be empty"
-# As much of a value as is said back.
-_MAX_SAID_CHARS = 100
+# How much of a wrong value is quoted in an error.
+_MAX_QUOTED_CHARS = 100
 _FAILED = {SEARCH_ERROR: "Search failed", SAVE_ERROR: "Saving failed"}
 
 JsonSchema = Mapping[str, object]
@@ -43,7 +43,7 @@ Arguments = Mapping[str, object]
 class ToolResult:
     """What a tool answers: text for the model, data for a program, or an error.
 
-    On an error, ``text`` says what was wrong and there are no data.
+    If there is an ``error``, ``text`` says what was wrong and ``data`` is None.
     """
 
     text: str
@@ -60,7 +60,7 @@ class ToolResult:
 
 
 class BadArgument(Exception):
-    """An argument that a tool cannot use, said in words meant for a model."""
+    """An argument that a tool cannot use; the message is meant for a model."""
 
 
 # What a tool works on.
@@ -69,7 +69,7 @@ Subject = TypeVar("Subject")
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A memory, and the session in which it is asked, if that is known."""
+    """A memory, and the session that asks it, if known."""
 
     memory: "Memory"
     session: str | None = None
@@ -77,10 +77,10 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class ToolRow(Generic[Subject]):
-    """One row: what the tool is called, what it says of itself, and what it runs.
+    """One row: a tool's name, description, parameters and function.
 
-    ``run`` gets what the tool works on and the arguments; it raises ``BadArgument``.
-    ``failure`` is the error when it cannot do its work.
+    ``run`` gets what the tool works on and the arguments; it may raise ``BadArgument``.
+    ``failure`` is the error for anything else that goes wrong.
     """
 
     name: str
@@ -96,7 +96,7 @@ class ToolRow(Generic[Subject]):
 
 
 class Tool:
-    """A tool of one memory or run, for an agent to call, from any thread."""
+    """A tool of one memory or run, for an agent to call from any thread."""
 
     def __init__(self, row: ToolRow[Subject], subject: Subject) -> None:
         self.name = row.name
@@ -114,13 +114,13 @@ class Tool:
         return f"<Tool {self.name}>"
 
     def run(self, /, **arguments: object) -> ToolResult:
-        """Call the tool with arguments written out."""
+        """Call the tool with keyword arguments."""
         return self.call(arguments)
 
     def call(self, arguments: Arguments | str | None = None) -> ToolResult:
-        """Call the tool with arguments as a model gives them. Never raises.
+        """Call the tool with the arguments that a model gave. Never raises.
 
-        They may be the text of a JSON object, as some APIs have it.
+        They may also be the text of a JSON object, as in some APIs.
         """
         try:
             given = _parse_arguments(arguments)
@@ -129,7 +129,7 @@ class Tool:
         except BadArgument as exc:
             return ToolResult(str(exc), error=VALIDATION_ERROR)
         except BackstoryError as exc:
-            # It says what is wrong; where in our code that was found out, nobody needs.
+            # The message says what is wrong; a traceback would not help anybody.
             logger.info("the tool %s failed: %s", self.name, exc)
             return self._say_failure(exc)
         except Exception as exc:
@@ -141,8 +141,8 @@ class Tool:
         return ToolResult(f"{_FAILED[self._failure]}: {words}", error=self._failure)
 
     async def acall(self, arguments: Arguments | str | None = None) -> ToolResult:
-        """The same, in a thread, for programs that must not wait."""
-        # Whoever awaits has loaded it; everybody else does without.
+        """Call the tool in a thread, for programs that must not block."""
+        # A program that awaits has loaded it already; others do not need it.
         import asyncio
 
         return await asyncio.to_thread(self.call, arguments)
@@ -185,10 +185,10 @@ SCHEMA_FORMATS = tuple(_SHAPES)
 
 
 def schemas(tools: Sequence[Tool], format: str = "plain") -> list[dict[str, object]]:
-    """The tools as an API wants them, by the name of a format in SCHEMA_FORMATS."""
+    """The tools as an API expects them; ``format`` is one of SCHEMA_FORMATS."""
     if format not in _SHAPES:
         raise UnknownName(
-            f"no format of tool schemas is called '{format}'",
+            f"no schema format is called '{format}'",
             hint=nearest_hint(format, _SHAPES),
         )
     return [_SHAPES[format](tool) for tool in tools]
@@ -208,7 +208,7 @@ def _parse_arguments(arguments: Arguments | str | None) -> Arguments:
 
 
 def check_names(arguments: object, parameters: JsonSchema) -> None:
-    """Refuse arguments that are no object, or that have a name we do not know."""
+    """Refuse arguments that are not an object, or that have an unknown name."""
     if not isinstance(arguments, Mapping):
         raise BadArgument(f"Arguments must be a JSON object: {say_value(arguments)}")
     properties = parameters["properties"]
@@ -247,7 +247,7 @@ def read_choice(
 
 
 def read_number(arguments: Arguments, name: str, *, default: int, maximum: int) -> int:
-    """A whole number; the default for none, zero and less. Models also write "5"."""
+    """A whole number; the default if missing or below 1. Models also write "5"."""
     value = arguments.get(name)
     if value is None:
         return default
@@ -263,7 +263,7 @@ def read_number(arguments: Arguments, name: str, *, default: int, maximum: int) 
 
 
 def say_value(value: object) -> str:
-    """A value as it may be said back."""
+    """A value as it is quoted in an answer."""
     if isinstance(value, bool):
         return str(value).lower()
-    return one_line(echo_query(str(value)), _MAX_SAID_CHARS)
+    return one_line(echo_query(str(value)), _MAX_QUOTED_CHARS)

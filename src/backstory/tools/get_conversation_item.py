@@ -42,7 +42,7 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
 
 
 def _read_id(arguments: Arguments) -> str:
-    """The id; models also give the whole marker, or ``id=`` with it."""
+    """The id; models also give the whole marker, or put ``id=`` before it."""
     given = read_text(arguments, "id").strip()
     for marked_id in find_marked_ids(given):
         if given == make_marker(marked_id):

@@ -1,4 +1,4 @@
-"""memory_search: stretches of past conversations and workspace files."""
+"""memory_search: chunks of past conversations and workspace files."""
 
 from backstory.render.models.hits import render_recalled
 from backstory.render.objects import recalled_objects

@@ -26,7 +26,7 @@ from backstory.tools.base import (
 
 DUPLICATE = "duplicate"
 
-# What a category is called, and the heading that it is filed under.
+# The categories, and the heading for each.
 CATEGORIES = {
     "profile": "User Profile",
     "preferences": "Preferences",
@@ -64,13 +64,13 @@ def _read_facts(content: str) -> list[Fact]:
         for fact in facts:
             check_fact(fact.text)
     except BadQuery as exc:
-        # It has signs, but none that anybody sees.
+        # It has characters, but no visible ones.
         raise BadArgument(EMPTY.format(name="content")) from exc
     return facts
 
 
 def _answer(saved: list[dict[str, str]], known: list[str]) -> ToolResult:
-    already = [f"MEMORY.md says already: '{say_value(text)}'" for text in known]
+    already = [f"MEMORY.md already says: '{say_value(text)}'" for text in known]
     if not saved:
         advice = "Use update_memory to change what it says."
         return ToolResult("\n".join([*already, advice]), error=DUPLICATE)
@@ -85,7 +85,7 @@ def _answer(saved: list[dict[str, str]], known: list[str]) -> ToolResult:
 
 
 def _read_topic(arguments: Arguments, text: str) -> str | None:
-    """The heading for a category, which may also be a heading that is there already."""
+    """The heading for a category, which may also be the name of an existing heading."""
     value = arguments.get("category")
     if value is None or value == "":
         return None
@@ -104,8 +104,8 @@ SAVE_MEMORY = ToolRow(
     "Save information to long-term memory (MEMORY.md), which is given to you in every "
     "future conversation. Use this when the user asks you to remember something, or "
     "when you learn a lasting fact about them, their preferences, their work or a "
-    "project. Do not save what is passing (the task at hand, today's settings), what "
-    "you only guess, secrets, or what the memory says already: to correct an entry, "
+    "project. Do not save what is temporary (the task at hand, today's settings), what "
+    "you only guess, secrets, or what the memory already says: to correct an entry, "
     "use update_memory.",
     {
         "type": "object",

@@ -1,4 +1,4 @@
-"""search_conversation_history: what the run in progress has seen, trimmed or not."""
+"""search_conversation_history: everything in the run in progress, trimmed or not."""
 
 from typing import TYPE_CHECKING
 

@@ -70,7 +70,7 @@ def _read_date(arguments: Arguments, name: str) -> date | None:
     if value is None:
         return None
     if isinstance(value, str) and _DATE.fullmatch(value):
-        # Such as 2026-02-30.
+        # 2026-02-30 has the right format, but is not a date.
         with suppress(ValueError):
             return date.fromisoformat(value)
     raise BadArgument(f"Date must be in YYYY-MM-DD format: {say_value(value)}")
@@ -102,7 +102,7 @@ SEARCH_HISTORY = ToolRow(
             "days": {
                 "type": "integer",
                 "default": 0,
-                "description": "Only the last so many days. Default: 0, all of them",
+                "description": "Only the last N days. Default: 0, all of them",
             },
             "max_results": {
                 "type": "integer",

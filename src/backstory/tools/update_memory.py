@@ -1,4 +1,4 @@
-"""update_memory: correct something in MEMORY.md, or take it out."""
+"""update_memory: correct something in MEMORY.md, or remove it."""
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
 from backstory.notes.facts import MAX_FACT_CHARS
@@ -54,14 +54,14 @@ def _read_new(arguments: Arguments) -> str:
 def _say_near(exc: FactNotFound) -> str:
     said = "The text of 'old_text' was not found in MEMORY.md. Use its exact wording."
     near = ", ".join(f"'{say_value(each)}'" for each in exc.near)
-    return f"{said} The nearest there is: {near}" if near else said
+    return f"{said} The closest: {near}" if near else said
 
 
 def _say_matches(exc: FactAmbiguous) -> str:
     some = ", ".join(f"'{say_value(each)}'" for each in exc.matches)
     return (
-        f"The text of 'old_text' fits {exc.count} places in MEMORY.md, among them: "
-        f"{some}. Give more of the text around the one that is meant."
+        f"The text of 'old_text' matches {exc.count} places in MEMORY.md, such as "
+        f"{some}. Give more of the text around the one you mean."
     )
 
 
@@ -69,20 +69,20 @@ UPDATE_MEMORY = ToolRow(
     "update_memory",
     "Correct or remove an entry of long-term memory (MEMORY.md). Use this when "
     "something saved there is outdated, wrong or no longer wanted, instead of saving a "
-    "second entry that contradicts it. Give the text as it stands there and what "
-    "should stand there instead; an empty new_text removes it.",
+    "second entry that contradicts it. Give the text exactly as it is there and the "
+    "text to replace it with; an empty new_text removes it.",
     {
         "type": "object",
         "properties": {
             "old_text": {
                 "type": "string",
-                "description": "The text as it stands in MEMORY.md: a whole entry, or "
-                "words that stand in one place only.",
+                "description": "The text exactly as it is in MEMORY.md: a whole entry, "
+                "or words that occur in one place only.",
             },
             "new_text": {
                 "type": "string",
                 "maxLength": MAX_FACT_CHARS,
-                "description": "What should stand there instead. An empty string "
+                "description": "The text to replace it with. An empty string "
                 "removes old_text.",
             },
         },

@@ -1,6 +1,6 @@
 """What a search found, for models: inside the envelope, with secrets masked.
 
-Its header lines are ours alone; no content can pass for them.
+The header lines are ours; no content can pass for one.
 """
 
 from collections.abc import Callable, Iterable
@@ -37,7 +37,7 @@ _NOTICE_CHARS = 300
 
 
 def render_ranked(result: SearchResult, *, scope: str) -> str:
-    """Hits, best first, as ``search_history`` gives them."""
+    """Hits, best first, as ``search_history`` returns them."""
     count = len(result.hits)
     head = (
         f'[Search Results for "{echo_query(result.query)}" '
@@ -89,9 +89,9 @@ def _ranked_text(hit: Hit, query: Query) -> str:
 def _quote_within(
     cut: Callable[[int], str], max_chars: int, *, behind_label: bool
 ) -> str:
-    """What ``cut`` leaves of a text when there is so much room, quoted.
+    """Quote as much of a text as fits; ``cut`` returns it cut to a length.
 
-    The signs before quoted lines take room as well.
+    The marks before quoted lines count as well.
     """
     room = max_chars
     while True:
@@ -108,10 +108,10 @@ def _speaker(role: Role, tool_name: str | None) -> str:
 
 
 def render_episodes(result: EpisodeResult) -> str:
-    """Matches between their neighbours, as ``search_history`` gives them as episodes.
+    """Matches and their neighbours, as ``search_history`` returns them as episodes.
 
-    Every block ends with a line of dashes, the last one too, so that a reader can see
-    that it is whole.
+    Every block ends with a line of dashes, even the last one, so that a reader can see
+    that it is complete.
     """
     query = result.parsed
     blocks = [
@@ -149,7 +149,7 @@ def _episode_line(message: Message, query: Query | None) -> str:
 
 
 def render_recalled(result: RecallResult) -> str:
-    """Stretches of text, best first, as ``memory_search`` gives them."""
+    """Chunks, best first, as ``memory_search`` returns them."""
     blocks = [
         f"{_recalled_header(number, each)}\n{_recalled_text(each)}"
         for number, each in enumerate(result.found, start=1)
@@ -177,7 +177,7 @@ def _recalled_header(number: int, each: Recalled) -> str:
 
 
 def _recalled_text(each: Recalled) -> str:
-    # A stretch of a conversation has its speakers' names at the beginning of lines.
+    # In a chunk of a conversation, lines begin with the names of the speakers.
     is_talk = each.source_type == "conversation"
     return quote_content(mask_cached(each.text).strip(), has_speakers=is_talk)
 

@@ -1,7 +1,7 @@
 """What was found in a run, for the model that runs in it.
 
-The text never takes more tokens than it may. Every line of content stands behind
-``> ``, so that no content can pass for a line of ours, whatever it says.
+The text never exceeds its token limit. Every line of content begins with ``> ``, so
+that no content can pass for a line of ours, whatever it says.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from backstory.values.runs import RunHit, RunItem, RunResult
 
 _MAX_QUERY_CHARS = 80
 _MAX_ID_CHARS = 160
-_WHAT = {
+_ITEM_NAMES = {
     Role.USER: "user turn",
     Role.ASSISTANT: "assistant turn",
     Role.TOOL_CALL: "tool call",
@@ -27,7 +27,7 @@ _WHAT = {
 def render_found(
     result: RunResult, *, max_tokens: int
 ) -> tuple[str, tuple[RunHit, ...]]:
-    """The hits as text, and those that are shown in it; fewer if not all fit."""
+    """The hits as text, and the hits that fit into it."""
     if not result.hits:
         return _render_none(result), ()
     shown: list[RunHit] = []
@@ -42,7 +42,7 @@ def render_found(
 def _shorten(
     result: RunResult, shown: Sequence[RunHit], hit: RunHit, max_tokens: int
 ) -> RunHit | None:
-    """The hit as it fits below the others; only the first may be cut for that."""
+    """The hit if it fits below the others; the first one may be cut to fit."""
 
     def fits(length: int) -> bool:
         text = _render_hits(result, [*shown, _cut_to(hit, length)])
@@ -88,8 +88,7 @@ def _render_none(result: RunResult) -> str:
         verb = "was" if result.item_count == 1 else "were"
         said = (
             f"No match for '{_say_query(result)}' in this run; "
-            f"{_say_items(result.item_count)} {verb} searched. Other words may be used "
-            "there."
+            f"{_say_items(result.item_count)} {verb} searched. Try other words."
         )
     else:
         said = (
@@ -108,13 +107,13 @@ def _say_items(count: int) -> str:
 
 
 def render_page(item: RunItem, offset: int, *, max_tokens: int) -> tuple[str, str]:
-    """As much of the item as fits, from an offset on; and that part of its text."""
+    """As much of an item as fits, from an offset on, rendered and verbatim."""
 
     def fits(length: int) -> bool:
         return most_tokens(_render_page(item, offset, length)) <= max_tokens
 
     rest = len(item.text) - offset
-    # A long item is not looked through to its end to find out that it is too long.
+    # Counting the tokens of a very long item to its end would take long.
     most = min(rest, max_tokens * MOST_CHARS_A_TOKEN)
     length = most if fits(most) else _tidy(item.text, offset, _longest(most, fits))
     return _render_page(item, offset, length), item.text[offset : offset + length]
@@ -142,7 +141,7 @@ def _render_page(item: RunItem, offset: int, length: int) -> str:
 def _describe(item: RunItem) -> str:
     name = name_label(item.tool_name or "")
     tool = f" of {name}" if name else ""
-    return f"{_WHAT[item.role]}{tool} at iteration {item.iteration}"
+    return f"{_ITEM_NAMES[item.role]}{tool} at iteration {item.iteration}"
 
 
 def _cut_to(hit: RunHit, length: int) -> RunHit:
@@ -159,7 +158,7 @@ def _longest(most: int, fits: Callable[[int], bool]) -> int:
 
 
 def _tidy(text: str, offset: int, length: int) -> int:
-    """A length at which a line ends, if that costs little; at least one character."""
+    """Shorten a length to the end of a line if one is near; at least one character."""
     end = offset + length
     line = text.rfind("\n", end - length // 5, end) + 1
     return max(1, (line or before_cluster(text, end)) - offset)

@@ -1,4 +1,4 @@
-"""What a search found, for people: as it was kept, made safe to print."""
+"""What a search found, for people: not masked, but made safe to print."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -26,10 +26,10 @@ from backstory.values.history import Message
 from backstory.values.hits import EpisodeResult, Hit, HitSource, SearchResult, Strength
 from backstory.values.query import Query
 
-# How wide a line is where there is no terminal.
+# The width of a line if there is no terminal.
 _PAGE_WIDTH = 100
 _MIN_TITLE_WIDTH = 12
-# How a terminal shows some kinds of text: bold, dim. Elsewhere it does nothing.
+# Styles a kind of text (such as bold, dim) for a terminal; elsewhere, changes nothing.
 Style = Callable[[str, str], str]
 _INDENT = "   "
 
@@ -71,13 +71,13 @@ def _day_heading(day: str, style: Style) -> tuple[str, str]:
 
 
 def _reply_line(reply: Message, width: int) -> str:
-    """How a reply begins, on one line."""
-    begins = one_line(neutralise(reply.text), width)
-    return cut_to_width(f"{_INDENT}↳ {reply.role.speaker}: {begins}", width)
+    """The beginning of a reply, on one line."""
+    beginning = one_line(neutralise(reply.text), width)
+    return cut_to_width(f"{_INDENT}↳ {reply.role.speaker}: {beginning}", width)
 
 
 def _when(hit: Hit) -> str:
-    """When it was said; of a daily log only the day is known."""
+    """When it was said; for a daily log, only the day is known."""
     if hit.source is HitSource.DAILY_LOG:
         return render_day(hit.said, unknown="")
     return render_time(hit.said)
@@ -103,12 +103,12 @@ def _person_header(number: int, hit: Hit, width: int | None) -> str:
 
 
 def _header(
-    before: Iterable[str], title: str, behind: Iterable[str], width: int | None
+    before: Iterable[str], title: str, after: Iterable[str], width: int | None
 ) -> str:
-    """Facts on a line; on a terminal, the title gives way to the others."""
+    """Facts on one line; on a terminal, the title is cut to leave room for the rest."""
     first, last = (
         [one_line(neutralise(fact), _LABEL_CHARS) for fact in facts if fact]
-        for facts in (before, behind)
+        for facts in (before, after)
     )
     shown = one_line(neutralise(title), _LABEL_CHARS)
     if width is not None:
@@ -119,12 +119,12 @@ def _header(
 
 def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator[str]:
     if hit.source is HitSource.SESSION and hit.session is not None:
-        whole = hit.session.preview  # the title stands in the header already
+        text = hit.session.preview  # the title is in the header already
     else:
-        whole = shown_excerpt(hit, query, keep)
+        text = shown_excerpt(hit, query, keep)
     speaker = "" if hit.role is None else f"{_speaker(hit.role, hit.tool_name)}: "
     mark = partial(_highlight, query=query, style=style)
-    yield from _set_in(speaker, neutralise(whole).strip(), width, mark=mark)
+    yield from _indent_text(speaker, neutralise(text).strip(), width, mark=mark)
 
 
 def render_person_episodes(
@@ -135,7 +135,7 @@ def render_person_episodes(
     by_date: bool = False,
     width: int | None = None,
 ) -> Iterator[str]:
-    """Matches between their neighbours; a sign stands before each line of a match."""
+    """Matches and their neighbours; each line of a match begins with ``>``."""
     query = result.parsed
     day = ""
     for number, episode in enumerate(result.episodes, start=1):
@@ -170,10 +170,10 @@ def _person_lines(
 ) -> Iterator[str]:
     cut = neutralise(cut_message(message.text.strip(), query, EPISODE_CHARS)).strip()
     speaker = f"{message.role.speaker}: "
-    yield from _set_in(speaker, cut, width, indent=indent, mark=mark)
+    yield from _indent_text(speaker, cut, width, indent=indent, mark=mark)
 
 
-def _set_in(
+def _indent_text(
     speaker: str,
     text: str,
     width: int | None,
@@ -181,9 +181,9 @@ def _set_in(
     indent: str = _INDENT,
     mark: Callable[[str], str] = keep,
 ) -> Iterator[str]:
-    """A text set in, so that no line of it can pass for one of ours.
+    """Indent a text, so that no line of it can pass for one of ours.
 
-    On a terminal its lines are wrapped. ``mark`` marks what was found in it.
+    On a terminal, its lines are wrapped. ``mark`` highlights what was found in it.
     """
     for number, line in enumerate(text.split("\n")):
         label = "" if number else speaker
@@ -204,5 +204,5 @@ def _highlight(text: str, query: Query, style: Style) -> str:
 
 
 def _folder_name(project: str | None) -> str:
-    # Windows' rules read the paths of every system.
+    # Windows' rules also split the paths of other systems.
     return PureWindowsPath(project).name if project else ""

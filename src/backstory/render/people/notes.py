@@ -1,4 +1,4 @@
-"""MEMORY.md and the daily logs, for people, and what a model did to them."""
+"""MEMORY.md and the daily logs, for people, and what a model changed in them."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,12 +43,12 @@ def _render_days(summary: NotesSummary) -> str:
 
 
 def render_memory(text: str) -> Iterator[str]:
-    """The long-term memory as it stands, safe to print."""
+    """The long-term memory, made safe to print."""
     yield from neutralise(split_bom(text)[1]).removesuffix("\n").split("\n")
 
 
 def render_log(text: str) -> Iterator[str]:
-    """A daily log as people see it: without the comments that are ours."""
+    """A daily log for people, without our markers."""
     yield from neutralise(without_markers(text)).removesuffix("\n").split("\n")
 
 
@@ -71,7 +71,7 @@ def render_merged(merged: Merged, archive: Archive) -> Iterator[str]:
     yield f"Added to daily logs: {blocks}, on {logs}."
     if archive.skipped:
         other = render_count(len(archive.skipped), "other file")
-        yield f"Passed over: {other}, such as '{_one_line(archive.skipped[0])}'."
+        yield f"Skipped: {other}, such as '{_one_line(archive.skipped[0])}'."
 
 
 def _one_line(text: str) -> str:
@@ -80,7 +80,7 @@ def _one_line(text: str) -> str:
 
 def render_curation(curation: Curation) -> Iterator[str]:
     if curation.refused:
-        yield f"MEMORY.md stays as it is: {one_line(neutralise(curation.refused), 200)}"
+        yield f"MEMORY.md is unchanged: {one_line(neutralise(curation.refused), 200)}"
     elif not curation.is_change:
         yield "MEMORY.md is fine as it is."
     for fact in curation.removed:
@@ -93,10 +93,10 @@ def render_curation(curation: Curation) -> Iterator[str]:
 
 
 def render_log_report(report: LogReport) -> Iterator[str]:
-    """What a run of the summarizer did, and why something still waits."""
+    """What the summarizer did, and why some messages still wait."""
     done = render_count(report.sessions, "session")
     yield (
-        f"Summed up {done} with {render_count(report.messages, 'message')}: "
+        f"Summarized {done} with {render_count(report.messages, 'message')}: "
         f"{render_count(report.blocks, 'block')} in the daily logs, "
         f"{render_count(report.facts, 'fact')} in MEMORY.md."
     )

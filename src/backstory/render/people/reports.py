@@ -20,7 +20,9 @@ MAX_PROBLEMS_SHOWN = 20
 
 def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator[str]:
     if report == IndexReport():
-        yield "Nothing was found to read; 'backstory index --path' takes any place."
+        yield (
+            "Found nothing to read; 'backstory index --path' reads any file or folder."
+        )
         return
     yield (
         f"Read {render_count(report.read, 'source')}: "
@@ -32,7 +34,7 @@ def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator
     others = [
         (report.unchanged, "unchanged"),
         (report.excluded, "excluded by your settings"),
-        (report.unknown, "of no known format"),
+        (report.unknown, "of unknown format"),
     ]
     said = ", ".join(f"{number:,} {words}" for number, words in others if number)
     if said:
@@ -41,7 +43,7 @@ def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator
 
 
 def render_problems(problems: Sequence[Problem], *, home: Path) -> Iterator[str]:
-    """What could not be read as it stands, at most a screenful of it."""
+    """What could not be read, at most a screenful."""
     if problems:
         yield f"{render_count(len(problems), 'problem')}:"
         yield from _list_problems(problems, home)
@@ -52,7 +54,7 @@ def _list_problems(problems: Sequence[Problem], home: Path) -> Iterator[str]:
         yield "  " + to_cell(render_path(str(problem), home))
     more = len(problems) - MAX_PROBLEMS_SHOWN
     if more > 0:
-        yield f"  … and {more:,} more (--json has them all)"
+        yield f"  … and {more:,} more (--json lists them all)"
 
 
 def render_sources(
@@ -104,8 +106,8 @@ def _index_state(index: IndexStatus) -> str:
     else:
         made = f"{index.embedded:,} of {index.with_meaning:,} vectors"
         vectors = f"{made} ({index.embedder})"
-    parts = [f"{index.units:,} findable", vectors, render_size(index.size_bytes)]
-    parts += ["behind the history"] * index.is_behind
+    parts = [render_count(index.units, "unit"), vectors, render_size(index.size_bytes)]
+    parts += ["not up to date"] * index.is_behind
     return ", ".join(parts) + (f" ({index.problem})" if index.problem else "")
 
 
@@ -114,7 +116,7 @@ def _log_state(logs: LogStatus) -> str:
         return "switched off"
     parts = [logs.model or "no language model"]
     if logs.due:
-        parts.append(f"{render_count(logs.due, 'session')} to be summed up")
+        parts.append(f"{render_count(logs.due, 'session')} to be summarized")
     if logs.calls_today:
         tokens = f"{logs.tokens_today:,} of {logs.daily_tokens:,} tokens"
         parts.append(f"{render_count(logs.calls_today, 'call')} and {tokens} today")

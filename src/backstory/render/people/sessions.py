@@ -30,8 +30,8 @@ def render_sessions(
     home: Path,
     width: int | None,
 ) -> Iterator[str]:
-    """One line a session; ``names`` are short ids of theirs."""
-    # On a terminal the title must have room: of a folder, its end tells most.
+    """One line per session; ``names`` are their short ids."""
+    # On a terminal, the title needs room; of a long path, the end says most.
     folder_width = None if width is None else max(_MIN_FOLDER_CHARS, width // 6)
     rows = [
         (
@@ -49,7 +49,7 @@ def render_sessions(
 
 
 def _ending(text: str, width: int | None) -> str:
-    """The end of a text that is too long, behind an ellipsis."""
+    """The end of a text that is too long, after an ellipsis."""
     if width is None or cell_len(text) <= width:
         return text
     kept = text
@@ -90,5 +90,5 @@ def render_transcript(
             yield ""
         head = (_ROLE_NAMES[message.role], to_cell(tool), time[11:])
         yield f"[{message.message_id}] " + "  ".join(part for part in head if part)
-        # Set in, so that no text can pass for the head of another message.
+        # Indented, so that no text can pass for the head of another message.
         yield from (f"  {line}" for line in neutralise(message.text).split("\n"))
