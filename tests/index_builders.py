@@ -18,7 +18,7 @@ from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.values.history import NewMessage, Role
 from backstory.values.moments import Moment
-from backstory.values.units import NewUnit, UnitKind
+from backstory.values.units import Container, NewUnit, SessionRef, UnitKind
 from tests.samples import a_memory
 
 NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
@@ -90,19 +90,22 @@ def close_index(index: SearchIndex) -> None:
     index.embeddings.close()
 
 
+_A_SESSION = SessionRef(1)
+
+
 def a_unit(
     unit_id: int,
     text: str = "hello",
     *,
     kind: UnitKind = UnitKind.USER,
-    source_id: int = 1,
+    container: Container = _A_SESSION,
     said_at: int | None = 0,
     around: str = "",
     meaning: str | None = None,
     heading: str | None = None,
 ) -> NewUnit:
     return NewUnit(
-        unit_id, kind, source_id, unit_id, said_at, text, around, meaning, heading
+        unit_id, kind, container, unit_id, said_at, text, around, meaning, heading
     )
 
 
@@ -140,7 +143,7 @@ def file_vectors(index: SearchIndex, vectors: Vector, *, first: int = 1) -> None
                 n,
                 f"text {n}",
                 said_at=n,
-                source_id=n % 5 + 1,
+                container=SessionRef(n % 5 + 1),
                 kind=UnitKind.USER if n % 2 else UnitKind.ASSISTANT,
                 meaning=f"text {n}",
             )

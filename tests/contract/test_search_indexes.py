@@ -21,7 +21,15 @@ from backstory.store.base.index import (
     Words,
 )
 from backstory.text.words import fold
-from backstory.values.units import MESSAGES, NewChunk, UnitKind, first_note_id
+from backstory.values.units import (
+    MESSAGES,
+    Container,
+    FileRef,
+    NewChunk,
+    SessionRef,
+    UnitKind,
+    first_note_id,
+)
 from tests.chance import examples
 from tests.contract.indexes import OpenIndex, each_index
 from tests.index_builders import (
@@ -55,9 +63,11 @@ def fail_half_way(index: SearchIndex) -> None:
 
 
 def test_a_unit_comes_back_as_it_was_filed(index: SearchIndex) -> None:
-    file_units(index, a_unit(7, "hello", source_id=3, said_at=99))
+    file_units(index, a_unit(7, "hello", container=SessionRef(3), said_at=99))
 
-    assert index.get_units([7, 8]) == {7: Unit(7, UnitKind.USER, 3, 7, 99, 5)}
+    assert index.get_units([7, 8]) == {
+        7: Unit(7, UnitKind.USER, SessionRef(3), 7, 99, 5)
+    }
     assert index.counts() == IndexCounts(units=1)
     assert index.verify() == []
 
@@ -107,15 +117,17 @@ def test_a_unit_that_moves_in_time_is_found_at_its_new_time(index: SearchIndex) 
 
 
 def test_a_deleted_source_is_found_by_nothing(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "red apples"), a_unit(2, "red plums", source_id=2))
+    file_units(
+        index, a_unit(1, "red apples"), a_unit(2, "red plums", container=SessionRef(2))
+    )
     with index.writing() as writer:
-        writer.replace_chunks("conversation", 1, [NewChunk(0, 5, 10)])
+        writer.replace_chunks(SessionRef(1), [NewChunk(0, 5, 10)])
 
     with index.writing() as writer:
-        writer.delete_source(1)
+        writer.delete_container(SessionRef(1))
 
     assert (text_ids(index, "red"), word_ids(index, "red")) == ([2], {2})
-    assert index.find_chunks([(1, 3)]) == {}
+    assert index.find_chunks([(SessionRef(1), 3)]) == {}
     assert index.counts().units == 1
     assert index.verify() == []
 
@@ -125,7 +137,7 @@ def test_deleting_what_is_not_there_changes_nothing(index: SearchIndex) -> None:
 
     with index.writing() as writer:
         writer.delete_units([5])
-        writer.delete_source(9)
+        writer.delete_container(SessionRef(9))
         writer.delete_file(9)
 
     assert index.counts().units == 1
@@ -523,7 +535,7 @@ def test_many_matches_are_found_like_few(index: SearchIndex) -> None:
             chance.choice(["needle in hay", "hay"]),
             said_at=chance.choice([None, *range(20)]),
             kind=chance.choice([UnitKind.USER, UnitKind.OTHER]),
-            source_id=chance.choice([1, 2]),
+            container=SessionRef(chance.choice([1, 2])),
         )
         for number in range(1, 1_500)
     ]
@@ -531,7 +543,9 @@ def test_many_matches_are_found_like_few(index: SearchIndex) -> None:
     wheres = [
         ANYTHING,
         UnitFilter(frozenset({UnitKind.USER}), said_from=3, said_before=9),
-        UnitFilter(MESSAGES, sources=frozenset({2}), without=frozenset({5, 77})),
+        UnitFilter(
+            MESSAGES, containers=frozenset({SessionRef(2)}), without=frozenset({5, 77})
+        ),
     ]
 
     def expected(where: UnitFilter) -> list[int]:
@@ -540,7 +554,7 @@ def test_many_matches_are_found_like_few(index: SearchIndex) -> None:
             for unit in units
             if "needle" in unit.text
             and unit.kind in where.kinds
-            and (where.sources is None or unit.source_id in where.sources)
+            and (where.containers is None or unit.container in where.containers)
             and unit.unit_id not in where.without
             and (where.said_from is None or (unit.said_at or -1) >= where.said_from)
             and (
@@ -586,11 +600,11 @@ def test_texts_are_found_as_a_plain_search_would(
 # -- filters --------------------------------------------------------------------------
 
 _FILTERED = (
-    a_unit(1, kind=UnitKind.USER, source_id=1, said_at=10),
-    a_unit(2, kind=UnitKind.ASSISTANT, source_id=1, said_at=20),
-    a_unit(3, kind=UnitKind.OTHER, source_id=2, said_at=30),
-    a_unit(4, kind=UnitKind.SESSION, source_id=2, said_at=None),
-    a_unit(5, kind=UnitKind.MEMORY, source_id=-1, said_at=20, heading=""),
+    a_unit(1, kind=UnitKind.USER, container=SessionRef(1), said_at=10),
+    a_unit(2, kind=UnitKind.ASSISTANT, container=SessionRef(1), said_at=20),
+    a_unit(3, kind=UnitKind.OTHER, container=SessionRef(2), said_at=30),
+    a_unit(4, kind=UnitKind.SESSION, container=SessionRef(2), said_at=None),
+    a_unit(5, kind=UnitKind.MEMORY, container=FileRef(1), said_at=20, heading=""),
 )
 
 
@@ -605,9 +619,9 @@ _FILTERED = (
         (UnitFilter(ALL_KINDS, said_before=20), {1}),
         (UnitFilter(ALL_KINDS, said_from=10, said_before=11), {1}),
         (UnitFilter(ALL_KINDS, said_from=30, said_before=10), set()),
-        (UnitFilter(ALL_KINDS, sources=frozenset({2})), {3, 4}),
-        (UnitFilter(ALL_KINDS, sources=frozenset()), set()),
-        (UnitFilter(ALL_KINDS, sources=frozenset({-1, 7})), {5}),
+        (UnitFilter(ALL_KINDS, containers=frozenset({SessionRef(2)})), {3, 4}),
+        (UnitFilter(ALL_KINDS, containers=frozenset()), set()),
+        (UnitFilter(ALL_KINDS, containers=frozenset({FileRef(1), SessionRef(7)})), {5}),
         (UnitFilter(ALL_KINDS, without=frozenset({1, 5, 99})), {2, 3, 4}),
     ],
 )
@@ -629,30 +643,44 @@ def test_a_position_belongs_to_the_chunk_that_begins_before_it(
 ) -> None:
     with index.writing() as writer:
         writer.replace_chunks(
-            "conversation", 1, [NewChunk(0, 3, 9), NewChunk(5, 8, 7, "text")]
+            SessionRef(1), [NewChunk(0, 3, 9), NewChunk(5, 8, 7, "text")]
         )
         starts = writer.list_chunks(1)
 
-    found = index.find_chunks([(1, 0), (1, 4), (1, 5), (1, 100), (2, 0)])
+    one, other = SessionRef(1), SessionRef(2)
+    found = index.find_chunks([(one, 0), (one, 4), (one, 5), (one, 100), (other, 0)])
 
-    first, second = Chunk(1, 1, 0, 3, 9, None), Chunk(2, 1, 5, 8, 7, "text")
+    first, second = Chunk(1, one, 0, 3, 9, None), Chunk(2, one, 5, 8, 7, "text")
     assert starts == [(0, 3), (5, 8)]
-    assert found == {(1, 0): first, (1, 4): first, (1, 5): second, (1, 100): second}
+    assert found == {
+        (one, 0): first,
+        (one, 4): first,
+        (one, 5): second,
+        (one, 100): second,
+    }
 
 
 def test_many_places_are_looked_up_at_once(index: SearchIndex) -> None:
     with index.writing() as writer:
-        writer.replace_chunks("conversation", 1, [NewChunk(0, 3, 9), NewChunk(5, 8, 7)])
-        writer.replace_chunks("file", -1, [NewChunk(2, 4, 9, "text")])
-    places = [(1, 0), (1, 4), (1, 100), (-1, 1), (-1, 3), (2, 0)]
+        writer.replace_chunks(SessionRef(1), [NewChunk(0, 3, 9), NewChunk(5, 8, 7)])
+        writer.replace_chunks(FileRef(1), [NewChunk(2, 4, 9, "text")])
+    one, file, other = SessionRef(1), FileRef(1), SessionRef(2)
+    places: list[tuple[Container, int]] = [
+        (one, 0),
+        (one, 4),
+        (one, 100),
+        (file, 1),
+        (file, 3),
+        (other, 0),
+    ]
 
     found = index.find_chunks(places)
 
     assert {place: chunk.first_position for place, chunk in found.items()} == {
-        (1, 0): 0,
-        (1, 4): 0,
-        (1, 100): 5,
-        (-1, 3): 2,
+        (one, 0): 0,
+        (one, 4): 0,
+        (one, 100): 5,
+        (file, 3): 2,
     }
     assert index.find_chunks([]) == {}
 
@@ -660,13 +688,10 @@ def test_many_places_are_looked_up_at_once(index: SearchIndex) -> None:
 def test_chunks_are_replaced_between_two_positions(index: SearchIndex) -> None:
     with index.writing() as writer:
         writer.replace_chunks(
-            "conversation",
-            1,
+            SessionRef(1),
             [NewChunk(start, start + 9, 1) for start in range(0, 50, 10)],
         )
-        writer.replace_chunks(
-            "conversation", 1, [NewChunk(12, 29, 2)], first=10, before=30
-        )
+        writer.replace_chunks(SessionRef(1), [NewChunk(12, 29, 2)], first=10, before=30)
         replaced = writer.list_chunks(1)
 
     assert replaced == [(0, 9), (12, 29), (30, 39), (40, 49)]
@@ -694,7 +719,7 @@ def test_a_file_keeps_its_number_and_goes_with_all_that_is_in_it(
         other = writer.replace_file(a_file("/b.md", kind=UnitKind.GUIDANCE), NOW)
         note_id = writer.next_note_id()
         writer.replace_units(
-            [a_unit(note_id, "Kept", source_id=-first, heading="A > B")]
+            [a_unit(note_id, "Kept", container=FileRef(first), heading="A > B")]
         )
 
     assert (first == again, note_id) == (True, first_note_id())
@@ -702,8 +727,8 @@ def test_a_file_keeps_its_number_and_goes_with_all_that_is_in_it(
         a_file(file_id=first, signature="2", project="/p"),
         a_file("/b.md", file_id=other, kind=UnitKind.GUIDANCE),
     ]
-    assert index.get_files([-other]) == {
-        -other: a_file("/b.md", file_id=other, kind=UnitKind.GUIDANCE)
+    assert index.get_files([other]) == {
+        other: a_file("/b.md", file_id=other, kind=UnitKind.GUIDANCE)
     }
     assert index.get_notes([note_id, 1]) == {note_id: Note("A > B", "Kept")}
 
@@ -724,7 +749,7 @@ _units = st.builds(
         text,
         around=around,
         said_at=at,
-        source_id=unit_id % 3 + 1,
+        container=SessionRef(unit_id % 3 + 1),
         meaning=text if has_meaning else None,
     ),
     st.integers(1, 12),
@@ -738,7 +763,7 @@ _steps = st.one_of(
         st.just("file"), st.lists(_units, max_size=6, unique_by=lambda u: u.unit_id)
     ),
     st.tuples(st.just("delete"), st.lists(st.integers(1, 12), max_size=4)),
-    st.tuples(st.just("delete_source"), st.integers(1, 3)),
+    st.tuples(st.just("delete_session"), st.integers(1, 3)),
     st.tuples(st.sampled_from(["clear", "tidy", "reopen", "fail"]), st.none()),
 )
 
@@ -762,10 +787,12 @@ def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
                 with opened.writing() as writer:
                     writer.delete_units(unit_ids)
                 there = {k: text for k, text in there.items() if k not in unit_ids}
-            case ("delete_source", int(source_id)):
+            case ("delete_session", int(session_id)):
                 with opened.writing() as writer:
-                    writer.delete_source(source_id)
-                there = {k: text for k, text in there.items() if k % 3 + 1 != source_id}
+                    writer.delete_container(SessionRef(session_id))
+                there = {
+                    k: text for k, text in there.items() if k % 3 + 1 != session_id
+                }
             case ("clear", _):
                 with opened.writing() as writer:
                     writer.clear()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.store.base.index import MadeVector, SearchIndex, UnitFilter
-from backstory.values.units import UnitKind
+from backstory.values.units import SessionRef, UnitKind
 from tests.chance import examples
 from tests.contract.indexes import OpenIndex, each_index
 from tests.index_builders import (
@@ -93,13 +93,13 @@ def test_vectors_come_in_batches_over_the_borders_of_pages(index: SearchIndex) -
         UnitFilter(frozenset({UnitKind.USER})),
         UnitFilter(ALL_KINDS, said_from=500, said_before=700),
         UnitFilter(ALL_KINDS, said_before=3),
-        UnitFilter(ALL_KINDS, sources=frozenset({2, 77})),
-        UnitFilter(ALL_KINDS, sources=frozenset()),
+        UnitFilter(ALL_KINDS, containers=frozenset({SessionRef(2), SessionRef(77)})),
+        UnitFilter(ALL_KINDS, containers=frozenset()),
         UnitFilter(ALL_KINDS, without=frozenset(range(1, 1_000))),
         UnitFilter(
             frozenset({UnitKind.ASSISTANT}),
             said_from=10,
-            sources=frozenset({1}),
+            containers=frozenset({SessionRef(1)}),
             without=frozenset({20}),
         ),
     ],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from backstory.search.rank import Candidate, Ranked, rank
 from backstory.values.hits import HitSource
+from backstory.values.units import SessionRef
 from tests.builders import USUAL
 
 WEIGHTS = USUAL.weights
@@ -20,7 +21,7 @@ def scores(ranked: list[Ranked]) -> dict[int, float]:
 
 def a_candidate(unit_id: int, **facts: object) -> Candidate:
     # Any: the facts are those of the class.
-    made = Candidate(unit_id, HitSource.MESSAGE, group=1)
+    made = Candidate(unit_id, HitSource.MESSAGE, group=SessionRef(1))
     return replace(made, **facts)  # type: ignore[arg-type]
 
 
@@ -48,9 +49,9 @@ def test_age_counts_more_for_who_asks_for_the_recent() -> None:
 def test_what_was_found_by_one_scorer_is_scored_by_the_other_too() -> None:
     ranked = rank(
         [
-            a_candidate(1, words=4.0, cosine=0.1, group=1),
-            a_candidate(2, words=2.0, cosine=0.5, group=2),
-            a_candidate(3, words=0.0, cosine=0.3, group=3),
+            a_candidate(1, words=4.0, cosine=0.1, group=SessionRef(1)),
+            a_candidate(2, words=2.0, cosine=0.5, group=SessionRef(2)),
+            a_candidate(3, words=0.0, cosine=0.3, group=SessionRef(3)),
         ],
         EQUAL,
         has_vectors=True,
@@ -100,8 +101,8 @@ def test_a_poor_cosine_is_no_fit_though_it_is_the_best() -> None:
 def test_a_named_day_lifts_what_was_said_on_it() -> None:
     ranked = rank(
         [
-            a_candidate(1, words=4.0, group=1),
-            a_candidate(2, words=3.5, group=1, is_on_named_day=True),
+            a_candidate(1, words=4.0, group=SessionRef(1)),
+            a_candidate(2, words=3.5, group=SessionRef(1), is_on_named_day=True),
         ],
         WEIGHTS,
         has_vectors=False,
@@ -129,7 +130,7 @@ CANDIDATES = st.lists(
         Candidate,
         unit_id=st.integers(1, 10**6),
         source=st.sampled_from(HitSource),
-        group=st.integers(1, 3),
+        group=st.builds(SessionRef, st.integers(1, 3)),
         words=st.floats(0, 100),
         cosine=st.none() | st.floats(-1, 1),
         has_phrase=st.booleans(),

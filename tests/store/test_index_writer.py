@@ -7,7 +7,7 @@ import pytest
 
 from backstory.store.sqlite import index_writer, words
 from backstory.store.sqlite.index_writer import SqliteIndexWriter
-from backstory.values.units import NewUnit, UnitKind, session_unit_id
+from backstory.values.units import FileRef, NewUnit, UnitKind, session_unit_id
 from tests.index_builders import a_unit, an_index, close_index, file_units, traces
 
 
@@ -113,7 +113,14 @@ def test_what_was_deleted_is_wiped_although_another_has_begun_anew_meanwhile(
 
 def a_note(unit_id: int, text: str, *, position: int, said_at: int = 5) -> NewUnit:
     return NewUnit(
-        unit_id, UnitKind.MEMORY, -1, position, said_at, text, meaning=text, heading="H"
+        unit_id,
+        UnitKind.MEMORY,
+        FileRef(1),
+        position,
+        said_at,
+        text,
+        meaning=text,
+        heading="H",
     )
 
 
@@ -136,13 +143,14 @@ def test_there_is_something_to_tidy_when_a_file_has_lost_a_line(
     with index.writing() as writer:
         first = writer.next_note_id()
         writer.replace_notes(
-            -1, [a_note(first, "one", position=0), a_note(first + 1, "two", position=1)]
+            FileRef(1),
+            [a_note(first, "one", position=0), a_note(first + 1, "two", position=1)],
         )
 
     with index.writing() as writer:
         first = writer.next_note_id()
         writer.replace_notes(
-            -1,
+            FileRef(1),
             [
                 a_note(first + place, text, position=place, said_at=said_at)
                 for place, text in enumerate(texts)

@@ -31,7 +31,7 @@ from backstory.system.files import is_inside
 from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import content_id
 from backstory.values.reports import OnCount
-from backstory.values.units import session_unit_id
+from backstory.values.units import FileRef, SessionRef, session_unit_id
 
 # How many messages are taken in at once: fewer would be slower, and more would keep
 # other writers waiting.
@@ -178,10 +178,10 @@ class IndexBuilder:
     ) -> None:
         """Take in what changed in a session; what is gone from it is deleted."""
         if session is None or not _has_messages(session):
-            writer.delete_source(session_id)
+            writer.delete_container(SessionRef(session_id))
             return
         if any(change.is_emptying for change in changes):
-            writer.delete_source(session_id)
+            writer.delete_container(SessionRef(session_id))
         for first_id, last_id in _merge_ranges(changes):
             positions = self.history.find_positions(session_id, first_id, last_id)
             if positions is not None:
@@ -228,7 +228,7 @@ class IndexBuilder:
         after = fresh[-1].last_position if fresh else last
         before = min((begins for begins in old_starts if begins > after), default=None)
         writer.replace_chunks(
-            "conversation", session.session_id, fresh, first=start, before=before
+            SessionRef(session.session_id), fresh, first=start, before=before
         )
 
     def _replace_units(
@@ -299,16 +299,16 @@ class IndexBuilder:
             content_id(CHUNKER, text),
             modified_at,
         )
-        source_id = -writer.replace_file(file, self.clock())
+        container = FileRef(writer.replace_file(file, self.clock()))
         units, chunks = cut_note(
             note,
             text,
             first_unit_id=writer.next_note_id(),
-            source_id=source_id,
+            container=container,
             said_at=noted_at(note),
         )
-        writer.replace_notes(source_id, units)
-        writer.replace_chunks("file", source_id, chunks)
+        writer.replace_notes(container, units)
+        writer.replace_chunks(container, chunks)
 
 
 # -- pieces ---------------------------------------------------------------------------

@@ -17,7 +17,14 @@ from backstory.text.redaction import is_own_tool_call
 from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.moments import Moment
-from backstory.values.units import NewChunk, NewUnit, UnitKind, session_unit_id
+from backstory.values.units import (
+    FileRef,
+    NewChunk,
+    NewUnit,
+    SessionRef,
+    UnitKind,
+    session_unit_id,
+)
 
 # To be changed when the same sources would give other units or chunks.
 CHUNKER = "1"
@@ -95,7 +102,7 @@ def _to_unit(session: Session, message: Message, before: str, after: str) -> New
     return NewUnit(
         message.message_id,
         kind,
-        message.session_id,
+        SessionRef(message.session_id),
         message.position,
         said_at,
         message.text,
@@ -136,7 +143,7 @@ def session_unit(session: Session) -> NewUnit | None:
     return NewUnit(
         session_unit_id(session.session_id),
         UnitKind.SESSION,
-        session.session_id,
+        SessionRef(session.session_id),
         0,
         None if active is None else active.to_microseconds(),
         text,
@@ -189,7 +196,7 @@ def noted_at(note: FoundNote) -> int:
 
 
 def cut_note(
-    note: FoundNote, text: str, *, first_unit_id: int, source_id: int, said_at: int
+    note: FoundNote, text: str, *, first_unit_id: int, container: FileRef, said_at: int
 ) -> tuple[list[NewUnit], list[NewChunk]]:
     """The units and chunks of a Markdown file.
 
@@ -206,7 +213,7 @@ def cut_note(
                     NewUnit(
                         first_unit_id + len(units),
                         UNIT_KINDS[note.kind],
-                        source_id,
+                        container,
                         len(units),
                         said_at,
                         found,

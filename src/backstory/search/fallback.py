@@ -37,7 +37,14 @@ from backstory.values.hits import (
     Strength,
 )
 from backstory.values.query import Query
-from backstory.values.units import NewChunk, NewUnit, UnitKind, first_note_id
+from backstory.values.units import (
+    Container,
+    FileRef,
+    NewChunk,
+    NewUnit,
+    UnitKind,
+    first_note_id,
+)
 
 FindNotes = Callable[[], Iterable[FoundNote | Problem]]
 # Why there is no index to search, and what to do about it.
@@ -61,12 +68,12 @@ class _Notes:
 
     notes: dict[int, Note] = field(default_factory=dict)
     files: dict[int, IndexedFile] = field(default_factory=dict)
-    chunks: dict[int, list[NewChunk]] = field(default_factory=dict)
+    chunks: dict[Container, list[NewChunk]] = field(default_factory=dict)
 
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
         return self.notes
 
-    def get_files(self, source_ids: Collection[int]) -> dict[int, IndexedFile]:
+    def get_files(self, file_ids: Collection[int]) -> dict[int, IndexedFile]:
         return self.files
 
 
@@ -117,13 +124,13 @@ class FallbackSearch:
         where = replace(where, kinds=where.kinds - WITHOUT_CHUNK)
         found = self._find(request, where, until)
         recalled: dict[str, Recalled] = {}
-        chunks: dict[int, list[NewChunk]] = {}
+        chunks: dict[Container, list[NewChunk]] = {}
         for unit, hit in self._to_hits(request, found):
             if len(recalled) == request.limit or time.monotonic() >= until:
                 break
-            if unit.source_id not in chunks:
-                chunks[unit.source_id] = self._cut_chunks(unit.source_id, found.notes)
-            chunk = _find_chunk(unit, chunks[unit.source_id])
+            if unit.container not in chunks:
+                chunks[unit.container] = self._cut_chunks(unit.container, found.notes)
+            chunk = _find_chunk(unit, chunks[unit.container])
             if chunk is None:
                 continue
             text = read_chunk(chunk, self._history, without=request.without)
@@ -163,10 +170,10 @@ class FallbackSearch:
                 ),
             )
 
-    def _cut_chunks(self, source_id: int, notes: _Notes) -> list[NewChunk]:
-        if source_id < 0:
-            return notes.chunks[source_id]
-        return list(cut_chunks(self._history.iter_messages(source_id)))
+    def _cut_chunks(self, container: Container, notes: _Notes) -> list[NewChunk]:
+        if isinstance(container, FileRef):
+            return notes.chunks[container]
+        return list(cut_chunks(self._history.iter_messages(container.session_id)))
 
     # -- reading ---
 
@@ -240,18 +247,18 @@ class FallbackSearch:
                 text = read_note(note)
             except SourceUnreadable:
                 continue
-            source_id = -len(known.chunks) - 1
+            container = FileRef(len(known.chunks) + 1)
             units, chunks = cut_note(
                 note,
                 text,
                 first_unit_id=first_note_id() + len(known.notes),
-                source_id=source_id,
+                container=container,
                 said_at=noted_at(note),
             )
             known.notes |= {u.unit_id: Note(u.heading or "", u.text) for u in units}
-            known.chunks[source_id] = chunks
+            known.chunks[container] = chunks
             for unit in units:
-                known.files[source_id] = _to_file(note, unit)
+                known.files[container.file_id] = _to_file(note, unit, container)
                 if not _fits(unit, where):
                     continue
                 if matcher.matches_query(unit.text):
@@ -305,10 +312,10 @@ def _read_titles(
     found: _Found,
 ) -> None:
     """Find sessions by title and preview, unless a message of theirs was found."""
-    known = {unit.source_id for unit in (*found.as_typed, *found.with_words)}
+    known = {unit.container for unit in (*found.as_typed, *found.with_words)}
     for session in sessions:
         unit = session_unit(session)
-        if unit is None or unit.source_id in known or not _fits(unit, where):
+        if unit is None or unit.container in known or not _fits(unit, where):
             continue
         if matcher.matches_query(unit.text):
             found.as_typed.append(unit)
@@ -324,7 +331,7 @@ def _find_chunk(unit: NewUnit, chunks: Sequence[NewChunk]) -> Chunk | None:
     cut = before[-1]
     return Chunk(
         0,
-        unit.source_id,
+        unit.container,
         cut.first_position,
         cut.last_position,
         cut.token_count,
@@ -336,9 +343,9 @@ def _fits(unit: NewUnit, where: UnitFilter) -> bool:
     at = unit.said_at
     return (
         unit.kind in where.kinds
-        and (where.sources is None or unit.source_id in where.sources)
+        and (where.containers is None or unit.container in where.containers)
         and unit.unit_id not in where.without
-        and unit.source_id not in where.without_sources
+        and unit.container not in where.without_containers
         and (where.said_from is None or (at is not None and at >= where.said_from))
         and (where.said_before is None or (at is not None and at < where.said_before))
     )
@@ -349,12 +356,12 @@ def _newest_first(unit: NewUnit) -> tuple[bool, int]:
 
 
 def _to_unit(unit: NewUnit) -> Unit:
-    return Unit(unit.unit_id, unit.kind, unit.source_id, unit.position, unit.said_at)
+    return Unit(unit.unit_id, unit.kind, unit.container, unit.position, unit.said_at)
 
 
-def _to_file(note: FoundNote, unit: NewUnit) -> IndexedFile:
+def _to_file(note: FoundNote, unit: NewUnit, container: FileRef) -> IndexedFile:
     return IndexedFile(
-        -unit.source_id,
+        container.file_id,
         unit.kind,
         str(note.path),
         note.project,

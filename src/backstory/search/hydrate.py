@@ -9,7 +9,13 @@ from backstory.store.base.index import IndexedFile, Note, Unit
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import HIT_SOURCES, Hit, Strength
 from backstory.values.moments import Moment, from_microseconds
-from backstory.values.units import UnitKind, is_message
+from backstory.values.units import (
+    Container,
+    FileRef,
+    SessionRef,
+    UnitKind,
+    is_message,
+)
 
 
 class NoteSource(Protocol):
@@ -17,7 +23,7 @@ class NoteSource(Protocol):
 
     def get_notes(self, unit_ids: Collection[int]) -> Mapping[int, Note]: ...
 
-    def get_files(self, source_ids: Collection[int]) -> Mapping[int, IndexedFile]: ...
+    def get_files(self, file_ids: Collection[int]) -> Mapping[int, IndexedFile]: ...
 
 
 class Hydrator:
@@ -38,8 +44,9 @@ class Hydrator:
     def load(self, unit_ids: Collection[int]) -> None:
         """Fetch everything that the hits of these units need."""
         self._load_messages([u for u in unit_ids if is_message(u)])
-        self._load_sessions({self._units[u].source_id for u in unit_ids})
-        self._load_notes([u for u in unit_ids if self._units[u].source_id < 0])
+        containers = {u: self._units[u].container for u in unit_ids}
+        self._load_sessions(set(containers.values()))
+        self._load_notes([u for u in unit_ids if isinstance(containers[u], FileRef)])
 
     def _load_messages(self, unit_ids: Iterable[int]) -> None:
         missing = [u for u in unit_ids if u not in self._messages]
@@ -56,9 +63,9 @@ class Hydrator:
         if calls:
             self._tool_names |= self._history.find_tool_names(calls)
 
-    def _load_sessions(self, source_ids: Iterable[int]) -> None:
-        missing = {s for s in source_ids if s > 0 and s not in self._sessions}
-        if missing:
+    def _load_sessions(self, containers: Iterable[Container]) -> None:
+        wanted = {c.session_id for c in containers if isinstance(c, SessionRef)}
+        if missing := wanted - self._sessions.keys():
             self._sessions |= self._history.get_sessions(missing)
 
     def _load_notes(self, unit_ids: Collection[int]) -> None:
@@ -66,16 +73,18 @@ class Hydrator:
             return
         self._notes |= self._note_source.get_notes(unit_ids)
         if self._files is None:
-            sources = {u.source_id for u in self._units.values() if u.source_id < 0}
-            self._files = self._note_source.get_files(sources)
+            containers = {unit.container for unit in self._units.values()}
+            self._files = self._note_source.get_files(
+                {each.file_id for each in containers if isinstance(each, FileRef)}
+            )
 
     def to_hit(self, unit_id: int) -> Hit | None:
         """The hit, still without a score; None if the unit is gone."""
         unit = self._units[unit_id]
         said = None if unit.said_at is None else from_microseconds(unit.said_at)
-        if unit.source_id < 0:
-            return self._note_hit(unit, said)
-        session = self._sessions.get(unit.source_id)
+        if isinstance(unit.container, FileRef):
+            return self._note_hit(unit, unit.container, said)
+        session = self._sessions.get(unit.container.session_id)
         if session is None:
             return None
         hit = Hit(
@@ -109,9 +118,11 @@ class Hydrator:
             return message.tool_name
         return self._tool_names.get((message.session_id, message.call_id))
 
-    def _note_hit(self, unit: Unit, said: Moment | None) -> Hit | None:
+    def _note_hit(
+        self, unit: Unit, container: FileRef, said: Moment | None
+    ) -> Hit | None:
         note = self._notes.get(unit.unit_id)
-        file = (self._files or {}).get(unit.source_id)
+        file = (self._files or {}).get(container.file_id)
         if note is None or file is None:
             return None
         return Hit(

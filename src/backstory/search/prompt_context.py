@@ -33,6 +33,7 @@ from backstory.text.words import fold, word_set
 from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource, Strength
 from backstory.values.query import Query
+from backstory.values.units import SessionRef
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +161,9 @@ class PromptContext:
         request = replace(
             self._search.make_plain_request(query, REMEMBERED),
             limit=limit,
-            without_containers=frozenset(each.session_id for each in asking),
+            without_containers=frozenset(
+                SessionRef(each.session_id) for each in asking
+            ),
             timeout_s=self._options.timeout_s,
         )
         own = {(each.host, each.native_id) for each in asking}

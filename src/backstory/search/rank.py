@@ -17,7 +17,7 @@ from backstory.store.base.index import Unit
 from backstory.values.hits import HIT_SOURCES, HitSource, ScorePart
 from backstory.values.moments import EPOCH
 from backstory.values.query import Query
-from backstory.values.units import UnitKind
+from backstory.values.units import Container, UnitKind
 
 # How much a message's session adds to it.
 _SESSION_SHARE = 0.3
@@ -65,7 +65,7 @@ class Candidate:
 
     unit_id: int
     source: HitSource
-    group: int
+    group: Container
     words: float = 0.0
     cosine: float | None = None
     has_phrase: bool = False
@@ -107,7 +107,7 @@ def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Cand
         return Candidate(
             unit.unit_id,
             HIT_SOURCES[unit.kind],
-            unit.source_id,
+            unit.container,
             words=found.words.get(unit.unit_id, 0.0),
             cosine=found.cosines.get(unit.unit_id),
             has_phrase=unit.unit_id in with_text,
@@ -189,9 +189,9 @@ def rank(
 
 def _session_support(
     candidates: Iterable[Candidate], fits: Mapping[int, float]
-) -> dict[int, float]:
+) -> dict[Container, float]:
     """How well each session fits as a whole: as well as its best message."""
-    by_group: dict[int, list[float]] = {}
+    by_group: dict[Container, list[float]] = {}
     for each in candidates:
         if each.source is HitSource.MESSAGE:
             by_group.setdefault(each.group, []).append(fits[each.unit_id])

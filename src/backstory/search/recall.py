@@ -23,7 +23,7 @@ from backstory.text.words import word_set
 from backstory.values.hits import Hit, Recalled
 from backstory.values.identity import content_id
 from backstory.values.query import Query
-from backstory.values.units import UnitKind
+from backstory.values.units import SessionRef, UnitKind
 
 # Chunks are made of what was said, not of tool output or titles.
 WITHOUT_CHUNK = frozenset({UnitKind.OTHER, UnitKind.SESSION})
@@ -73,14 +73,14 @@ class ChunkSearch:
             unit_ids = [each.candidate.unit_id for each in some]
             hydrator.load(unit_ids)
             places = {
-                (found.units[u].source_id, found.units[u].position) for u in unit_ids
+                (found.units[u].container, found.units[u].position) for u in unit_ids
             }
             chunks = self.index.find_chunks(places)
             for each in some:
                 if len(chosen) == request.limit:
                     return list(chosen.values()), repeats
                 unit = found.units[each.candidate.unit_id]
-                chunk = chunks.get((unit.source_id, unit.position))
+                chunk = chunks.get((unit.container, unit.position))
                 if chunk is None or chunk.chunk_id in chosen:
                     continue
                 hit = score_hit(
@@ -117,10 +117,12 @@ def weigh_for_chunks(weights: Weights) -> Weights:
 
 def read_chunk(chunk: Chunk, history: HistoryStore, *, without: Collection[int]) -> str:
     """The text of a chunk, leaving out messages that must not be found."""
-    if chunk.text is not None:
-        return chunk.text
+    if chunk.text is not None or not isinstance(chunk.container, SessionRef):
+        return chunk.text or ""
     messages = history.iter_messages(
-        chunk.source_id, first=chunk.first_position, last=chunk.last_position
+        chunk.container.session_id,
+        first=chunk.first_position,
+        last=chunk.last_position,
     )
     return chunk_text(each for each in messages if each.message_id not in without)
 
@@ -129,7 +131,7 @@ def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
     """A chunk and its hit, ready to be shown."""
     return Recalled(
         _chunk_name(chunk, hit),
-        "conversation" if chunk.source_id > 0 else "file",
+        "conversation" if isinstance(chunk.container, SessionRef) else "file",
         _source_name(hit),
         hit.score,
         # Masked before it is cut: half a secret would not be recognised.
@@ -140,8 +142,8 @@ def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
 
 def _chunk_name(chunk: Chunk, hit: Hit) -> str:
     """A name that stays the same when the index is rebuilt."""
-    if chunk.source_id > 0:
-        return f"{chunk.source_id}.{chunk.first_position}"
+    if isinstance(chunk.container, SessionRef):
+        return f"{chunk.container.session_id}.{chunk.first_position}"
     return f"{content_id(hit.path or '')}.{chunk.first_position}"
 
 

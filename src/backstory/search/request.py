@@ -10,6 +10,7 @@ from backstory.store.base.index import UnitFilter
 from backstory.text.arguments import EVER, Period
 from backstory.values.hits import HIT_SOURCES, HitSource
 from backstory.values.query import Query
+from backstory.values.units import Container
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class Request:
     profile: str = "tuned"
     limit: int = 10
     period: Period = EVER
-    containers: frozenset[int] | None = None
+    containers: frozenset[Container] | None = None
     without: frozenset[int] = frozenset()
-    without_containers: frozenset[int] = frozenset()
+    without_containers: frozenset[Container] = frozenset()
     timeout_s: float = math.inf
 
     def to_filter(self) -> UnitFilter:

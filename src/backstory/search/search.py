@@ -34,7 +34,7 @@ from backstory.text.arguments import to_limit, to_period, to_query
 from backstory.text.query import parse_query
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.query import Query
-from backstory.values.units import session_unit_id
+from backstory.values.units import Container, FileRef, SessionRef, session_unit_id
 
 logger = logging.getLogger(__name__)
 
@@ -116,24 +116,24 @@ class Search:
         """A request without any filters."""
         return Request(query, sources, self._options.weights, self._options.profile)
 
-    def _find_containers(self, filters: Filters) -> frozenset[int] | None:
+    def _find_containers(self, filters: Filters) -> frozenset[Container] | None:
         """The sessions of a host or a project, and the guidance files of a project."""
         self._check_host(filters.host)
         if filters.host is None and filters.project is None:
             return None
         where = SessionFilter(filters.host)
         sessions = list_sessions(self._history, where, project=filters.project)
-        found = {each.session_id for each in sessions}
+        found: set[Container] = {SessionRef(each.session_id) for each in sessions}
         if filters.host is None:
             found |= self._find_guidance({each.project for each in sessions} - {None})
         return frozenset(found)
 
-    def _find_guidance(self, projects: set[str | None]) -> set[int]:
+    def _find_guidance(self, projects: set[str | None]) -> set[FileRef]:
         try:
             files = self._files.index.list_files()
         except StoreProblem:
             return set()  # the search itself reports it
-        return {-file.file_id for file in files if file.project in projects}
+        return {FileRef(file.file_id) for file in files if file.project in projects}
 
     def _find_latest_turn(self, session: str | None) -> frozenset[int]:
         """The units of a session from its user's last message on."""

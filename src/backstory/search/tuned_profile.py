@@ -74,10 +74,12 @@ class TunedProfile:
         """Retrieve until enough sources are found, not only many messages of a few."""
         found = self.retriever.retrieve(query, where, until=until, width=width)
         for _ in range(_MORE_ROUNDS):
-            sources = frozenset(unit.source_id for unit in found.units.values())
-            if len(sources) >= limit or time.monotonic() >= until:
+            seen = frozenset(unit.container for unit in found.units.values())
+            if len(seen) >= limit or time.monotonic() >= until:
                 break
-            elsewhere = replace(where, without_sources=where.without_sources | sources)
+            elsewhere = replace(
+                where, without_containers=where.without_containers | seen
+            )
             more = self.retriever.retrieve(query, elsewhere, until=until, width=width)
             if not more.unit_ids:
                 break

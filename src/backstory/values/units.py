@@ -52,6 +52,24 @@ def is_session(unit_id: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionRef:
+    """A session of the history, as what units belong to."""
+
+    session_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A Markdown file of the index, as what units belong to."""
+
+    file_id: int
+
+
+# What units and chunks belong to.
+Container = SessionRef | FileRef
+
+
+@dataclass(frozen=True, slots=True)
 class NewUnit:
     """A unit to add to the index.
 
@@ -61,7 +79,7 @@ class NewUnit:
 
     unit_id: int
     kind: UnitKind
-    source_id: int
+    container: Container
     position: int
     said_at: int | None
     text: str

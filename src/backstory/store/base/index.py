@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
-from backstory.values.units import NewChunk, NewUnit, UnitKind
+from backstory.values.units import Container, FileRef, NewChunk, NewUnit, UnitKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,9 +49,9 @@ class UnitFilter:
     kinds: frozenset[UnitKind]
     said_from: int | None = None
     said_before: int | None = None
-    sources: frozenset[int] | None = None
+    containers: frozenset[Container] | None = None
     without: frozenset[int] = frozenset()
-    without_sources: frozenset[int] = frozenset()
+    without_containers: frozenset[Container] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Unit:
 
     unit_id: int
     kind: UnitKind
-    source_id: int
+    container: Container
     position: int
     said_at: int | None
     text_bytes: int = 0
@@ -79,7 +79,7 @@ class Chunk:
     """A stretch of a source, as it is stored."""
 
     chunk_id: int
-    source_id: int
+    container: Container
     first_position: int
     last_position: int
     token_count: int
@@ -185,19 +185,19 @@ class IndexWriter(Protocol):
         """
         ...
 
-    def replace_notes(self, source_id: int, units: Sequence[NewUnit]) -> None:
+    def replace_notes(self, file: FileRef, units: Sequence[NewUnit]) -> None:
         """Make these all the units of a file; unchanged ones keep their numbers."""
         ...
 
-    def delete_source(self, source_id: int) -> None:
-        """Delete all units and chunks of a source."""
+    def delete_container(self, container: Container) -> None:
+        """Delete all units and chunks of a session or a file."""
         ...
 
     def delete_units(self, unit_ids: Collection[int]) -> None:
         """Delete units; unknown numbers are ignored."""
         ...
 
-    def list_message_units(self, source_id: int, first: int, last: int) -> list[int]:
+    def list_message_units(self, session_id: int, first: int, last: int) -> list[int]:
         """The units of messages from one position of a session to another."""
         ...
 
@@ -205,14 +205,13 @@ class IndexWriter(Protocol):
         """Delete everything, states included, so that the index is built again."""
         ...
 
-    def list_chunks(self, source_id: int) -> list[tuple[int, int]]:
-        """The first and last position of every chunk of a source, in order."""
+    def list_chunks(self, session_id: int) -> list[tuple[int, int]]:
+        """The first and last position of every chunk of a session, in order."""
         ...
 
     def replace_chunks(
         self,
-        source_type: str,
-        source_id: int,
+        container: Container,
         chunks: Sequence[NewChunk],
         *,
         first: int = 0,
@@ -332,14 +331,14 @@ class SearchIndex(Protocol):
         """What the units of files say; units of sessions are left out."""
         ...
 
-    def get_files(self, source_ids: Collection[int]) -> dict[int, IndexedFile]:
-        """The files among these sources."""
+    def get_files(self, file_ids: Collection[int]) -> dict[int, IndexedFile]:
+        """The files with these numbers; a missing one is left out."""
         ...
 
     def find_chunks(
-        self, places: Collection[tuple[int, int]]
-    ) -> dict[tuple[int, int], Chunk]:
-        """For each source and position, the last chunk that begins at or before it.
+        self, places: Collection[tuple[Container, int]]
+    ) -> dict[tuple[Container, int], Chunk]:
+        """For each container and position, the last chunk that begins at or before it.
 
         A place without a chunk is left out.
         """

@@ -33,6 +33,7 @@ from backstory.store.sqlite.indexed_sources import list_files
 from backstory.store.sqlite.text_scan import TextScan
 from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.store.sqlite.words import WordSearch
+from backstory.values.units import Container
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
@@ -84,10 +85,10 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return list_files(db)
 
-    def get_files(self, source_ids: Collection[int]) -> dict[int, IndexedFile]:
-        wanted = {-source_id for source_id in source_ids}
+    def get_files(self, file_ids: Collection[int]) -> dict[int, IndexedFile]:
+        wanted = set(file_ids)
         return {
-            -file.file_id: file for file in self.list_files() if file.file_id in wanted
+            file.file_id: file for file in self.list_files() if file.file_id in wanted
         }
 
     # -- words ---
@@ -146,8 +147,8 @@ class SqliteIndex:
             return units.get_notes(db, unit_ids)
 
     def find_chunks(
-        self, places: Collection[tuple[int, int]]
-    ) -> dict[tuple[int, int], Chunk]:
+        self, places: Collection[tuple[Container, int]]
+    ) -> dict[tuple[Container, int], Chunk]:
         with self._connection.reading() as db:
             return chunks.find_chunks(db, places)
 

@@ -9,6 +9,7 @@ import apsw
 
 from backstory.store.base.index import IndexedFile, MadeVector
 from backstory.store.sqlite import chunks, indexed_sources, units, words
+from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.folded_text import FoldedText, to_stored
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import (
@@ -27,8 +28,11 @@ from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.text.words import fold, index_words
 from backstory.values.identity import meaning_hash
 from backstory.values.units import (
+    Container,
+    FileRef,
     NewChunk,
     NewUnit,
+    SessionRef,
     first_note_id,
     first_session_unit_id,
     is_session,
@@ -95,7 +99,12 @@ class SqliteIndexWriter:
         for unit_id, unit in wanted.items():
             text = to_stored(fold(unit.text))
             key = None if unit.meaning is None else meaning_hash(unit.meaning)
-            facts = (unit.kind, unit.source_id, unit.position, unit.said_at)
+            facts = (
+                unit.kind,
+                to_number(unit.container),
+                unit.position,
+                unit.said_at,
+            )
             if unit_id in filed:
                 if self._is_filed(unit, text, (key, *facts), filed[unit_id]):
                     continue
@@ -145,8 +154,8 @@ class SqliteIndexWriter:
         self._unfiled.clear()
         self._unfiled_chars = 0
 
-    def replace_notes(self, source_id: int, new: Sequence[NewUnit]) -> None:
-        filed = units.find_filed_notes(self._db, source_id)
+    def replace_notes(self, file: FileRef, new: Sequence[NewUnit]) -> None:
+        filed = units.find_filed_notes(self._db, file)
         fresh = [
             unit
             for unit in new
@@ -222,34 +231,33 @@ class SqliteIndexWriter:
         self._text_start = self._text_end = 0
         self._unit_count, self._unit_count_before = 0, -1
 
-    def list_message_units(self, source_id: int, first: int, last: int) -> list[int]:
-        return units.list_message_units(self._db, source_id, first, last)
+    def list_message_units(self, session_id: int, first: int, last: int) -> list[int]:
+        return units.list_message_units(self._db, session_id, first, last)
 
-    def delete_source(self, source_id: int) -> None:
-        unit_ids = units.list_unit_ids(self._db, source_id)
+    def delete_container(self, container: Container) -> None:
+        unit_ids = units.list_unit_ids(self._db, container)
         if unit_ids:
             self._delete(unit_ids)
             self._note_deletion(MUCH)
-        chunks.delete_chunks(self._db, source_id)
-        if source_id > 0:
-            indexed_sources.delete_session(self._db, source_id)
+        chunks.delete_chunks(self._db, container)
+        if isinstance(container, SessionRef):
+            indexed_sources.delete_session(self._db, container.session_id)
 
     # -- chunks ---
 
-    def list_chunks(self, source_id: int) -> list[tuple[int, int]]:
-        return chunks.list_chunks(self._db, source_id)
+    def list_chunks(self, session_id: int) -> list[tuple[int, int]]:
+        return chunks.list_chunks(self._db, SessionRef(session_id))
 
     def replace_chunks(
         self,
-        source_type: str,
-        source_id: int,
+        container: Container,
         new: Sequence[NewChunk],
         *,
         first: int = 0,
         before: int | None = None,
     ) -> None:
-        chunks.delete_chunks(self._db, source_id, first=first, before=before)
-        chunks.insert_chunks(self._db, source_type, source_id, new)
+        chunks.delete_chunks(self._db, container, first=first, before=before)
+        chunks.insert_chunks(self._db, container, new)
 
     # -- sources ---
 
@@ -260,7 +268,7 @@ class SqliteIndexWriter:
         return indexed_sources.replace_file(self._db, file, now)
 
     def delete_file(self, file_id: int) -> None:
-        self.delete_source(-file_id)
+        self.delete_container(FileRef(file_id))
         indexed_sources.delete_file(self._db, file_id)
 
     def next_note_id(self) -> int:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from backstory.store.base.index import UnitFilter
+from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.rows import to_json
 
 
@@ -23,12 +24,12 @@ def to_clause(where: UnitFilter) -> Clause:
     if where.said_before is not None:
         sql += " AND units.said_at < ?"
         values.append(where.said_before)
-    if where.sources is not None:
+    if where.containers is not None:
         sql += " AND units.source_id IN (SELECT value FROM json_each(?))"
-        values.append(to_json(where.sources))
-    if where.without_sources:
+        values.append(to_json(map(to_number, where.containers)))
+    if where.without_containers:
         sql += " AND units.source_id NOT IN (SELECT value FROM json_each(?))"
-        values.append(to_json(where.without_sources))
+        values.append(to_json(map(to_number, where.without_containers)))
     if where.without:
         sql += " AND units.unit_id NOT IN (SELECT value FROM json_each(?))"
         values.append(to_json(where.without))

@@ -13,11 +13,12 @@ from backstory.store.base.index import (
     Unit,
     UnitFilter,
 )
+from backstory.store.sqlite.containers import from_number, to_number
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.unit_filter import to_clause
 from backstory.store.sqlite.words import delete_words
 from backstory.values.moments import Moment
-from backstory.values.units import NewUnit, UnitKind, first_note_id
+from backstory.values.units import Container, FileRef, NewUnit, UnitKind, first_note_id
 
 # The first and last moment that ``datetime`` can hold, in microseconds.
 _FIRST_TIME = Moment(datetime.min.replace(tzinfo=UTC)).to_microseconds()
@@ -78,13 +79,15 @@ def find_filed(
     return {row[0]: row[1:] for row in rows}
 
 
-def list_unit_ids(db: apsw.Connection, source_id: int) -> list[int]:
-    rows = db.execute("SELECT unit_id FROM units WHERE source_id = ?", (source_id,))
+def list_unit_ids(db: apsw.Connection, container: Container) -> list[int]:
+    rows = db.execute(
+        "SELECT unit_id FROM units WHERE source_id = ?", (to_number(container),)
+    )
     return [unit_id for (unit_id,) in rows]
 
 
 def find_filed_notes(
-    db: apsw.Connection, source_id: int
+    db: apsw.Connection, file: FileRef
 ) -> dict[tuple[int, int | None, str | None, str], int]:
     """The numbers of a file's units, by position, time, heading and text."""
     rows = db.execute(
@@ -93,13 +96,13 @@ def find_filed_notes(
           FROM units JOIN notes USING (unit_id)
          WHERE source_id = ?
         """,
-        (source_id,),
+        (to_number(file),),
     )
     return {(*facts,): unit_id for *facts, unit_id in rows}
 
 
 def list_message_units(
-    db: apsw.Connection, source_id: int, first: int, last: int
+    db: apsw.Connection, session_id: int, first: int, last: int
 ) -> list[int]:
     """The units of messages from one position of a session to another."""
     rows = db.execute(
@@ -107,7 +110,7 @@ def list_message_units(
         SELECT unit_id FROM units
          WHERE source_id = ? AND position BETWEEN ? AND ? AND unit_id < ?
         """,
-        (source_id, first, last, first_note_id()),
+        (session_id, first, last, first_note_id()),
     )
     return [unit_id for (unit_id,) in rows]
 
@@ -178,9 +181,14 @@ def get_units(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Unit]
     )
     return {
         unit_id: Unit(
-            unit_id, UnitKind(kind), source_id, position, _to_time(said_at), size
+            unit_id,
+            UnitKind(kind),
+            from_number(number),
+            position,
+            _to_time(said_at),
+            size,
         )
-        for unit_id, kind, source_id, position, said_at, size in rows
+        for unit_id, kind, number, position, said_at, size in rows
     }
 
 

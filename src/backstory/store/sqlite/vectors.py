@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backstory.store.base.index import EmbeddingCache, MadeVector, UnitFilter
+from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.index_state import (
     SLOTS,
     VECTOR_COLUMNS,
@@ -60,7 +61,7 @@ class VectorPages:
         self._embedding_ids: NDArray[np.int64] = np.zeros(0, np.int64)
         self._codes: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
         self._kinds: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self._sources: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._containers: NDArray[np.int64] = np.zeros(0, np.int64)
         self._said: NDArray[np.int64] = np.zeros(0, np.int64)
         self._clear_slots()
 
@@ -104,7 +105,7 @@ class VectorPages:
             codes[: len(self._codes)] = self._codes
         self._codes = codes
         self._kinds = _grown(self._kinds, slots)
-        self._sources = _grown(self._sources, slots)
+        self._containers = _grown(self._containers, slots)
         self._said = _grown(self._said, slots)
         self._page_count = slots // SLOTS
 
@@ -115,7 +116,7 @@ class VectorPages:
         self._embedding_ids[rows] = np.frombuffer(embeddings, np.int64)
         self._codes[rows] = np.frombuffer(codes, np.uint8).reshape(SLOTS, -1)
         self._kinds[rows] = np.frombuffer(kinds, np.uint8)
-        self._sources[rows] = np.frombuffer(sources, np.int64)
+        self._containers[rows] = np.frombuffer(sources, np.int64)
         self._said[rows] = np.frombuffer(said, np.int64)
 
     # -- searching ---
@@ -166,10 +167,12 @@ class VectorPages:
             fits &= self._said >= where.said_from
         if where.said_before is not None:
             fits &= (self._said < where.said_before) & (self._said != _UNKNOWN_TIME)
-        if where.sources is not None:
-            fits &= np.isin(self._sources, list(where.sources))
-        if where.without_sources:
-            fits &= ~np.isin(self._sources, list(where.without_sources))
+        if where.containers is not None:
+            numbers = [to_number(each) for each in where.containers]
+            fits &= np.isin(self._containers, numbers)
+        if where.without_containers:
+            numbers = [to_number(each) for each in where.without_containers]
+            fits &= ~np.isin(self._containers, numbers)
         if where.without:
             fits &= ~np.isin(self._units, list(where.without))
         return fits

@@ -128,7 +128,8 @@ def match_words(
 ) -> list[tuple[int, float]]:
     fitting_only = to_clause(where)
     expression = match_expression(words)
-    if where.said_from is None and where.said_before is None and where.sources is None:
+    is_any_time = where.said_from is None and where.said_before is None
+    if is_any_time and where.containers is None:
         # Reading the unit of every match takes longer than scoring it. Most of the best
         # matches pass the filter; if too few do, all units are read after all.
         tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
