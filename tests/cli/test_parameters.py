@@ -96,5 +96,5 @@ def test_an_option_refuses_what_is_no_day(
 
     assert result.exit_code == 2
     assert result.output.endswith(
-        f"'{day}' is not a day; write 2026-02-01, yesterday or '3 days ago'.\n"
+        f"'{day}' is not a day, such as 2026-02-01, yesterday or '3 days ago'.\n"
     )

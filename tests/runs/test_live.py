@@ -1385,7 +1385,7 @@ def test_a_default_session_that_is_unknown_is_named_with_its_origin(
     assert (code, ids) == (12, [])
     assert said[0] == (
         "backstory: no agent program has a transcript of a session 'nobody' here "
-        "(the id is that of CLAUDE_CODE_SESSION_ID)"
+        "(the id is from CLAUDE_CODE_SESSION_ID)"
     )
 
 

@@ -1,4 +1,4 @@
-"""What people type after options: days, in the words they use for them."""
+"""The types of arguments and options: days and paths."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ _AGO = re.compile(r"(\d{1,5})\s*(d|days?|w|weeks?)(?:\s+ago)?$")
 
 
 class Day(click.ParamType[datetime]):
-    """A day, such as 2026-02-01, yesterday, '3 days ago' or 2w: its first moment."""
+    """The start of a day, given as 2026-02-01, yesterday, '3 days ago' or 2w."""
 
     name = "day"
 
@@ -23,17 +23,18 @@ class Day(click.ParamType[datetime]):
             return value
         try:
             return parse_day(str(value), datetime.now().astimezone())
-        # OSError: Windows knows no local time before 1970.
+        # OSError: Windows has no local time before 1970.
         except (ValueError, OSError):
             self.fail(
-                f"{value!r} is not a day; write 2026-02-01, yesterday or '3 days ago'.",
+                f"{value!r} is not a day, such as 2026-02-01, yesterday or "
+                "'3 days ago'.",
                 param,
                 ctx,
             )
 
 
 def parse_day(text: str, now: datetime) -> datetime:
-    """The first moment of a day, in UTC. Raises ``ValueError`` when it is no day."""
+    """The start of a day, in UTC. Raises ``ValueError`` if ``text`` is not a day."""
     words = text.strip().lower()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     if words == "today":
@@ -52,7 +53,7 @@ DAY = Day()
 
 
 class SomePath(click.ParamType[Path]):
-    """A path that says something: an empty one is a shell variable that was not set."""
+    """A path that is not empty: an empty one is usually an unset shell variable."""
 
     name = "path"
 
@@ -61,7 +62,7 @@ class SomePath(click.ParamType[Path]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Path:
         if not str(value):
-            self.fail("a path is needed, and this one is empty.", param, ctx)
+            self.fail("The path is empty.", param, ctx)
         return Path(value)
 
 
@@ -69,7 +70,7 @@ PATH = SomePath()
 
 
 def to_folder(project: str | None) -> str | Path | None:
-    """A path if it looks like one or is there, else the name of a folder."""
+    """A path if it looks like one or exists, otherwise the name of a folder."""
     if project is None:
         return None
     path = Path(project)
