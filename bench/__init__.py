@@ -1,6 +1,6 @@
-"""Speed and memory, measured on this machine beside what the machine itself can do.
+"""Speed and memory, measured on this machine and compared with a baseline.
 
-``python -m bench`` runs everything, ``python -m bench import memory`` some of it. Each
-figure stands beside a baseline taken in the same run, because the ratio of the two
-travels from machine to machine and the figure alone does not.
+``python -m bench`` runs everything, ``python -m bench import memory`` some of it. The
+baseline of each figure is measured at the same time, because the ratio of the two can
+be compared between machines, and the figure alone cannot.
 """

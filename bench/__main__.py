@@ -1,4 +1,4 @@
-"""Run the benchmarks that are named, or all of them."""
+"""Run the named benchmarks, or all of them."""
 
 import os
 import platform
@@ -20,7 +20,8 @@ if __name__ == "__main__":
     unknown = [name for name in chosen if name not in MEASURES]
     if unknown:
         sys.exit(
-            f"no benchmark is called {unknown[0]}; there are: {', '.join(MEASURES)}"
+            f"no benchmark is called '{unknown[0]}'; "
+            f"the benchmarks are: {', '.join(MEASURES)}"
         )
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores\n")
     missed = 0

@@ -1,4 +1,4 @@
-"""What it takes to remind a prompt of something, warm and from a cold start."""
+"""How long it takes to find the memories for a prompt, warm and from a cold start."""
 
 import random
 import sqlite3
@@ -22,7 +22,7 @@ _TIMES = 15
 _FIRST_DAY = date(2023, 6, 1)
 _PROMPTS = 40
 
-# Run in a process of its own: prints the seconds that follow its imports.
+# Run in a separate process; prints the seconds it took after its imports.
 _COLD = """
 import sys, time
 from backstory.memory import Memory
@@ -36,7 +36,7 @@ _BARE = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words) LIMIT 
 
 
 def _sentences() -> Iterator[str]:
-    """Sentences such as people say them, without end."""
+    """An endless supply of sentences."""
     rng = random.Random(7)
     for session in SearchCorpus().iter_sessions(200_000):
         for message in session.messages:
@@ -116,7 +116,7 @@ def _cold(home: Path, prompt: str, bare: float) -> Iterator[Figure]:
         first <= 0.06,
     )
     yield Figure(
-        "the same with Python's start and all imports",
+        "the same, including Python's start and all imports",
         f"{whole * 1000:.0f} ms",
         "-",
         f"a Python that does nothing: {nothing * 1000:.0f} ms",

@@ -1,4 +1,4 @@
-"""Reading sources into the history: how fast, how often, how much memory."""
+"""Reading sources into the history: how fast, and with how much memory."""
 
 import os
 import sqlite3
@@ -34,7 +34,7 @@ def open_memory(
 
 
 def measure_import(folder: Path) -> Iterator[Figure]:
-    """Messages a second from Claude Code's files, beside bare parsing and inserting."""
+    """Messages per second from Claude Code's files; baseline: parsing and inserting."""
     home = folder / "home"
     files = Corpus(home).write(files=100, messages=1_000)
     count = 100_000
@@ -69,7 +69,7 @@ def _parse_and_insert(files: list[Path], path: Path) -> None:
 
 
 def measure_rerun(folder: Path) -> Iterator[Figure]:
-    """A second run over many unchanged files, beside looking at each of them once."""
+    """A second run over many unchanged files; baseline: one stat of each."""
     home = folder / "home"
     files = Corpus(home).write(files=10_000, messages=2)
     with open_memory(home, folder / "kept") as memory:
@@ -87,7 +87,7 @@ def measure_rerun(folder: Path) -> Iterator[Figure]:
 
 
 def measure_append(folder: Path) -> Iterator[Figure]:
-    """One new line in a large file, beside reading the file from its start."""
+    """One new line in a large file; baseline: reading the whole file."""
     home = folder / "home"
     corpus = Corpus(home)
     (file,) = corpus.write(files=1, messages=100_000)
@@ -104,13 +104,13 @@ def measure_append(folder: Path) -> Iterator[Figure]:
         f"one line appended to {file.stat().st_size / MEGABYTE:.0f} MB",
         f"{took * 1000:.1f} ms",
         "-",
-        f"reading it whole: {whole * 1000:,.0f} ms ({whole / took:,.0f} x)",
+        f"reading all of it: {whole * 1000:,.0f} ms ({whole / took:,.0f} x)",
         True,
     )
 
 
 def measure_record(folder: Path) -> Iterator[Figure]:
-    """One durable message, beside one durable write of four kilobytes."""
+    """One durable message; baseline: one durable write of four kilobytes."""
     with open_memory(folder / "home", folder / "kept") as memory:
         took = median_seconds(lambda: memory.record("s", "user", "x" * 1_000), 300)
     with (folder / "bare").open("wb") as file:
@@ -132,7 +132,7 @@ def measure_record(folder: Path) -> Iterator[Figure]:
 
 
 def measure_memory(folder: Path) -> Iterator[Figure]:
-    """The most memory a reading takes, beside a process that reads nothing."""
+    """Peak memory while reading; baseline: a process that reads nothing."""
     home, kept = folder / "home", folder / "kept"
     corpus = Corpus(home)
     index = ["index"]
@@ -142,7 +142,7 @@ def measure_memory(folder: Path) -> Iterator[Figure]:
     block = b"".join(corpus.lines(file.stem, 20_000))
     with file.open("wb") as stream:
         for number in range(30):
-            # Other ids in every block: the file is all new messages.
+            # Each block gets its own ids, so that every message is new.
             stream.write(block.replace(b'"uuid":"', b'"uuid":"%02d-' % number))
     yield _memory_figure(f"a file of {_size(file)}", index, home, kept, start)
     file.unlink()
@@ -183,7 +183,7 @@ def _size(file: Path) -> str:
 
 
 def _write_export(path: Path, corpus: Corpus) -> None:
-    """A ChatGPT export of some 200 MB, conversation by conversation."""
+    """Write a ChatGPT export of about 200 MB, one conversation at a time."""
     with path.open("wb") as stream:
         stream.write(b"[")
         for number in range(2_000):

@@ -1,4 +1,4 @@
-"""Time and memory of a piece of work, in this process or in one of its own."""
+"""Time and memory of a piece of work, in this process or in a separate one."""
 
 import os
 import statistics
@@ -32,7 +32,7 @@ def median_seconds(work: Callable[[], object], times: int) -> float:
 
 
 def peak_megabytes(words: list[str], home: Path, kept: Path) -> float:
-    """The most memory that a process of ours held, whatever it did."""
+    """The peak memory of a Backstory command."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.peak", *words],
         env={**os.environ, "HOME": str(home), "BACKSTORY_HOME": str(kept)},

@@ -1,4 +1,4 @@
-"""Run a command of ours and say, as the last line, the most memory it held (in MB)."""
+"""Run a Backstory command, then print its peak memory in MB on standard error."""
 
 import re
 import resource
@@ -11,8 +11,8 @@ from backstory.cli import main
 def peak_megabytes() -> float:
     """The peak of this process alone.
 
-    Linux carries the peak of the parent over into ``ru_maxrss`` of a child, so there it
-    is taken from the process's own status.
+    On Linux, a child inherits its parent's peak in ``ru_maxrss``, so it is read from
+    the process's own status instead.
     """
     status = Path("/proc/self/status")
     if status.exists():

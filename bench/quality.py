@@ -1,8 +1,8 @@
 """How well the shipped search finds the evidence of public question sets.
 
-``python -m bench.quality SET DATA`` with DATA the folder of the sets, which are not
-part of the project: see their licences. ``--all`` asks every set that is there. Each
-conversation has a memory of its own, and is also asked what only another one answers.
+``python -m bench.quality SET DATA``, where DATA is the folder of the sets; they are not
+part of the project because of their licences. ``--all`` measures every set in DATA.
+Each conversation has its own memory, and is also asked questions about another one.
 """
 
 import argparse
@@ -21,16 +21,16 @@ from backstory.memory import Memory
 from backstory.values.hits import SearchResult
 from bench.history import open_memory
 
-# Sessions are put in order by their best hit among so many.
+# Sessions are ordered by their best hit; this is how many hits are looked at.
 _SESSION_HITS = 50
 _STRAY_QUESTIONS = 20
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Something that was said: who, what, when, and the set's own name for it.
+    """Something that was said: by whom, what, when, and the set's own name for it.
 
-    The name begins with that of the session and a colon.
+    The name begins with the session's name and a colon.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Question:
-    """A question and the names of the turns that answer it; none when nothing does."""
+    """A question and the names of the turns that answer it, if any do."""
 
     text: str
     evidence: frozenset[str]
@@ -59,8 +59,8 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a search gave: its first ten turns, its sessions in order, and if it is
-    sure."""
+    """What a search found: the first ten turns, the sessions in order, and whether
+    nothing answers well."""
 
     turns: Sequence[str]
     sessions: Sequence[str]
@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass
 class Score:
-    """Sums over questions that have an answer, and over those that have none."""
+    """Sums over the questions with an answer, and over those without one."""
 
     answerable: int = 0
     recall_at_5: float = 0.0
@@ -133,7 +133,7 @@ def _session_of(name: str) -> str:
 
 
 def read_locomo(data: Path) -> Iterator[Conversation]:
-    """Two people who chat; their names are part of what they say."""
+    """Chats of two people; their names are part of the messages."""
     for sample in orjson.loads((data / "locomo" / "locomo10-dev.json").read_bytes()):
         talk = sample["conversation"]
         turns = []
@@ -166,7 +166,7 @@ def read_locomo(data: Path) -> Iterator[Conversation]:
 
 
 def read_beam(data: Path) -> Iterator[Conversation]:
-    """Long chats with an assistant; a message is called by its number in the chat."""
+    """Long chats with an assistant; a message's name is its number in the chat."""
     folders = sorted(
         (data / "beam" / "100K").iterdir(), key=lambda each: int(each.name)
     )
@@ -190,7 +190,7 @@ def read_beam(data: Path) -> Iterator[Conversation]:
 
 
 def _beam_turns(chat: Iterable[dict[str, Any]]) -> Iterator[Turn]:
-    # Only some messages carry a date; those after them are of the same day.
+    # Only some messages have a date; those after them are from the same day.
     day = datetime(2024, 1, 1, 9, tzinfo=UTC)
     for batch in chat:
         session = f"B{batch['batch_number']}"
@@ -207,7 +207,7 @@ def _beam_turns(chat: Iterable[dict[str, Any]]) -> Iterator[Turn]:
 
 
 def _numbers(nested: object) -> set[int]:
-    """All numbers in lists and values of tables, however deep."""
+    """All numbers in nested lists and dictionaries."""
     if isinstance(nested, int):
         return {nested}
     if isinstance(nested, dict):
@@ -218,9 +218,9 @@ def _numbers(nested: object) -> set[int]:
 
 
 def read_memorybank(data: Path) -> Iterator[Conversation]:
-    """People who talk with a companion for some days; a session is a day.
+    """Chats of people with a companion over several days; a session is a day.
 
-    Only questions that name a day can be checked: any turn of it is evidence.
+    Only questions that name a day can be checked: every turn of that day is evidence.
     """
     for language in ("cn", "en"):
         folder = data / "memorybank"
@@ -265,7 +265,7 @@ _NAMED_DAY = re.compile(
 
 
 def _named_day(text: str) -> str | None:
-    """The day of 2023 that a question names; None when it names none or several."""
+    """The day of 2023 that a question names; None if it names none or several."""
     days = {
         f"2023-{int(each['month'] or _MONTHS[each['name']]):02}"
         f"-{int(each['day'] or each['of']):02}"
@@ -275,9 +275,9 @@ def _named_day(text: str) -> str | None:
 
 
 def read_longmemeval(data: Path) -> Iterator[Conversation]:
-    """Questions that each have sessions of their own to be answered from.
+    """Questions, each with its own sessions to answer it from.
 
-    The shape is that of the public files: github.com/xiaowu0162/LongMemEval, 2025.
+    The format is that of the public files: github.com/xiaowu0162/LongMemEval, 2025.
     """
     for file in sorted((data / "longmemeval").glob("*.json")):
         for row in orjson.loads(file.read_bytes()):
@@ -290,7 +290,7 @@ def read_longmemeval(data: Path) -> Iterator[Conversation]:
                 strict=True,
             ):
                 sent_at = _longmemeval_time(began)
-                # Filler sessions may be there twice; their turns count on.
+                # A filler session may occur twice; the numbers of its turns go on.
                 said = sum(turn.session == session for turn in turns)
                 for number, message in enumerate(talk, said):
                     name = f"{session}:{number}"
@@ -304,7 +304,7 @@ def read_longmemeval(data: Path) -> Iterator[Conversation]:
             if not evidence:
                 wanted = set(row["answer_session_ids"])
                 evidence = {turn.name for turn in turns if turn.session in wanted}
-            # Of questions that nothing answers, the sessions only look as if they did.
+            # These questions have no answer; the sessions only look as if they had one.
             if row["question_id"].endswith("_abs"):
                 evidence = set()
             yield Conversation(
@@ -316,7 +316,7 @@ def read_longmemeval(data: Path) -> Iterator[Conversation]:
 
 
 def _longmemeval_time(written: str) -> datetime:
-    """``2023/05/20 (Sat) 02:21``"""
+    """Parse a time such as ``2023/05/20 (Sat) 02:21``."""
     return datetime.strptime(written, "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
 
 
@@ -332,7 +332,7 @@ READERS: dict[str, Callable[[Path], Iterator[Conversation]]] = {
 
 
 def fill(memory: Memory, conversation: Conversation) -> dict[int, str]:
-    """Record a conversation; returns the set's names of its messages."""
+    """Record a conversation; returns the set's names for its messages."""
     names = {}
     for turn in conversation.turns:
         number = memory.record(
@@ -345,7 +345,7 @@ def fill(memory: Memory, conversation: Conversation) -> dict[int, str]:
 
 
 def ask(memory: Memory, names: dict[int, str], question: Question) -> Answer:
-    """Search twice: ten hits for the turns, and as many as sessions need."""
+    """Search twice: for ten hits, and for enough hits to order the sessions."""
     first = memory.search(question.text, sources=["message"], limit=10)
     more = memory.search(question.text, sources=["message"], limit=_SESSION_HITS)
     sessions = dict.fromkeys(map(_session_of, _named(more, names)))
@@ -359,7 +359,7 @@ def _named(result: SearchResult, names: dict[int, str]) -> list[str]:
 def measure(
     set_name: str, data: Path, embedder: str, settings: Sequence[str]
 ) -> dict[str, Score]:
-    """The scores of a set: its total and, where it has several, its languages."""
+    """The scores of a set, in total and, if it has several, by language."""
     totals: dict[str, Score] = {}
     conversations = list(READERS[set_name](data))
     strays = [*conversations[1:], *conversations[:1]]
@@ -400,15 +400,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("set", choices=sorted(READERS), nargs="?")
     parser.add_argument("data", type=Path)
-    parser.add_argument("--all", action="store_true", help="every set that is there")
+    parser.add_argument("--all", action="store_true", help="measure every set in DATA")
     parser.add_argument("--embedder", default="minilm")
     parser.add_argument("--set", dest="settings", action="append", default=[])
     chosen = parser.parse_args()
     if chosen.all == bool(chosen.set):
-        parser.error("name a set, or say --all")
-    there = [name for name in READERS if (chosen.data / name).is_dir()]
+        parser.error("give either a set or --all")
+    found = [name for name in READERS if (chosen.data / name).is_dir()]
     totals: dict[str, Score] = {}
-    for name in there if chosen.all else [chosen.set]:
+    for name in found if chosen.all else [chosen.set]:
         totals |= measure(name, chosen.data, chosen.embedder, chosen.settings)
     print()
     for name, total in totals.items():

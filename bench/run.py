@@ -1,8 +1,7 @@
 """What it takes to keep the history of a run, to search it and to fit it to a window.
 
-The run is made up (``bench.run_corpus``) and lies in a file, from which processes of
-their own read it item by item: so a text is held by what is measured, and by nothing
-else.
+The run is made up (``bench.run_corpus``) and written to a file, which separate
+processes read item by item: so only what is measured holds the texts in memory.
 """
 
 import copy
@@ -28,7 +27,7 @@ from bench.run_corpus import Item, Query, RunCorpus
 
 _ITEMS, _SIZE_BYTES = 10_000, 20_000_000
 _QUERIES_A_KIND = 30
-# The first and the last so many are compared.
+# How many of the first and of the last items are compared.
 _END = 1_000
 _PAGED_BYTES = 5_000_000
 _PAGES = 50
@@ -37,7 +36,7 @@ _SHORT_CHARS = 40
 _GROWN = 200
 _ROUNDS = 5
 
-# Any: what a process prints for its parent, as JSON.
+# Any: the JSON that a child process prints for its parent.
 Told = dict[str, Any]
 
 
@@ -62,7 +61,7 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
     path.write_bytes(b"\n".join(orjson.dumps(asdict(item)) for item in items))
 
 
-# -- in a process of its own ----------------------------------------------------------
+# -- in a separate process ------------------------------------------------------------
 
 
 def _tell(name: str, folder: Path) -> Told:
@@ -73,7 +72,7 @@ def _tell(name: str, folder: Path) -> Told:
 
 
 def _keep(folder: Path) -> Told:
-    """Record all items, then ask all queries, of the run and of its tool."""
+    """Record all items, then search for all queries, in the run and with its tool."""
     before = _held_bytes()
     run = RunHistory()
     times = [
@@ -106,7 +105,7 @@ def _keep(folder: Path) -> Told:
 
 
 def _list(folder: Path) -> Told:
-    """The texts in a plain list, looked through one by one."""
+    """The texts in a plain list, scanned one by one."""
     before = _held_bytes()
     texts: list[str] = []
     times = [seconds(partial(texts.append, item.text)) for item in _iter_items(folder)]
@@ -150,7 +149,7 @@ def _iter_queries(folder: Path) -> Iterator[str]:
 
 
 def _held_bytes() -> int:
-    """How much memory this process holds now."""
+    """How much memory this process uses now."""
     found = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found.group(1)) * 1024
@@ -288,7 +287,7 @@ def _measure_pages(items: Sequence[Item]) -> Iterator[Figure]:
 
 
 def _joined_results(items: Sequence[Item], size_bytes: int) -> str:
-    """One text of so many bytes, of many kinds of lines."""
+    """One text of ``size_bytes``, with many kinds of lines."""
     results = (item.text for item in items if item.role is Role.TOOL_RESULT)
     taken: list[str] = []
     size = 0
@@ -331,9 +330,9 @@ def _measure_fit(items: Sequence[Item]) -> Iterator[Figure]:
 
 # Any: messages are what an API takes.
 def _make_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
-    """Short turns, and of eight messages one call and its long result.
+    """Short turns; in every eight messages, one call and its long result.
 
-    In so few tokens there is no room for so many turns that are longer.
+    The turns are short because so many longer ones would not fit into the tokens.
     """
     turns = iter([item for item in items if item.role is Role.ASSISTANT])
     paths = iter([item for item in items if item.role is Role.TOOL_CALL])
@@ -405,7 +404,7 @@ def _new_texts(items: Sequence[Item]) -> list[str]:
 
 
 def _to_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
-    """The items as the messages of a loop with OpenAI's shape."""
+    """The items as messages in OpenAI's format."""
     made: list[dict[str, Any]] = []
     for item in items:
         match item.role:

@@ -1,9 +1,9 @@
-"""A made-up run of an agent, always the same: what it was told, said, called and got.
+"""A made-up run of an agent, always the same: turns, tool calls and results.
 
-Turns come in the order of a loop. Three results of four are what programs put out:
-code, logs, JSON and listings of folders, with hashes and ids that are nowhere else. One
-item of ten is in another script, and some results have a few signs beyond ASCII, such
-as the marks that test runners print.
+Turns come in the order of a loop. Three out of four results are program output: code,
+logs, JSON and listings of folders, with hashes and ids that occur nowhere else. One in
+ten items is in another script, and some results have a few characters beyond ASCII,
+such as the marks that test programs print.
 """
 
 import json
@@ -26,7 +26,7 @@ _ASKING = ("can you", "please", "why does", "now", "what about", "I think", "try
 _LATIN = "abcdefghijklmnopqrstuvwxyz"
 _CYRILLIC = str.maketrans(_LATIN, "абцдефгхийклмнопярстувшхыз")
 _GREEK = str.maketrans(_LATIN, "αβκδεφγηιικλμνοπθρστυβωξψζ")
-# Of all words those that say something and are in many texts.
+# Words that are frequent, but not function words.
 _FREQUENT = slice(130, 280)
 
 
@@ -65,7 +65,7 @@ class RunCorpus:
         self._draw_hangul = self._drawing(hangul)
 
     def _drawing(self, words: Sequence[str]) -> Callable[[int], list[str]]:
-        """Draws words by Zipf's law."""
+        """A function that draws words by Zipf's law."""
         weights = list(accumulate(1 / place for place in range(1, len(words) + 1)))
 
         def draw(how_many: int) -> list[str]:
@@ -76,7 +76,7 @@ class RunCorpus:
     # -- items ------------------------------------------------------------------------
 
     def make_items(self, how_many: int, size_bytes: int) -> list[Item]:
-        """So many items with so many bytes of text in UTF-8."""
+        """``how_many`` items with ``size_bytes`` of text in UTF-8 in total."""
         made = list(islice(self._iter_loop(), how_many))
         results = [
             place for place, each in enumerate(made) if each.role is Role.TOOL_RESULT
@@ -85,7 +85,7 @@ class RunCorpus:
         weights = [self._chance.lognormvariate(0, 1.3) for _ in results]
         unit = left / sum(weights)
         for place, weight in zip(results, weights, strict=True):
-            # What cutting leaves over goes to the next.
+            # What is left over after cutting goes to the next item.
             size = max(1, min(left, round(weight * unit)))
             if place == results[-1]:
                 size = max(1, left)
@@ -96,7 +96,7 @@ class RunCorpus:
         return made
 
     def _iter_loop(self) -> Iterator[Item]:
-        """Turns and calls, with results that are still empty."""
+        """Turns and calls, with empty results to be filled later."""
         for number in count():
             yield Item(Role.USER, self._make_turn(15, asks=True))
             for _ in range(self._chance.randint(2, 10)):
@@ -201,7 +201,7 @@ class RunCorpus:
             yield f"-rw-r--r-- 1 dev dev {size:>8} Feb 20 {at} {path}"
 
     def _foreign_lines(self) -> Iterator[str]:
-        """Texts of one language: Chinese in one of two cases."""
+        """Texts in one other language: Chinese half of the time."""
         kind = self._chance.randrange(6)
         while True:
             size = self._chance.randint(8, 16)
@@ -224,7 +224,7 @@ class RunCorpus:
     # -- queries ----------------------------------------------------------------------
 
     def make_queries(self, items: Sequence[Item], each_kind: int) -> list[Query]:
-        """What a model may ask of these items, as many of every kind."""
+        """Queries that a model may ask about these items, as many of each kind."""
         chance = self._chance
         told = [each.text for each in items if len(each.text) > 400]
         logs = [text for text in told if " sha=" in text]
@@ -267,7 +267,7 @@ class RunCorpus:
 
 
 def _cut_to(lines: Iterator[str], size_bytes: int) -> str:
-    """As many lines as have so many bytes, cut off there, as tools do."""
+    """Lines with ``size_bytes`` in total; the last one is cut, as tools do."""
     taken: list[str] = []
     size = 0
     while size < size_bytes:

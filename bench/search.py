@@ -1,9 +1,9 @@
-"""Finding what was said: how fast it is indexed, searched, and found when it is new.
+"""How fast a history is indexed and searched, and how soon new messages are found.
 
-The histories are made up (``bench.search_corpus``) and built once a run for each size.
-To embed a million texts would take an hour, so the cache of vectors is filled with
+The histories are made up (``bench.search_corpus``) and built once for each size.
+Embedding a million texts would take an hour, so the cache of vectors is filled with
 made-up ones before the index asks for them: those of some hundred real texts of the
-history, each with noise added to it. Queries are embedded as they always are.
+history, with noise added. Queries are embedded as usual.
 """
 
 import os
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from backstory.providers.embedders.minilm.inference import Model
 
 SMALL, LARGE = 100_000, 1_000_000
-# How far from its model a made-up vector lies: the cosine of the two is about 0.7.
+# How far a made-up vector is from the real one: their cosine is about 0.7.
 _NOISE = 1.0
 _REAL_VECTORS = 400
 _ROUNDS = 3
@@ -80,7 +80,7 @@ class Built:
 
 @cache
 def _workshop() -> tempfile.TemporaryDirectory[str]:
-    """Where everything is built; gone when the process ends."""
+    """Where everything is built; deleted when the process ends."""
     return tempfile.TemporaryDirectory(prefix="backstory-bench-search-")
 
 
@@ -98,7 +98,7 @@ def _embedder() -> Embedder:
 
 @cache
 def _history(messages: int) -> Path:
-    """The folder of a history that nothing has been made of yet."""
+    """The folder of a history that has not been indexed yet."""
     kept = Path(_workshop().name) / f"{messages}"
     kept.mkdir()
     history = SqliteHistory(kept / "history.db")
@@ -132,7 +132,7 @@ def _built(messages: int) -> Built:
 
 
 def _make_vectors(index: SqliteIndex) -> None:
-    """Fill the cache for every unit that wants a vector, in place of the model."""
+    """Fill the cache with a vector for every unit that needs one, without the model."""
     real = _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
     numbers = np.random.default_rng(20260220)
     skip = 0
@@ -181,7 +181,7 @@ def _search_tool(memory: Memory) -> Tool:
 
 @cache
 def queries() -> tuple[Query, ...]:
-    """What people and agents ask, of every kind."""
+    """Queries of every kind that people and agents ask."""
     corpus = _corpus()
     chance = random.Random(3)
 
@@ -238,7 +238,7 @@ def queries() -> tuple[Query, ...]:
 def measure_search(
     built: Built, p50_ms: float, p95_ms: float | None
 ) -> Iterator[Figure]:
-    """The tool, each query asked for the first time, and then as a warm one."""
+    """search_history, asked each query for the first time, and then warm."""
     asked = queries()
     with _open(built) as memory:
         tool = _search_tool(memory)
@@ -296,7 +296,7 @@ def _by_kind(
 
 
 def _bare_times(built: Built, asked: Sequence[Query]) -> list[float]:
-    """Any of the query's words in a plain FTS5 table, the best twenty."""
+    """The best twenty rows of a plain FTS5 table with any of the query's words."""
     db = sqlite3.connect(built.bare)
     times = []
     for query in asked:
@@ -334,7 +334,7 @@ def measure_search_large(folder: Path) -> Iterator[Figure]:
 
 
 def measure_substring(folder: Path) -> Iterator[Figure]:
-    """Messages that have the query in them as it stands, beside a LIKE scan."""
+    """Messages that contain the query verbatim; baseline: a LIKE scan."""
     built = _built(SMALL)
     texts = [text for text in _corpus().sample_texts(2_000) if len(text) > 80]
     parts = [text[20 : 20 + size] for size in (5, 9, 18, 40) for text in texts[::200]]
@@ -363,7 +363,7 @@ def measure_substring(folder: Path) -> Iterator[Figure]:
 
 
 def measure_fresh(folder: Path) -> Iterator[Figure]:
-    """From before a message is recorded until a search by its word has found it."""
+    """The time from recording a message until a search by words has found it."""
     built = _built(SMALL)
     texts = _corpus().sample_texts(60)[20:]
     times, recorded = [], []
@@ -380,7 +380,7 @@ def measure_fresh(folder: Path) -> Iterator[Figure]:
     took = statistics.median(times)
 
     yield Figure(
-        f"a new message findable by word, {SMALL:,} messages",
+        f"a new message found by word, {SMALL:,} messages",
         f"{took:.1f} ms",
         "<= 100 ms",
         f"recording alone: {statistics.median(recorded):.1f} ms; slowest of "
@@ -393,7 +393,7 @@ def measure_fresh(folder: Path) -> Iterator[Figure]:
 
 
 def measure_index_text(folder: Path) -> Iterator[Figure]:
-    """Filing a history that was just imported, beside a plain FTS5 table of it."""
+    """Indexing a history that was just imported; baseline: a plain FTS5 table."""
     kept = _history(SMALL)
     history = SqliteHistory(kept / "history.db")
     times, bare_times = [], []
@@ -424,20 +424,20 @@ def measure_index_text(folder: Path) -> Iterator[Figure]:
 
 
 def measure_embed(folder: Path) -> Iterator[Figure]:
-    """Texts a second, beside onnxruntime alone on the same tokens."""
-    # Here, because a process that only searches counts what it loads.
+    """Texts per second; baseline: onnxruntime alone on the same tokens."""
+    # Here, because it would count in the memory of a process that only searches.
     from backstory.providers.embedders.minilm.inference import Model
 
     place = Path(minilm.__file__).parent
     model, alone = Model(place), _session_alone(place)
-    # What facts/retrieval.md found for onnxruntime alone with two threads.
+    # The last is what onnxruntime alone reached with two threads, in texts/s.
     for tokens, count, known in ((65, 512, 303.0), (256, 128, 56.5)):
         texts = _texts_of(model, tokens, count)
         ids = np.stack(model._tokenise(texts))
         work = partial(model.embed, texts), partial(_run_alone, alone, ids)
         for each in work:
             each()
-        # In turn, so that what else the machine does slows both alike.
+        # In turn, so that other load on the machine slows down both alike.
         took = [[seconds(each) for each in work] for _ in range(_ROUNDS)]
         speed, bare = (
             count / statistics.median(times) for times in zip(*took, strict=True)
@@ -453,7 +453,7 @@ def measure_embed(folder: Path) -> Iterator[Figure]:
 
 
 def _texts_of(model: "Model", tokens: int, count: int) -> list[str]:
-    """Texts that have so many tokens each, with the two that every text gets."""
+    """Texts of ``tokens`` tokens each, including the two that every text gets."""
     chance = random.Random(tokens)
     texts: list[str] = []
     while len(texts) < count:
@@ -473,7 +473,7 @@ def _session_alone(place: Path) -> "ort.InferenceSession":
         str(place / "model.onnx"),
         options,
         providers=["CPUExecutionProvider"],
-        # With it, the bundled model is three times as slow: no baseline to be proud of.
+        # With it, the bundled model is three times slower: not a fair baseline.
         disabled_optimizers=["SkipLayerNormFusion"],
     )
 
@@ -489,7 +489,7 @@ def _run_alone(session: "ort.InferenceSession", ids: NDArray[np.int32]) -> None:
 
 
 def measure_search_memory(folder: Path) -> Iterator[Figure]:
-    """What a process holds that has searched, beside one that has only begun."""
+    """The memory of a process that has searched; baseline: before the first search."""
     built = _built(SMALL)
     now, peak = _searching_megabytes(built, [query.text for query in queries()][:50])
     start, _ = _searching_megabytes(built, [])
@@ -515,7 +515,7 @@ def _searching_megabytes(built: Built, texts: Sequence[str]) -> tuple[float, flo
 
 
 def _search_and_tell(kept: Path, texts: Sequence[str]) -> None:
-    """Search, then print how much memory this process holds and held at most, in MB."""
+    """Search, then print the current and the peak memory of this process, in MB."""
     with _open(Built(kept, kept, 0)) as memory:
         tool = _search_tool(memory)
         for text in texts:

@@ -1,9 +1,9 @@
 """A made-up history with the statistics of a real one: of any size, always the same.
 
-Words follow Zipf's law over some sixty thousand; a session keeps to its topic. Four
-messages of ten are spoken, the rest are what tools were asked and what they put out.
-One session of twelve is Chinese, one message of ten is code, and a message has about
-360 characters. Sessions of 10 to 200 messages spread over the ten years before ``NOW``.
+Some sixty thousand words follow Zipf's law; a session keeps to its topic. Four in ten
+messages are spoken, the rest are tool calls and results. One in twelve sessions is
+Chinese, one in ten messages is code, and a message has about 360 characters. Sessions
+of 10 to 200 messages are spread over the ten years before ``NOW``.
 """
 
 import random
@@ -76,7 +76,7 @@ class MadeSession:
 
 
 class SearchCorpus:
-    """Makes sessions; knows its words from the most frequent to the rarest."""
+    """Makes sessions; ``words`` go from the most frequent to the rarest."""
 
     def __init__(self) -> None:
         chance = random.Random(20260220)
@@ -89,7 +89,7 @@ class SearchCorpus:
             [*self.identifiers, *_CODE, *(f"{word}\n   " for word in _CODE)], object
         )
         numbers = np.random.default_rng(20260220)
-        # What a topic is about: neither the most frequent words nor the rarest.
+        # The words of a topic are neither the most frequent nor the rarest.
         self._topics = numbers.integers(
             _FUNCTION_COUNT, 20_000, (_TOPICS, _TOPIC_WORDS)
         )
@@ -98,11 +98,11 @@ class SearchCorpus:
         self._identifier_odds = _zipf(len(self.identifiers))
 
     def topic(self, number: int) -> list[str]:
-        """The words that sessions of a topic use more than others do."""
+        """The words that sessions on a topic use more often than others."""
         return [self.words[place] for place in self._topics[number % _TOPICS]]
 
     def iter_sessions(self, messages: int) -> Iterator[MadeSession]:
-        """Sessions in the order of their times, of ``messages`` messages together."""
+        """Sessions in order of time, with ``messages`` messages in total."""
         made = number = 0
         while made < messages:
             started = NOW - SPAN * (1 - made / messages)
@@ -112,7 +112,7 @@ class SearchCorpus:
             number += 1
 
     def sample_texts(self, count: int) -> list[str]:
-        """Some of the texts that are spoken, to make real vectors from."""
+        """Some of the spoken texts, to make real vectors from."""
         texts: list[str] = []
         for session in self.iter_sessions(1_000_000):
             texts += [
@@ -167,7 +167,7 @@ class SearchCorpus:
     ) -> list[str]:
         total = int(sizes.sum())
         places = np.searchsorted(self._word_odds, numbers.random(total))
-        # One word of eight belongs to the topic.
+        # One word in eight belongs to the topic.
         of_topic = numbers.random(total) < 0.12
         places[of_topic] = topic[numbers.integers(_TOPIC_WORDS, size=of_topic.sum())]
         return _join(numbers, self._prose, places, sizes, " ")
@@ -186,7 +186,7 @@ class SearchCorpus:
         sizes: NDArray[np.int64],
         texts: list[str],
     ) -> None:
-        """Put code in the place of some of the texts, of those of tools above all."""
+        """Replace some of the texts with code, mostly those of tools."""
         is_code = numbers.random(len(texts)) < [
             0.03 if role in (Role.USER, Role.ASSISTANT) else 0.15 for role in roles
         ]
@@ -205,7 +205,7 @@ def _chat_roles(count: int) -> list[Role]:
 
 
 def _work_roles(numbers: np.random.Generator, count: int) -> list[Role]:
-    """A question, then words and tools in turn."""
+    """A question, then answers and tools in turn."""
     roles: list[Role] = []
     while len(roles) < count:
         roles.append(Role.USER)
@@ -239,7 +239,7 @@ def _join(
     sizes: NDArray[np.int64],
     between: str,
 ) -> list[str]:
-    """Texts of so many words each; a word of ten ends a sentence or a part of one."""
+    """Texts of ``sizes`` words; one word in ten ends a sentence or a part of one."""
     plain = len(words) // 3
     ends = numbers.random(len(places))
     places = places + plain * (ends < 0.1) + plain * (ends < 0.05)
@@ -249,7 +249,7 @@ def _join(
 
 
 def _zipf(count: int) -> NDArray[np.float64]:
-    """Up to which share of all words each reaches, from the most frequent on."""
+    """The cumulative frequency of words, from the most frequent on."""
     shares = 1 / np.arange(1, count + 1)
     summed = np.cumsum(shares / shares.sum())
     summed[-1] = 1.0
@@ -294,7 +294,7 @@ def _make_identifiers(chance: random.Random, words: Sequence[str]) -> tuple[str,
 def _make_cjk_words(chance: random.Random) -> tuple[str, ...]:
     signs = [chr(code) for code in range(0x4E00, 0x4E00 + 2_500)]
     chance.shuffle(signs)
-    # Some signs are in many words, as in the language itself.
+    # Some characters occur in many words, as in the language itself.
     weights = [1 / (place + 20) for place in range(len(signs))]
     made: dict[str, None] = {}
     while len(made) < _CJK_WORDS:

@@ -210,46 +210,48 @@ def test_a_flag_without_a_value_is_refused(user_file: Path) -> None:
     [
         pytest.param(
             "index.max_bytes = '9'",
-            "'index.max_bytes' is '9', not a whole number",
+            "'index.max_bytes' must be a whole number, got '9'",
             id="text for a number",
         ),
         pytest.param(
             "index.max_bytes = true",
-            "'index.max_bytes' is True, not a whole number",
+            "'index.max_bytes' must be a whole number, got True",
             id="yes for a number",
         ),
         pytest.param(
             "index.max_bytes = 1.5",
-            "'index.max_bytes' is 1.5, not a whole number",
+            "'index.max_bytes' must be a whole number, got 1.5",
             id="half a byte",
         ),
         pytest.param(
             "index.max_bytes = -1",
-            "'index.max_bytes' is -1, less than 0",
+            "'index.max_bytes' must be at least 0, got -1",
             id="less than nothing",
         ),
         pytest.param(
             "index.seconds = inf",
-            "'index.seconds' is inf, not a number",
+            "'index.seconds' must be a number, got inf",
             id="infinity",
         ),
         pytest.param(
-            "index.seconds = nan", "'index.seconds' is nan, not a number", id="nan"
+            "index.seconds = nan", "'index.seconds' must be a number, got nan", id="nan"
         ),
         pytest.param(
             "index.folders = 'a'",
-            "'index.folders' is 'a', not a list of texts",
+            "'index.folders' must be a list of texts, got 'a'",
             id="a text for a list",
         ),
         pytest.param(
             "index.folders = [1]",
-            "'index.folders' is [1], not a list of texts",
+            "'index.folders' must be a list of texts, got [1]",
             id="a list of numbers",
         ),
         pytest.param(
-            "index.live = 1", "'index.live' is 1, not a true or false", id="a one"
+            "index.live = 1", "'index.live' must be true or false, got 1", id="a one"
         ),
-        pytest.param("page.title = 1", "'page.title' is 1, not a text", id="no text"),
+        pytest.param(
+            "page.title = 1", "'page.title' must be text, got 1", id="no text"
+        ),
     ],
 )
 def test_a_value_of_another_type_in_a_file_is_refused(
@@ -267,15 +269,21 @@ def test_a_value_of_another_type_in_a_file_is_refused(
     ("flag", "reason"),
     [
         pytest.param(
-            "index.max_bytes=much", "is 'much', not a whole number", id="word"
+            "index.max_bytes=much", "must be a whole number, got 'much'", id="word"
         ),
-        pytest.param("index.max_bytes=1.5", "is '1.5', not a whole number", id="half"),
         pytest.param(
-            "index.max_bytes=-1", "is -1, less than 0", id="less than nothing"
+            "index.max_bytes=1.5", "must be a whole number, got '1.5'", id="half"
         ),
-        pytest.param("index.seconds=0.01", "is 0.01, less than 0.05", id="too often"),
-        pytest.param("index.seconds=inf", "is inf, not a number", id="infinity"),
-        pytest.param("index.live=maybe", "is 'maybe', not a true or false", id="maybe"),
+        pytest.param(
+            "index.max_bytes=-1", "must be at least 0, got -1", id="less than nothing"
+        ),
+        pytest.param(
+            "index.seconds=0.01", "must be at least 0.05, got 0.01", id="too often"
+        ),
+        pytest.param("index.seconds=inf", "must be a number, got inf", id="infinity"),
+        pytest.param(
+            "index.live=maybe", "must be true or false, got 'maybe'", id="maybe"
+        ),
     ],
 )
 def test_a_value_that_cannot_be_read_from_a_flag_is_refused(
@@ -318,4 +326,4 @@ def test_a_file_that_may_not_be_read_is_refused(user_file: Path) -> None:
     with as_ordinary_user(), pytest.raises(ConfigError) as raised:
         read(user_file)
 
-    assert str(raised.value) == f"{user_file}: it cannot be read (Permission denied)"
+    assert str(raised.value) == f"{user_file}: cannot be read (Permission denied)"

@@ -1,4 +1,4 @@
-"""Backstory keeps every conversation of the AI agents on a machine, and finds it again.
+"""Backstory keeps and searches every conversation of the AI agents on a machine.
 
 memory = backstory.Memory.open()
 memory.record("trip", "user", "We fly on Tuesday.")
@@ -7,7 +7,7 @@ print(memory.search("when do we fly?").hits)
 
 from importlib import import_module
 
-# For the type checker this is true; the module that says so takes long to load.
+# Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from backstory.errors import (
@@ -137,8 +137,8 @@ __all__ = [
     "schemas",
 ]
 
-# Each is loaded when it is first used: a command that needs one module must not wait
-# for all of them.
+# Each name is loaded when it is first used, so that a command that needs one module
+# does not wait for all of them.
 _NAMES_BY_MODULE = {
     "errors": (
         "BackstoryError BadQuery ConfigError FactAmbiguous FactNotFound NoModel "

@@ -1,4 +1,4 @@
-"""python -m backstory"""
+"""Run the command line with ``python -m backstory``."""
 
 from backstory.cli import main
 

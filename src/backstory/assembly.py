@@ -1,7 +1,7 @@
-"""Builds the parts of one home from its settings, each when it is first needed.
+"""Build the parts of one home from its settings, each when it is first needed.
 
-Loading some of them takes longer than most uses of a memory, so they are imported where
-they are built.
+Some parts take longer to import than most uses of a memory take, so they are imported
+where they are built.
 """
 
 from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ class Parts:
         self.machine = machine
         self.clock = clock
         self.start_worker = start_worker
-        # Here, because a typo must not be found out only when something is read.
+        # Checked here, so that a typo shows at once and not when something is read.
         self.excluded_hosts = read_excluded_hosts(settings)
         self.rules = read_rules(settings, machine)
         self.history: HistoryStore = SqliteHistory(home / HISTORY_NAME)
@@ -98,7 +98,7 @@ class Parts:
         return self.clock().astimezone().date()
 
     def list_projects(self) -> list[str]:
-        """The folders that sessions ran in, and the one the person is in."""
+        """The current folder, and the folders that sessions ran in."""
         here = [str(self.machine.folder)] if self.machine.folder else []
         return list(dict.fromkeys([*here, *self.history.list_projects()]))
 
@@ -111,14 +111,14 @@ class Parts:
         )
 
     def check_host(self, host: str | None) -> None:
-        """Raise ``UnknownName`` for a host that neither we nor the store know."""
+        """Raise ``UnknownName`` for a host that neither we nor the history know."""
         if host is not None:
             stored = {count.host for count in self.history.count_by_host()}
             if host not in stored:
                 get_host(host, also=stored)
 
     def status(self) -> Status:
-        """How things stand in this home."""
+        """The state of this home."""
         counts = self.history.count_by_host()
         return Status(
             home=str(self.home),
@@ -194,7 +194,7 @@ class Parts:
 
     @cached_property
     def triggers(self) -> Triggers:
-        # The summaries are built when something is marked, not when nothing is.
+        # A lambda, so that the summaries are built only if something is marked.
         return Triggers(
             self.history,
             lambda session, cause: self.summaries.mark_due(session, cause),
@@ -202,7 +202,7 @@ class Parts:
         )
 
     def new_run(self) -> "RunHistory":
-        # Only loops of one's own need it.
+        # Only programs with an agent loop of their own need it.
         from backstory.runs.history import RunHistory
 
         return RunHistory(run_limits(self.settings))
@@ -219,11 +219,11 @@ class Parts:
         )
 
 
-# -- what each part is told -----------------------------------------------------------
+# -- the settings of each part --------------------------------------------------------
 
 
 def read_rules(settings: Settings, machine: Machine) -> Rules:
-    """What must not be kept, and how much of a tool's output is."""
+    """What must not be stored, and how much of a tool's output is."""
     return Rules(
         excluded_folders=tuple(
             path
@@ -235,7 +235,7 @@ def read_rules(settings: Settings, machine: Machine) -> Rules:
 
 
 def read_excluded_hosts(settings: Settings) -> frozenset[str]:
-    """The agent programs that are not read: a typo must not go unnoticed."""
+    """The agent programs not to read. Raises ``ConfigError`` for an unknown name."""
     name = "exclude.hosts"
     try:
         return frozenset(get_host(host).name for host in settings.texts(name))
@@ -246,7 +246,7 @@ def read_excluded_hosts(settings: Settings) -> frozenset[str]:
 def embedder_loader(
     settings: Settings, machine: Machine
 ) -> Callable[[], Embedder | None]:
-    """A function that loads the embedder that is configured."""
+    """A function that loads the configured embedder."""
     return partial(
         load_embedder,
         settings.text("embedder.name"),
@@ -267,7 +267,7 @@ def has_lasting_embedder(settings: Settings) -> bool:
 
 
 def llm_loader(settings: Settings, machine: Machine) -> "Callable[[], Llm | None]":
-    """A function that loads the language model that is configured."""
+    """A function that loads the configured language model."""
     # Only the daily logs need it.
     from backstory.providers.llms import load_llm
 

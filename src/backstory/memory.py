@@ -1,4 +1,4 @@
-"""Memory: the one object users hold. It opens everything else, and decides nothing."""
+"""Memory: the one object that users hold. It opens everything else, decides nothing."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -63,10 +63,10 @@ class Memory:
     def open(
         cls, home: str | Path | None = None, *, settings: str | Sequence[str] = ()
     ) -> Self:
-        """Open the memory of this machine, making it if there is none yet.
+        """Open the memory of this machine; create it if there is none yet.
 
-        ``home`` is where it is kept: by default ``$BACKSTORY_HOME``, or the user's data
-        folder. ``settings`` are ``"name=value"`` texts that override all others.
+        ``home`` is its folder: by default ``$BACKSTORY_HOME``, or one in the user's
+        data folder. ``settings`` are ``"name=value"`` texts that override all others.
         """
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
@@ -77,7 +77,7 @@ class Memory:
         )
 
     def close(self) -> None:
-        """Close it; a closed memory cannot be used again."""
+        """Close the memory; it cannot be used again."""
         self._parts.close()
 
     def __enter__(self) -> Self:
@@ -108,12 +108,12 @@ class Memory:
         project: str | Path | None = None,
         parent: str | None = None,
     ) -> int | None:
-        """Keep one message of a session of your own; durable when this returns.
+        """Store one message of a session of your own; durable when this returns.
 
-        ``session`` is any name you choose. ``text`` that is not a string is kept as
-        JSON; None is allowed only for tool calls and results. ``message`` is your id of
-        the message: recording it again replaces it. Returns its number, or None if it
-        is left out: an excluded folder, or the result of a recall tool.
+        ``session`` is any name you choose. ``text`` that is not a string is stored as
+        JSON; None is allowed only for tool calls and results. Recording the same
+        ``message`` id again replaces it. Returns the message's number, or None if it
+        was left out: an excluded folder, or the result of a recall tool.
         """
         return self._parts.recorder.record(
             RecordedMessage(
@@ -134,23 +134,23 @@ class Memory:
     # -- the daily logs ---
 
     def end_session(self, session: str | None = None) -> bool:
-        """Have what was said in a session summarised in the daily log.
+        """Have a session summarized in the daily log.
 
-        Without a name it is the session recorded last. Returns at once whether there is
-        anything to log; a language model, if there is one, does it in the background.
+        Without a name, it is the session recorded last. Returns at once, with whether
+        there is anything to log; the language model works in the background.
         """
         return self._parts.triggers.mark_one("session end", session)
 
     def before_compaction(self, session: str | None = None) -> bool:
-        """The same, when messages are about to be left out of a session's prompt."""
+        """Like ``end_session``, before messages are left out of a session's prompt."""
         return self._parts.triggers.mark_one("compaction", session)
 
     def switch_session(self, session: str) -> bool:
-        """The same for all sessions recorded here but the one that now goes on."""
+        """Like ``end_session``, for all sessions recorded here except ``session``."""
         return self._parts.triggers.mark_all("session switch", except_for=session)
 
     def background(self) -> bool:
-        """The same for all sessions recorded here, when the program is put away."""
+        """Like ``end_session``, for all: call it when going to the background."""
         return self._parts.triggers.mark_all("background")
 
     def write_logs(
@@ -159,9 +159,9 @@ class Memory:
         since: date | str | None = None,
         on_session: Callable[[str, int], None] | None = None,
     ) -> LogReport:
-        """Write the daily logs that are due, now.
+        """Write the daily logs that are due now.
 
-        ``since`` is a day: every session that was active from then on is due. Raises
+        With ``since``, a day, every session active from then on is due as well. Raises
         ``NoModel`` if no language model is configured.
         """
         if (day := to_day(since, "since", today=self._parts.today())) is not None:
@@ -188,8 +188,8 @@ class Memory:
     ) -> IndexReport:
         """Read what the agents on this machine have written since the last time.
 
-        ``host`` reads one program only; ``path`` one file or folder, wherever it is.
-        One reading runs at a time; ``on_wait`` is called if another has to end first.
+        With ``host``, only that program is read; with ``path``, only that file or
+        folder. ``on_wait`` is called if another process has to finish reading first.
         """
         return self._parts.local_sources.index(
             host,
@@ -206,7 +206,7 @@ class Memory:
         path: str | Path | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[IndexReport]:
-        """Index again and again; yields the report of each reading."""
+        """Index again and again; yields the report of each time."""
         every_s = self.settings.number("index.watch_seconds")
         return repeat_reading(partial(self.index, host=host, path=path), every_s, sleep)
 
@@ -229,9 +229,9 @@ class Memory:
         """Find what was said or noted, best first.
 
         ``scope`` is all, memory, daily_log or sessions; ``sources`` narrows it to some
-        kinds of hits, or widens it to ``guidance``. Days are local and both ends count;
-        ``days`` are the last N. ``session`` is the one that asks: what is just being
-        said in it is not found.
+        kinds of hits, or widens it to ``guidance``. Days are local and both ends are
+        included; ``days`` means the last N. ``session`` is the one that asks: its
+        current turn is not found.
         """
         filters = Filters(host, project, date_from, date_to, days, session)
         request = self._parts.search.make_request(
@@ -268,7 +268,7 @@ class Memory:
         limit: int = 10,
         session: str | None = None,
     ) -> EpisodeResult:
-        """Find messages with the query in them, the newest first, with neighbours."""
+        """Find messages that contain the query, newest first, with their neighbours."""
         filters = Filters(host, project, date_from, date_to, days, session)
         request = self._parts.search.make_request(
             query, frozenset({HitSource.MESSAGE}), filters, limit=limit
@@ -278,11 +278,10 @@ class Memory:
     def context(
         self, prompt: str, *, session: str | None = None, max_tokens: int | None = None
     ) -> Context:
-        """What to put below the system prompt of an agent that is asked ``prompt``.
+        """The memories to put below the system prompt of an agent asked ``prompt``.
 
-        The long-term memory, and what was said or noted that fits the prompt, but not
-        what ``session`` itself has said. Never raises: whatever goes wrong, the prompt
-        goes without memories.
+        The long-term memory, and what was said or noted before that fits the prompt,
+        but not in ``session`` itself. Never raises: if it fails, there are none.
         """
         return self._parts.prompt_context.build(
             prompt, session=session, max_tokens=max_tokens
@@ -293,9 +292,9 @@ class Memory:
     def tools(
         self, *, session: str | None = None, run: "RunHistory | None" = None
     ) -> tuple["Tool", ...]:
-        """The tools that an agent may be given; ``session`` is the one it runs in.
+        """The tools to give to an agent; ``session`` is the one it runs in.
 
-        With a ``run``, those that search the run are among them.
+        With a ``run``, they include those that search the run.
         """
         # Only agents need them.
         from backstory.tools import bind_tools
@@ -303,7 +302,7 @@ class Memory:
         return bind_tools(self, session=session, run=run)
 
     def new_run(self) -> "RunHistory":
-        """A history for one run of a loop of your own, with the limits of settings."""
+        """A history for one run of your own agent loop, with the configured limits."""
         return self._parts.new_run()
 
     def live_run(
@@ -313,20 +312,20 @@ class Memory:
         transcript: str | Path | None = None,
         host: str | None = None,
     ) -> "LiveRun":
-        """The run that an agent program has under way, read from its transcript.
+        """The run in progress of an agent program, read from its transcript.
 
-        ``session`` is the id that the program gives to its hooks, ``transcript`` the
-        path; one is enough. Raises ``UnknownName`` if no program has it,
-        ``SourceUnreadable`` if it must not or cannot be followed.
+        ``session`` is the id that the program passes to its hooks, ``transcript`` the
+        path; one is enough. Raises ``UnknownName`` if no program has it, and
+        ``SourceUnreadable`` if it is excluded or cannot be read.
         """
         return self._parts.open_live_run(session, transcript=transcript, host=host)
 
     # -- looking after the index ---
 
     def embed(self, *, on_embedded: OnCount | None = None) -> bool:
-        """Make the vectors that are missing now; returns whether all are there.
+        """Make the missing vectors now; returns whether all could be made.
 
-        Raises ``ProviderError`` if the embedder fails; what it made before stays.
+        Raises ``ProviderError`` if the embedder fails; vectors it made before are kept.
         """
         return self._parts.maintainer.embed(on_embedded=on_embedded)
 
@@ -338,7 +337,7 @@ class Memory:
         return self._parts.maintainer.rebuild(on_taken=on_taken)
 
     def work(self) -> None:
-        """Do what is left to do in the background, unless another process does."""
+        """Do the background work, unless another process is doing it."""
         self._parts.maintainer.work()
         self._parts.summaries.work()
 
@@ -352,11 +351,11 @@ class Memory:
         since: date | str | None = None,
         limit: int | None = None,
     ) -> list[Session]:
-        """The sessions, the most recently active first.
+        """All sessions, most recently active first.
 
-        ``project`` is a folder: the path of one that sessions ran in or below, or the
-        end of such a path. Raises ``UnknownName`` if no session ran there. ``since`` is
-        a day or a time.
+        ``project`` is a path, for sessions that ran in it or below it; or a name, for
+        sessions that ran in any folder with that name or whose path ends with it.
+        Raises ``UnknownName`` if no session ran there. ``since`` is a day or a time.
         """
         self._parts.check_host(host)
         where = SessionFilter(
@@ -367,14 +366,14 @@ class Memory:
         return list_sessions(self._parts.history, where, project=project)
 
     def session(self, name: str) -> Session:
-        """The session with that id, ``host/id``, or an id that begins so.
+        """The session with this id, ``host/id``, or beginning of an id.
 
-        Raises ``UnknownName`` if there is none, or more than one.
+        Raises ``UnknownName`` if there is none or more than one.
         """
         return get_session(self._parts.history, name)
 
     def short_ids(self, sessions: Collection[Session]) -> dict[int, str]:
-        """For each session's number, the shortest id by which ``session`` finds it."""
+        """For each session's number, the shortest id that ``session`` finds it by."""
         return self._parts.history.short_ids({each.session_id for each in sessions})
 
     def messages(
@@ -384,9 +383,9 @@ class Memory:
         around: str | int | None = None,
         context: int = 5,
     ) -> Iterator[Message]:
-        """The messages of a session in order; or ``context`` each side of one.
+        """The messages of a session in order, or ``context`` on each side of one.
 
-        ``around`` is a message's number or its own id.
+        ``around`` is a message's number or native id.
         """
         found = self.session(session) if isinstance(session, str) else session
         return iter_messages(self._parts.history, found, around=around, context=context)

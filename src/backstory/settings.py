@@ -1,7 +1,7 @@
-"""SETTINGS: one row per setting. Read from files, environment and flags, in that order.
+"""SETTINGS: one row per setting. Read from file, environment and flags, in that order.
 
-Every value knows where it came from. An unknown name is an error with the nearest
-match, because a setting that is silently ignored is worse than none.
+Every value knows where it came from. An unknown name is an error that suggests the
+nearest match, because a silently ignored setting is worse than none.
 """
 
 import difflib
@@ -27,12 +27,12 @@ from backstory.values.tool_names import TOOL_NAMES, enabling_setting
 Value = str | int | float | bool | tuple[str, ...]
 
 ENVIRONMENT_PREFIX = "BACKSTORY_"
-_BY_HAND = "--set"
+_FLAG = "--set"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row: what it is called, what it is by default, and what it does."""
+    """One row: a setting's name, its default and what it does."""
 
     name: str
     default: Value
@@ -72,35 +72,35 @@ SETTINGS = (
     Setting(
         "context.max_memories",
         5,
-        "How many memories at most are added to a prompt, beside MEMORY.md.",
+        "Maximum number of memories added to a prompt, besides MEMORY.md.",
         minimum=0,
         maximum=50,
     ),
     Setting(
         "context.max_tokens",
         2000,
-        "How many tokens at most are added to a prompt, MEMORY.md included.",
+        "Maximum number of tokens added to a prompt, including MEMORY.md.",
         minimum=0,
     ),
     Setting(
         "context.timeout_seconds",
         2.0,
-        "How long a prompt may wait for its memories before it goes without them.",
+        "How long to search for a prompt's memories before going without them.",
         minimum=0.05,
     ),
     Setting(
         "embedder.in_background",
         True,
-        "Make vectors in a process of their own after reading; otherwise only when "
-        "asked for with 'backstory index --wait'.",
+        "Make vectors in a background process after reading; otherwise only with "
+        "'backstory index --wait'.",
     ),
     Setting(
         "embedder.key",
         "",
-        "The key of its server, as env:NAME for the environment variable NAME, or as "
-        "file:/path for a file that only you may read.",
+        "API key: env:NAME for the environment variable NAME, or file:/path for a file "
+        "that only you can read.",
     ),
-    Setting("embedder.model", "", "Which of its models; empty for the usual one."),
+    Setting("embedder.model", "", "Name of the model; empty for the default."),
     Setting(
         "embedder.name",
         "auto",
@@ -110,25 +110,25 @@ SETTINGS = (
     Setting(
         "embedder.timeout_seconds",
         30.0,
-        "How long to wait for an answer of its server.",
+        "How long to wait for an answer from the server.",
         minimum=0.1,
     ),
-    Setting("embedder.url", "", "Where its server is; empty for the usual place."),
+    Setting("embedder.url", "", "URL of the server; empty for the default."),
     Setting(
         "exclude.folders",
         (),
-        "Folders never to read: files in them, and sessions that ran in them.",
+        "Folders to exclude: files in them, and sessions that ran in them.",
     ),
-    Setting("exclude.hosts", (), "Agent programs never to read, such as codex."),
+    Setting("exclude.hosts", (), "Agent programs to exclude, such as codex."),
     Setting(
         "index.folders",
         (),
-        "More folders or files to read every time, such as unpacked exports.",
+        "Additional folders or files to read, such as unpacked exports.",
     ),
     Setting(
         "index.max_tool_output_bytes",
         64 * 1024,
-        "How much of one tool result is kept; the cut is marked with the true length.",
+        "How much of each tool result is kept; a cut is marked with the full length.",
         minimum=0,
     ),
     Setting(
@@ -140,24 +140,23 @@ SETTINGS = (
     Setting(
         "llm.context_tokens",
         0,
-        "How many tokens it takes in one call, prompt and answer together; 0 for the "
-        "usual number.",
+        "Context size in tokens, prompt and answer together; 0 for the default.",
         minimum=0,
     ),
     Setting(
         "llm.daily_tokens",
         200_000,
-        "How many tokens it may use in a day, read and written; no call is made that "
-        "could pass this.",
+        "Maximum number of tokens per day, prompts and answers; a call that could "
+        "exceed it is not made.",
         minimum=0,
     ),
     Setting(
         "llm.key",
         "",
-        "The key of its server, as env:NAME for the environment variable NAME, or as "
-        "file:/path for a file that only you may read.",
+        "API key: env:NAME for the environment variable NAME, or file:/path for a file "
+        "that only you can read.",
     ),
-    Setting("llm.model", "", "Which of its models; empty for the usual one."),
+    Setting("llm.model", "", "Name of the model; empty for the default."),
     Setting(
         "llm.name",
         "auto",
@@ -167,31 +166,31 @@ SETTINGS = (
     Setting(
         "llm.timeout_seconds",
         120.0,
-        "How long to wait for an answer, all tries together.",
+        "How long to wait for an answer, including retries.",
         minimum=0.1,
     ),
-    Setting("llm.url", "", "Where its server is; empty for the usual place."),
+    Setting("llm.url", "", "URL of the server; empty for the default."),
     Setting(
         "logs.curate_daily",
         True,
-        "Tidy MEMORY.md with the language model once a day, after daily logs.",
+        "Tidy MEMORY.md with the language model once a day, after the daily logs.",
     ),
     Setting(
         "logs.enabled",
         True,
-        "Write daily logs with the language model when a session ends; false makes no "
-        "call.",
+        "Write daily logs with the language model when a session ends; if false, it is "
+        "never called.",
     ),
     Setting(
         "logs.in_background",
         True,
-        "Write them in a process of their own; otherwise only when asked for with "
+        "Write daily logs in a background process; otherwise only with "
         "'backstory logs --write'.",
     ),
     Setting(
         "ranking.decay_floor",
         _WEIGHTS.decay_floor,
-        "What age leaves of a score at the least; 0 lets old things fade away.",
+        "The lowest factor for age; 0 lets old things fade away completely.",
         minimum=0,
         maximum=1,
     ),
@@ -204,77 +203,76 @@ SETTINGS = (
     Setting(
         "ranking.memory_weight",
         _WEIGHTS.memory_weight,
-        "What notes and daily logs count in search_history.",
+        "Weight of notes and daily logs in search_history.",
         minimum=0,
         maximum=1,
     ),
     Setting(
         "ranking.memory_words",
         _WEIGHTS.memory_words,
-        "For notes in search_history: the share of words in a score; the rest is "
-        "meaning.",
+        "Share of words in the score of notes in search_history; the rest is meaning.",
         minimum=0,
         maximum=1,
     ),
     Setting(
         "ranking.message_weight",
         _WEIGHTS.message_weight,
-        "What messages count in search_history.",
+        "Weight of messages in search_history.",
         minimum=0,
         maximum=1,
     ),
     Setting(
         "ranking.message_words",
         _WEIGHTS.message_words,
-        "For messages, and for all of memory_search: the share of words in a score.",
+        "Share of words in the score of messages, and of everything in memory_search.",
         minimum=0,
         maximum=1,
     ),
     Setting(
         "ranking.profile",
         "tuned",
-        "How hits are ranked: tuned, or spec for the formulas of the designs.",
+        "Which formulas rank: tuned, or those of the spec.",
         choices=("tuned", "spec"),
     ),
     Setting(
         "ranking.session_weight",
         _WEIGHTS.session_weight,
-        "What titles of sessions count in search_history.",
+        "Weight of session titles in search_history.",
         minimum=0,
         maximum=1,
     ),
     Setting(
         "run.answer_tokens",
         _LIMITS.answer_tokens,
-        "How many tokens at most an answer from the run in progress has.",
+        "Maximum number of tokens in an answer from the run in progress.",
         minimum=MIN_ANSWER_TOKENS,
     ),
     Setting(
         "run.max_bytes",
         _LIMITS.max_bytes,
-        "How much of a run is held in memory; then the oldest tool results go.",
+        "How much of a run is held in memory; beyond it, the oldest tool results go.",
         minimum=1_024,
     ),
     Setting(
         "run.snippet_chars",
         _LIMITS.snippet_chars,
-        "How many characters around a match in the run in progress are shown.",
+        "Number of characters shown around a match in the run in progress.",
         minimum=40,
     ),
     Setting(
         "run.ttl_minutes",
         60.0,
-        "After so long without use, what is held of a run is forgotten.",
+        "How long without use until a run is forgotten.",
         minimum=1,
     ),
     Setting(
         "search.timeout_seconds",
         30.0,
-        "After so long a search gives what has been found.",
+        "How long a search may take before it returns what it has found.",
         minimum=0.1,
     ),
     *(
-        Setting(enabling_setting(name), True, f"Whether agents have the tool {name}.")
+        Setting(enabling_setting(name), True, f"Give agents the tool {name}.")
         for name in sorted(TOOL_NAMES)
     ),
 )
@@ -290,8 +288,8 @@ class Chosen:
 
     @property
     def is_for_this_run(self) -> bool:
-        """Whether it was given by hand, and the next run does not know of it."""
-        return self.origin == _BY_HAND
+        """Whether it was set by a flag, so that other processes do not know it."""
+        return self.origin == _FLAG
 
 
 class Settings:
@@ -336,7 +334,7 @@ def read_settings(
     flags: Sequence[str] = (),
     table: Sequence[Setting] = SETTINGS,
 ) -> Settings:
-    """Work out every setting. Raises ``ConfigError`` with the place and the reason."""
+    """The value of every setting. Raises ``ConfigError`` for one that is wrong."""
     rows = {setting.name: setting for setting in table}
     chosen = {name: Chosen(row, row.default, "default") for name, row in rows.items()}
     for name, value in [] if user_file is None else _read_file(user_file):
@@ -356,8 +354,8 @@ def read_settings(
         name, separator, text = flag.partition("=")
         if not separator:
             raise ConfigError(f"--set {flag}: expected NAME=VALUE")
-        row = _find(rows, name.strip(), _BY_HAND)
-        chosen[row.name] = Chosen(row, _parse(row, text, f"--set {name}"), _BY_HAND)
+        row = _find(rows, name.strip(), _FLAG)
+        chosen[row.name] = Chosen(row, _parse(row, text, f"--set {name}"), _FLAG)
     return Settings(chosen)
 
 
@@ -369,7 +367,7 @@ def _read_file(file: Path) -> Iterator[tuple[str, object]]:
     except FileNotFoundError:
         return
     except OSError as exc:
-        raise ConfigError(f"{file}: it cannot be read ({exc.strerror})") from exc
+        raise ConfigError(f"{file}: cannot be read ({exc.strerror})") from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{file}: not valid TOML ({exc})") from exc
     yield from _flatten(content, "")
@@ -396,7 +394,7 @@ def _find(rows: Mapping[str, Setting], name: str, place: str) -> Setting:
 
 
 def _check(row: Setting, value: object, place: str) -> Value:
-    """The value of a TOML file, if it is of the setting's type."""
+    """A value from a TOML file, if it has the setting's type."""
     default = row.default
     if isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -412,12 +410,12 @@ def _check(row: Setting, value: object, place: str) -> Value:
         return _one_of(row, value, place)
     hint = f'write {row.name} = ["…", "…"]' if isinstance(default, tuple) else None
     raise ConfigError(
-        f"{place}: '{row.name}' is {value!r}, not a {row.type_name}", hint=hint
+        f"{place}: '{row.name}' must be {_expected(row)}, got {value!r}", hint=hint
     )
 
 
 def _parse(row: Setting, text: str, place: str) -> Value:
-    """The value written as text, in the environment or after --set."""
+    """A value given as text, in the environment or with --set."""
     match row.default:
         case bool():
             words = {"true": True, "1": True, "yes": True, "on": True}
@@ -435,7 +433,12 @@ def _parse(row: Setting, text: str, place: str) -> Value:
             return _one_of(row, text, place)
         case tuple():
             return tuple(part.strip() for part in text.split(",") if part.strip())
-    raise ConfigError(f"{place}: '{row.name}' is {text!r}, not a {row.type_name}")
+    raise ConfigError(f"{place}: '{row.name}' must be {_expected(row)}, got {text!r}")
+
+
+def _expected(row: Setting) -> str:
+    name = row.type_name
+    return name if name in ("text", "true or false") else f"a {name}"
 
 
 def _one_of(row: Setting, text: str, place: str) -> str:
@@ -449,20 +452,22 @@ def _one_of(row: Setting, text: str, place: str) -> str:
 
 def _in_range(row: Setting, number: float, place: str) -> float | int:
     if not math.isfinite(number):
-        raise ConfigError(f"{place}: '{row.name}' is {number}, not a {row.type_name}")
+        raise ConfigError(
+            f"{place}: '{row.name}' must be {_expected(row)}, got {number}"
+        )
     if row.minimum is not None and not number >= row.minimum:
         raise ConfigError(
-            f"{place}: '{row.name}' is {number}, less than {row.minimum:g}"
+            f"{place}: '{row.name}' must be at least {row.minimum:g}, got {number}"
         )
     if row.maximum is not None and number > row.maximum:
         raise ConfigError(
-            f"{place}: '{row.name}' is {number}, more than {row.maximum:g}"
+            f"{place}: '{row.name}' must be at most {row.maximum:g}, got {number}"
         )
     return number
 
 
 def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
-    """The settings of this person."""
+    """The settings of the user of this machine."""
     user_file = find_user_file(machine)
     if machine.environ.get(CONFIG_VARIABLE) and not user_file.exists():
         raise ConfigError(f"{CONFIG_VARIABLE}: there is no file {user_file}")

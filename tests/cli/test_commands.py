@@ -202,7 +202,7 @@ def test_a_second_index_waits_for_the_first(shell: Shell) -> None:
         said = second.stderr.readline()
         has_ended = second.poll() is not None
 
-    assert said == "Another reading is under way; waiting for it to end.\n"
+    assert said == "Another 'backstory index' is running; waiting for it.\n"
     assert not has_ended
     assert second.wait(PATIENCE_S) == 0
     second.stderr.close()
@@ -521,8 +521,8 @@ def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--home", "", "status"), 2, "a path is needed, and this one is empty."),
-        (("index", "--path", ""), 2, "a path is needed, and this one is empty."),
+        (("--home", "", "status"), 2, "The path is empty."),
+        (("index", "--path", ""), 2, "The path is empty."),
         (("sessions", "-n", "9" * 30), 2, "is not in the range 1<=x<=1000000."),
         (("sessions", "--project", "caf\udce9"), 12, "run 'backstory index'"),
     ],
@@ -559,7 +559,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
 
 def test_a_filter_that_nothing_fits_says_so(used_shell: Shell) -> None:
     assert used_shell.out("sessions", "--since", "today") == (
-        "None of 2 sessions fits.\n"
+        "None of 2 sessions matches.\n"
     )
 
 

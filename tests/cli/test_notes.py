@@ -89,7 +89,7 @@ def test_the_memory_is_shown_safe_to_print_and_verbatim_as_json(used: Shell) -> 
 
 def test_an_empty_memory_says_how_to_fill_it(shell: Shell) -> None:
     assert shell.out("memory", "show") == (
-        "MEMORY.md is empty; 'backstory memory add' puts a fact into it.\n"
+        "MEMORY.md is empty; 'backstory memory add' adds a fact.\n"
     )
     assert shell.out("memory").splitlines()[1:] == [
         "Notes       0 files, 0 B",
@@ -104,7 +104,7 @@ def test_a_fact_is_added_once(shell: Shell) -> None:
     second = shell.out("memory", "add", "Likes tea.")
 
     assert first == "Saved: likes tea\n"
-    assert second == "MEMORY.md says already: likes tea\n"
+    assert second == "MEMORY.md already says: likes tea\n"
     assert shell.out("memory", "show") == (
         "# Long-term Memory\n\n## Preferences\n- likes tea\n"
     )
@@ -218,7 +218,7 @@ def test_a_text_is_kept_when_the_memory_was_changed_meanwhile(used: Shell) -> No
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ('echo mine > "$1"; exit 3', "the editor '{editor}' ended with code 3"),
+        ('echo mine > "$1"; exit 3', "the editor '{editor}' exited with code 3"),
         ("printf 'mine\\377' > \"$1\"", "{mine}: byte 4 is not UTF-8"),
     ],
     ids=["the editor fails", "not UTF-8"],
@@ -246,7 +246,7 @@ def test_an_editor_that_is_not_there_is_said_so(used: Shell) -> None:
         [
             "backstory: the editor 'no-such-editor' cannot be started "
             "(No such file or directory)",
-            "  hint: set $EDITOR to the name of one that can",
+            "  hint: set $EDITOR to the name of an installed editor",
         ],
     )
     assert in_memory_folder(used) == ["MEMORY.md", "daily"]
@@ -296,7 +296,7 @@ def test_a_day_without_a_log_is_said_so(used: Shell, day: str) -> None:
     code, lines = failed(used.run("logs", day))
 
     assert code == 12
-    assert lines[0].startswith("backstory: there is no daily log of 2")
+    assert lines[0].startswith("backstory: there is no daily log for 2")
     assert lines[1:] == ["  hint: run 'backstory logs' to see which days have one"]
 
 

@@ -260,8 +260,8 @@ def test_episodes_are_of_conversations(used: Searcher, options: list[str]) -> No
 
     assert done.returncode == 2
     assert done.stderr.endswith(
-        "Error: Episodes are of conversations: they go with --scope all or sessions, "
-        "and with no --source.\n"
+        "Error: --view episodes shows conversations only: use --scope all or "
+        "sessions, and no --source.\n"
     )
 
 
@@ -277,7 +277,7 @@ def test_episodes_have_no_score_to_explain(used: Searcher) -> None:
 
     assert done.returncode == 2
     assert done.stderr.endswith(
-        "Error: --explain does not go with --view episodes, which have no score.\n"
+        "Error: --explain cannot be used with --view episodes, which has no scores.\n"
     )
 
 
@@ -411,7 +411,7 @@ def test_call_as_json_with_bad_arguments_has_the_error(shell: Searcher) -> None:
     [
         ("{query: x}", "The arguments are not valid JSON: "),
         ("", "The arguments are not valid JSON: "),
-        ('"x"', "The arguments are no JSON object, such as {}."),
+        ('"x"', "The arguments must be a JSON object, such as {}."),
     ],
 )
 def test_call_refuses_what_is_no_json_object(

@@ -5,10 +5,10 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line, and end the process."""
-    # Nothing is loaded before this: whoever presses Ctrl-C wants no traceback, however
-    # early it is.
+    # Nothing is loaded before this, so that Ctrl-C never shows a traceback, however
+    # early it is pressed.
     try:
-        # An interrupt while it loads must be caught.
+        # Here, so that an interrupt while it loads is caught too.
         from backstory.cli.app import end_process, run
 
         end_process(run())

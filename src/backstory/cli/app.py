@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 FOUND_NOTHING = 1
 SKIPPED_SOME = 3
-# Each command and the module that it is in: only the one that is called is loaded.
+# Each command and its module; only that of the command that is called is loaded.
 COMMANDS = {
     "call": "tools",
     "context": "context",
@@ -69,7 +69,7 @@ class App:
     @cached_property
     def memory(self) -> "Memory":
         home = find_home(self.machine, self.home)
-        # Most of what there is to load: help and the version do without.
+        # Slow to import, and --help and --version do not need it.
         from backstory.memory import Memory
 
         memory = Memory(
@@ -88,14 +88,14 @@ class App:
 
 
 class Commands(click.Group):
-    """A group whose commands may raise our errors, and be interrupted."""
+    """The group that turns errors and interrupts into messages and exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in COMMANDS:
-            # There it registers.
+            # Importing its module registers the command.
             import_module(f"backstory.cli.{COMMANDS[cmd_name]}")
         return super().get_command(ctx, cmd_name)
 
@@ -110,18 +110,18 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            # Whoever read our output has seen enough; that is no failure of ours.
+            # The reader of our output, such as head, has seen enough: not a failure.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
         except (OSError, UnicodeError) as exc:
-            # The output cannot be written, or a word on the command line is no text.
+            # The output cannot be written, or an argument is not valid text.
             logger.debug("%s", exc, exc_info=True)
             _echo_error(f"backstory: {exc}")
             ctx.exit(BackstoryError.exit_code)
 
 
 def _echo_error(line: str) -> None:
-    """A line of ours, though it may quote what others wrote."""
+    """Print an error on one line, made safe: it may quote what others wrote."""
     indent = line[: len(line) - len(line.lstrip())]
     click.echo(indent + one_line(neutralise(line), _MAX_ERROR_CHARS), err=True)
 
@@ -130,7 +130,7 @@ def _echo_error(line: str) -> None:
 @click.option(
     "--home",
     type=PATH,
-    help="Where everything is kept; otherwise $BACKSTORY_HOME or your data folder.",
+    help="Where everything is kept. Default: $BACKSTORY_HOME or your data folder.",
 )
 @click.option(
     "--set",
@@ -142,15 +142,15 @@ def _echo_error(line: str) -> None:
 @click.version_option(package_name="backstory", message="backstory %(version)s")
 @click.pass_context
 def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> None:
-    """A memory for AI agents: every past conversation, kept and found again."""
-    # Whoever runs the commands may bring their own: one in which it is another day.
+    """A memory for AI agents: every past conversation, kept and searchable."""
+    # Tests and the demo pass an App of their own, with another clock.
     ctx.obj = replace(ctx.obj or App(), home=home, flags=flags)
 
 
 def run(app: App | None = None) -> int:
     """Run the command that was typed; return its exit code."""
     try:
-        # Alone, click would answer Ctrl-C with "Aborted!" and an exit code of its own.
+        # In standalone mode, click would answer Ctrl-C with "Aborted!" and exit code 1.
         code = commands.main(prog_name="backstory", standalone_mode=False, obj=app)
     except click.ClickException as exc:
         exc.show()
@@ -158,15 +158,15 @@ def run(app: App | None = None) -> int:
     except click.Abort:
         return INTERRUPTED
     except SystemExit as exc:
-        # So a command says that it found nothing, or had to skip something.
+        # A command found nothing, or had to skip something.
         return exc.code if isinstance(exc.code, int) else 0
     return code or 0
 
 
 def end_process(code: int) -> NoReturn:
-    """End the process, though a thread of it may still be loading the model.
+    """End the process, even if a thread is still loading the model.
 
-    Python would take that thread's libraries down under it, and they abort.
+    A normal exit would unload the libraries that the thread is using, and abort.
     """
     if threading.active_count() > 1:
         sys.stdout.flush()
@@ -181,5 +181,5 @@ def echo_lines(lines: Iterable[str]) -> None:
 
 
 def terminal_width() -> int | None:
-    """How wide standard output is; None when it is no terminal."""
+    """The width of the terminal; None if standard output is not one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,4 +1,4 @@
-"""context, curate: what agents are reminded of."""
+"""context, curate: the memories that agents are given."""
 
 import click
 
@@ -15,13 +15,13 @@ from backstory.render.people.notes import render_curation
 
 @commands.command()
 @click.argument("prompt", nargs=-1, required=True)
-@click.option("--session", help="The session that asks; it is not reminded of itself.")
+@click.option("--session", help="The session that asks; what it said is left out.")
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=0),
-    help="How much it may be; otherwise the setting context.max_tokens.",
+    help="Maximum number of tokens. Default: the setting context.max_tokens.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The text and its memories.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def context(
     app: App,
@@ -30,10 +30,9 @@ def context(
     max_tokens: int | None,
     as_json: bool,
 ) -> None:
-    """Show what an agent that is asked PROMPT would be reminded of.
+    """Show the memories that fit PROMPT, as an agent is given them.
 
-    It belongs below the agent's own system prompt. Exit code 1 says that there is
-    nothing.
+    They go below the agent's own system prompt. Exit code 1 means that there are none.
     """
     asked = " ".join(prompt)
     found = app.memory.context(asked, session=session, max_tokens=max_tokens)
@@ -42,7 +41,7 @@ def context(
     elif found.text:
         click.echo(found.text)
     if not found.text:
-        click.echo("There is nothing to be reminded of.", err=True)
+        click.echo("No memories fit this prompt.", err=True)
         raise SystemExit(FOUND_NOTHING)
 
 
@@ -51,8 +50,8 @@ def context(
 def curate(app: App) -> None:
     """Tidy MEMORY.md with the language model.
 
-    It joins facts that say the same, puts right what a later log contradicts, and adds
-    what came up on several days. What was there is kept in memory/backups.
+    It merges facts that say the same, corrects what a later log contradicts, and adds
+    what came up on several days. The old version is kept in memory/backups.
     """
     curation = app.memory.curate()
     echo_lines(render_curation(curation))

@@ -1,4 +1,4 @@
-"""demo: the main job, on sample conversations that come with the package."""
+"""demo: a tour of the commands, on sample conversations that come with the package."""
 
 import shlex
 import tempfile
@@ -11,20 +11,20 @@ import click
 from backstory.cli.app import App, commands
 from backstory.system.machine import CONFIG_VARIABLE, Machine
 
-# The week after the sample conversations: what a hit scores depends on its age.
+# In the week after the sample conversations, because scores depend on age.
 _TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 _STEPS = (
-    ("What have the agents on this machine left behind?", ["sources"]),
-    ("Read all of it into one store that keeps it.", ["index", "--wait"]),
-    ("Which conversations were there?", ["sessions"]),
-    ("Find something by its words.", ["search", "council export", "-n", "2"]),
+    ("Which conversations have agents left on this machine?", ["sources"]),
+    ("Read them all into one history that keeps them.", ["index", "--wait"]),
+    ("List the conversations.", ["sessions"]),
+    ("Search by words.", ["search", "council export", "-n", "2"]),
     (
-        "Find something by what it means: none of these words was said.",
+        "Search by meaning: none of these words was said.",
         ["search", "why do people receive duplicate emails?", "-n", "1"],
     ),
-    ("Read more of what was found.", ["show", "3c71e0d8", "--around", "4", "-C", "1"]),
+    ("Read more around a hit.", ["show", "3c71e0d8", "--around", "4", "-C", "1"]),
     (
-        "What does an agent get that searches?",
+        "What an agent gets when it searches.",
         ["call", "search_history", '{"query": "council export", "max_results": 1}'],
     ),
     (
@@ -32,7 +32,7 @@ _STEPS = (
         ["memory", "add", "Wants every change explained in one sentence"],
     ),
     (
-        "What is an agent reminded of before it answers?",
+        "The memories an agent is given before it answers.",
         ["context", "what did we decide about the council export?"],
     ),
 )
@@ -41,13 +41,13 @@ _STEPS = (
 @commands.command()
 @click.pass_context
 def demo(ctx: click.Context) -> None:
-    """Show the main job on sample conversations, in a temporary folder."""
+    """Show what Backstory does, on sample conversations in a temporary folder."""
     samples = resources.files("backstory.cli") / "samples"
     with (
         resources.as_file(samples) as home,
         tempfile.TemporaryDirectory(prefix="backstory-demo-") as folder,
     ):
-        # Nobody's settings but the defaults, and nothing that outlives the folder.
+        # Only default settings, and no worker that outlives the folder.
         config = Path(folder) / "config.toml"
         config.write_text("[embedder]\nin_background = false\n", encoding="utf-8")
         machine = Machine("linux", home, {CONFIG_VARIABLE: str(config)})

@@ -31,11 +31,11 @@ from backstory.values.reports import IndexReport
 @click.option(
     "--path",
     type=PATH,
-    help="Only this file or folder, wherever it lies.",
+    help="Only this file or folder, wherever it is.",
 )
-@click.option("--watch", is_flag=True, help="Go on, and read live files as they grow.")
-@click.option("--wait", is_flag=True, help="Make all vectors too, before it ends.")
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@click.option("--watch", is_flag=True, help="Keep running; read files as they grow.")
+@click.option("--wait", is_flag=True, help="Also make all vectors before exiting.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.pass_obj
 def index(
     app: App,
@@ -47,8 +47,8 @@ def index(
 ) -> None:
     """Read the agents' conversations that are new or have grown.
 
-    They can be searched by words at once; vectors, for searching by meaning, are made
-    in the background. Exit code 3 says that some places could not be read.
+    They can be searched by words at once; vectors, for search by meaning, are made in
+    the background. Exit code 3 means that something could not be read.
     """
     if watch:
         _watch(app, host, path, as_json)
@@ -71,10 +71,10 @@ def index(
 
 
 @commands.command()
-@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_obj
 def sources(app: App, as_json: bool) -> None:
-    """Show what each agent program has here, and how much of it was read."""
+    """Show what each agent program has on this machine, and how much was read."""
     found = app.memory.sources()
     if as_json:
         click.echo(to_json([source_object(source) for source in found]))
@@ -105,4 +105,4 @@ def _echo_change(report: IndexReport, home: Path, as_json: bool) -> None:
 
 
 def _say_waiting() -> None:
-    click.echo("Another reading is under way; waiting for it to end.", err=True)
+    click.echo("Another 'backstory index' is running; waiting for it.", err=True)

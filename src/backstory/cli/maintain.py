@@ -20,10 +20,10 @@ from backstory.render.people.reports import render_problems
 @commands.command()
 @click.pass_obj
 def rebuild(app: App) -> None:
-    """Make the index again from the history and the notes.
+    """Rebuild the index from the history and the notes.
 
-    The old one serves until the new one is whole; stopped half-way, nothing has
-    changed. No vector is made that is there already.
+    The old index serves until the new one is complete, so it is safe to stop at any
+    time. Existing vectors are kept.
     """
     with progress.counting("messages") as on_taken:
         report = app.memory.rebuild(on_taken=on_taken)
@@ -40,8 +40,8 @@ def rebuild(app: App) -> None:
 @commands.command(hidden=True)
 @click.pass_obj
 def work(app: App) -> None:
-    """Do what is left to do in the background; started by the other commands."""
-    # Nobody waits for it, and somebody may be working.
+    """Do the work in the background; started by other commands."""
+    # Nobody waits for it, so other programs go first.
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(10)

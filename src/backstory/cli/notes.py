@@ -1,4 +1,4 @@
-"""memory, logs: look at what is noted, and change it."""
+"""memory, logs: show and change the notes."""
 
 import os
 import shlex
@@ -54,7 +54,7 @@ _MAX_SHOWN_CHARS = 500
 
 
 def _open_notebook(app: App) -> Notebook:
-    """The notes alone: they can be read and changed whatever the databases are like."""
+    """Only the notes, so that they can be read and changed even without databases."""
     return Notebook(find_home(app.machine, app.home))
 
 
@@ -62,10 +62,10 @@ def _open_notebook(app: App) -> Notebook:
 
 
 @commands.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="One object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def memory(ctx: click.Context, as_json: bool) -> None:
-    """Show how much is noted; or look at MEMORY.md and change it."""
+    """Summarize the notes, or show and change MEMORY.md."""
     if ctx.invoked_subcommand is not None:
         return
     app: App = ctx.obj
@@ -79,7 +79,7 @@ def memory(ctx: click.Context, as_json: bool) -> None:
 
 
 @memory.command()
-@click.option("--json", "as_json", is_flag=True, help="The text and its facts.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def show(app: App, as_json: bool) -> None:
     """Show MEMORY.md, the long-term memory."""
@@ -91,7 +91,7 @@ def show(app: App, as_json: bool) -> None:
     elif text.strip():
         echo_lines(render_memory(text))
     else:
-        click.echo("MEMORY.md is empty; 'backstory memory add' puts a fact into it.")
+        click.echo("MEMORY.md is empty; 'backstory memory add' adds a fact.")
 
 
 @memory.command()
@@ -100,17 +100,17 @@ def show(app: App, as_json: bool) -> None:
     "--topic",
     default=DEFAULT_TOPIC,
     show_default=True,
-    help="The heading to put it under; made if there is none.",
+    help="The heading to put it under; added if missing.",
 )
 @click.pass_obj
 def add(app: App, fact: tuple[str, ...], topic: str) -> None:
-    """Put a fact into MEMORY.md, unless it is there already."""
+    """Add a fact to MEMORY.md, unless it is there already."""
     notebook = _open_notebook(app)
     said = " ".join(fact)
     saved = notebook.add_fact(said, topic, mask=False)
     if saved is None:
         known = find_duplicate(notebook.read_memory(), said) or said
-        click.echo(f"MEMORY.md says already: {_shown(known)}")
+        click.echo(f"MEMORY.md already says: {_shown(known)}")
     else:
         click.echo(f"Saved: {_shown(saved)}")
 
@@ -119,7 +119,10 @@ def add(app: App, fact: tuple[str, ...], topic: str) -> None:
 @click.argument("fact", nargs=-1, required=True)
 @click.pass_obj
 def forget(app: App, fact: tuple[str, ...]) -> None:
-    """Take a fact out of MEMORY.md; any words that only it has are enough."""
+    """Remove a fact from MEMORY.md.
+
+    FACT may be any words that occur in that fact only.
+    """
     gone = _open_notebook(app).forget_fact(" ".join(fact))
     click.echo(f"Forgotten: {_shown(gone)}")
 
@@ -127,10 +130,10 @@ def forget(app: App, fact: tuple[str, ...]) -> None:
 @memory.command()
 @click.pass_obj
 def edit(app: App) -> None:
-    """Open MEMORY.md in your editor: $VISUAL, or $EDITOR.
+    """Open MEMORY.md in your editor: $VISUAL or $EDITOR.
 
-    What you edit is a copy. It is put in place only if nobody changed MEMORY.md
-    meanwhile; otherwise your text stays in a file that is named.
+    You edit a copy. It replaces MEMORY.md only if that has not changed meanwhile;
+    otherwise your text is kept, and you are told where.
     """
     notebook = _open_notebook(app)
     before = notebook.read_memory()
@@ -161,9 +164,9 @@ def export(app: App, file: Path) -> None:
 @click.argument("file", type=PATH)
 @click.pass_obj
 def import_archive(app: App, file: Path) -> None:
-    """Add what such a zip file has and the notes here have not.
+    """Add the notes from an exported zip file that are missing here.
 
-    Nothing here is changed or removed.
+    Existing notes are not changed or removed.
     """
     archive = read_archive(file)
     merged = merge_archive(_open_notebook(app), archive)
@@ -175,24 +178,24 @@ def _find_editor(app: App) -> list[str]:
         chosen = app.machine.environ.get(variable, "").strip()
         if chosen:
             return shlex.split(chosen, posix=os.name != "nt")
-    # Nobody can use one that is found by itself where there is no terminal.
+    # Without a terminal, nobody could use an editor that we choose.
     for name in _EDITORS if sys.stdin.isatty() else ():
         if shutil.which(name):
             return [name]
-    raise click.UsageError("Which editor? Set $EDITOR to its name.")
+    raise click.UsageError("No editor found. Set $EDITOR to the name of one.")
 
 
 def _run_editor(command: list[str], copy: Path) -> str:
-    """What the person made of the copy."""
+    """Run the editor; returns the edited text."""
     try:
         code = subprocess.run([*command, str(copy)], check=False).returncode
     except OSError as exc:
         raise UnknownName(
             f"the editor '{command[0]}' cannot be started ({exc.strerror})",
-            hint="set $EDITOR to the name of one that can",
+            hint="set $EDITOR to the name of an installed editor",
         ) from exc
     if code != 0:
-        raise SourceUnreadable(f"the editor '{command[0]}' ended with code {code}")
+        raise SourceUnreadable(f"the editor '{command[0]}' exited with code {code}")
     try:
         return copy.read_bytes().decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -200,7 +203,7 @@ def _run_editor(command: list[str], copy: Path) -> str:
 
 
 def _keep_if_changed(copy: Path, begun: str, exc: BaseException) -> None:
-    """Leave the person's text where it is, and say so; a copy of ours goes."""
+    """Keep the person's text and say where it is; an unchanged copy is deleted."""
     with suppress(OSError):
         if copy.read_bytes() == begun.encode("utf-8"):
             copy.unlink()
@@ -222,13 +225,13 @@ def _shown(text: str) -> str:
 
 @commands.command()
 @click.argument("day", type=DAY, required=False, metavar="[DATE]")
-@click.option("--json", "as_json", is_flag=True, help="A list of objects, or one.")
-@click.option("--write", is_flag=True, help="Write those that are due, now.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: a list, or one log.")
+@click.option("--write", is_flag=True, help="Write the logs that are due now.")
 @click.option(
     "--since",
     type=FIRST_DAY,
     metavar="DATE",
-    help="With --write: all sessions that were active from then on.",
+    help="With --write: every session active since this day.",
 )
 @click.pass_obj
 def logs(
@@ -238,14 +241,14 @@ def logs(
     write: bool,
     since: date | None,
 ) -> None:
-    """List the daily logs, the newest last; or show the one of a day.
+    """List the daily logs, newest last, or show the log of one day.
 
     DATE is one day: 2026-02-01, yesterday, 'last Tuesday', '3 days ago'.
     """
     if since is not None and not write:
-        raise click.UsageError("--since goes with --write")
+        raise click.UsageError("--since requires --write.")
     if write and day is not None:
-        raise click.UsageError("--write takes no DATE; --since DATE says from when")
+        raise click.UsageError("--write takes no DATE; use --since DATE.")
     if write:
         _write_logs(app, since)
         return
@@ -287,7 +290,7 @@ def _show_log(notebook: Notebook, day: date, as_json: bool) -> None:
     text = notebook.read_log(day)
     if text is None:
         raise UnknownName(
-            f"there is no daily log of {day.isoformat()}",
+            f"there is no daily log for {day.isoformat()}",
             hint="run 'backstory logs' to see which days have one",
         )
     if as_json:

@@ -1,4 +1,4 @@
-"""What people type after options: days, in the words they use for them."""
+"""The types of arguments and options: days and paths."""
 
 from datetime import date, datetime
 from pathlib import Path
@@ -65,7 +65,7 @@ LAST_DAY = LastDay()
 
 
 class SomePath(click.ParamType[Path]):
-    """A path that says something: an empty one is a shell variable that was not set."""
+    """A path that is not empty: an empty one is usually an unset shell variable."""
 
     name = "path"
 
@@ -74,7 +74,7 @@ class SomePath(click.ParamType[Path]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Path:
         if not str(value):
-            self.fail("a path is needed, and this one is empty.", param, ctx)
+            self.fail("The path is empty.", param, ctx)
         return Path(value)
 
 
@@ -82,7 +82,7 @@ PATH = SomePath()
 
 
 def to_folder(project: str | None) -> str | Path | None:
-    """A path if it looks like one or is there, else the name of a folder."""
+    """A path if it looks like one or exists, otherwise the name of a folder."""
     if project is None:
         return None
     path = Path(project)

@@ -1,4 +1,4 @@
-"""Bars that show how far something is, on a terminal; nothing anywhere else."""
+"""Progress bars, shown only on a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _MAX_PATH_SHOWN = 40
 
 @contextmanager
 def reading() -> Iterator[OnProgress | None]:
-    """A bar of the bytes that were read."""
+    """A progress bar of bytes."""
     rich = _load_bars()
     if rich is None:
         yield None
@@ -40,7 +40,7 @@ def reading() -> Iterator[OnProgress | None]:
 
 @contextmanager
 def counting(noun: str) -> Iterator[OnCount | None]:
-    """A bar of how many were done."""
+    """A progress bar of things, named by ``noun``."""
     rich = _load_bars()
     if rich is None:
         yield None
@@ -54,10 +54,10 @@ def counting(noun: str) -> Iterator[OnCount | None]:
 
 # Any: a module that is loaded late has no type.
 def _load_bars() -> Any:
-    """What draws the bars; None where nobody sees them."""
+    """The module that draws progress bars; None if there is no terminal."""
     if not sys.stderr.isatty():
         return None
-    # It takes long to load.
+    # Slow to import, and only needed on a terminal.
     import rich.progress
 
     return rich.progress

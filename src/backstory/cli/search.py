@@ -1,4 +1,4 @@
-"""search: find something, and show it to a person or a program."""
+"""search: find something, and show it to a person or print it as JSON."""
 
 import os
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ _NOTICE_CHARS = 500
 
 @dataclass(frozen=True)
 class Asked:
-    """What a person asked for, as options say it."""
+    """The options that say what to search."""
 
     scope: str
     sources: tuple[str, ...]
@@ -62,8 +62,8 @@ class Asked:
     def find_episodes(self, memory: Memory, query: str) -> EpisodeResult:
         if self.sources or self.scope not in SCOPES_WITH_EPISODES:
             raise click.UsageError(
-                "Episodes are of conversations: they go with --scope all or sessions, "
-                "and with no --source."
+                "--view episodes shows conversations only: use --scope all or "
+                "sessions, and no --source."
             )
         return memory.episodes(
             query,
@@ -83,14 +83,14 @@ class Asked:
     type=click.Choice(list(SCOPES)),
     default="all",
     show_default=True,
-    help="Notes, daily logs, or conversations only.",
+    help="Search only notes, daily logs or conversations.",
 )
 @click.option(
     "--source",
     "sources",
     type=click.Choice([source.value for source in HitSource]),
     multiple=True,
-    help="Only this kind of hit; may be given several times.",
+    help="Only this kind of hit; can be repeated.",
 )
 @click.option("--host", metavar="NAME", help="Only sessions of this agent program.")
 @click.option(
@@ -103,12 +103,12 @@ class Asked:
     type=FIRST_DAY,
     help="Only from this day on: 2026-02-01, 'last week', '3 days ago'.",
 )
-@click.option("--until", type=LAST_DAY, help="Only up to this day, inclusive.")
+@click.option("--until", type=LAST_DAY, help="Only up to and including this day.")
 @click.option(
     "--days",
     type=click.IntRange(0, 100_000),
     default=0,
-    help="Only the last so many days.",
+    help="Only the last N days.",
 )
 @click.option(
     "-n",
@@ -116,18 +116,18 @@ class Asked:
     type=click.IntRange(1, 1_000),
     default=10,
     show_default=True,
-    help="The most to show.",
+    help="Maximum number of results.",
 )
 @click.option(
     "--view",
     type=click.Choice(VIEWS),
     default="ranked",
     show_default=True,
-    help="Best first, or newest first with what was said before and after.",
+    help="Best first, or newest first with the messages before and after.",
 )
-@click.option("--by-date", is_flag=True, help="Day by day, the newest first.")
-@click.option("--explain", is_flag=True, help="Show how each score came about.")
-@click.option("--json", "as_json", is_flag=True, help="One object.")
+@click.option("--by-date", is_flag=True, help="Group by day, newest first.")
+@click.option("--explain", is_flag=True, help="Show how each score was computed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def search(
     app: App,
@@ -141,18 +141,18 @@ def search(
 ) -> None:
     """Find what was said or noted before.
 
-    Under what a person said stands what the agent replied. Exit code 1 says that
+    Messages of the user are shown with the agent's reply. Exit code 1 means that
     nothing was found.
     """
     words = " ".join(query).strip()
     if not words:
-        raise click.UsageError("What shall be found? The query is empty.")
+        raise click.UsageError("The query is empty.")
     # Any: click has checked the types of all options.
     asked = Asked(**options)  # type: ignore[arg-type]
     if view == "episodes":
         if explain:
             raise click.UsageError(
-                "--explain does not go with --view episodes, which have no score."
+                "--explain cannot be used with --view episodes, which has no scores."
             )
         _search_episodes(app.memory, words, asked, by_date, as_json)
         return
@@ -207,7 +207,7 @@ def _search_episodes(
 
 
 def _why_nothing(memory: Memory, notices: tuple[str, ...]) -> tuple[str, ...]:
-    """What else there is to say when nothing was found."""
+    """Add a notice if nothing was found because nothing has been read."""
     if memory.sessions(limit=1):
         return notices
     return (*notices, "no conversation has been read yet; run 'backstory index'")
@@ -216,7 +216,7 @@ def _why_nothing(memory: Memory, notices: tuple[str, ...]) -> tuple[str, ...]:
 def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> None:
     shown = list(lines)
     if shown:
-        # The last line only keeps hits apart.
+        # The last line is blank, to separate hits.
         echo_lines(shown[:-1])
     else:
         click.echo(f"Nothing found for '{echo_query(query)}'.")
@@ -227,10 +227,10 @@ def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> Non
 
 
 def _style() -> Style:
-    """Bold and dim on a terminal, plain anywhere else."""
-    # As no-color.org asks for, whatever it is set to.
-    wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    is_plain = wants_none or not terminal_width()
+    """Bold and dim on a terminal, plain everywhere else."""
+    # NO_COLOR may have any value: see no-color.org.
+    wants_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    is_plain = wants_plain or not terminal_width()
     return plain_style if is_plain else _style_for_terminal
 
 

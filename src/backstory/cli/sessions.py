@@ -1,4 +1,4 @@
-"""sessions, show: look at what has been kept."""
+"""sessions, show: list conversations and read them."""
 
 from datetime import date
 
@@ -21,12 +21,15 @@ from backstory.render.people.sessions import render_sessions, render_transcript
 @click.option(
     "--since",
     type=FIRST_DAY,
-    help="Only active on this day or later: 2026-02-01, yesterday, 'last week'.",
+    help="Only if active since this day: 2026-02-01, yesterday, 'last week'.",
 )
 @click.option(
-    "-n", "--limit", type=click.IntRange(1, 1_000_000), help="The most to list."
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 1_000_000),
+    help="Maximum number of sessions.",
 )
-@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_obj
 def sessions(
     app: App,
@@ -36,7 +39,7 @@ def sessions(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """List the conversations there are, the most recently active first."""
+    """List all conversations, most recently active first."""
     found = app.memory.sessions(
         host=host, project=to_folder(project), since=since, limit=limit
     )
@@ -51,8 +54,8 @@ def sessions(
             width=terminal_width(),
         )
         echo_lines(lines)
-    elif there := len(app.memory.sessions()):
-        click.echo(f"None of {render_count(there, 'session')} fits.")
+    elif total := len(app.memory.sessions()):
+        click.echo(f"None of {render_count(total, 'session')} matches.")
     else:
         click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
 
@@ -69,16 +72,16 @@ def sessions(
     type=click.IntRange(0, 1_000_000),
     default=5,
     show_default=True,
-    help="How many neighbours on each side.",
+    help="Number of messages on each side.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One object with the messages.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def show(
     app: App, session: str, around: str | None, neighbours: int, as_json: bool
 ) -> None:
-    """Show a conversation; SESSION is its id or the beginning of it.
+    """Show a conversation; SESSION is its id or the beginning of its id.
 
-    MESSAGE is the number that stands before a message here, or its own id.
+    MESSAGE is the number shown before a message, or its native id.
     """
     found = app.memory.session(session)
     messages = app.memory.messages(found, around=around, context=neighbours)

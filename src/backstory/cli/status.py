@@ -1,4 +1,4 @@
-"""status, settings: how things stand."""
+"""status, settings: the state of a home, and how it is configured."""
 
 import click
 
@@ -8,7 +8,7 @@ from backstory.render.people.reports import render_settings, render_status
 
 
 @commands.command()
-@click.option("--json", "as_json", is_flag=True, help="One object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def status(app: App, as_json: bool) -> None:
     """Show how much is kept, when it was last read, and what went wrong."""
@@ -20,10 +20,10 @@ def status(app: App, as_json: bool) -> None:
 
 
 @commands.command()
-@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_obj
 def settings(app: App, as_json: bool) -> None:
-    """Show every setting, its value, and where the value came from."""
+    """Show every setting, its value and where the value comes from."""
     if as_json:
         listed = [setting_object(chosen) for chosen in app.settings]
         click.echo(to_json(listed))

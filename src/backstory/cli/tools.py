@@ -1,4 +1,4 @@
-"""call, tools: what an agent would get."""
+"""call, tools: call the tools of an agent, and list them."""
 
 import sys
 from pathlib import Path
@@ -40,14 +40,14 @@ _SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
     "--session",
     metavar="ID",
     envvar=_SESSION_VARIABLE,
-    help="The session that asks, by its program's own id.",
+    help="The session that calls, by its agent program's own id.",
 )
 @click.option(
     "--transcript",
     type=click.Path(path_type=Path),
-    help="The same by the transcript that its program writes.",
+    help="The same session, by the transcript that its program writes.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Text, data and error.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def call(
     app: App,
@@ -57,10 +57,11 @@ def call(
     transcript: Path | None,
     as_json: bool,
 ) -> None:
-    """Call a tool as an agent would; JSON is an object, or - to read it.
+    """Call a tool as an agent would.
 
-    The tools that search the run in progress need to know whose run it is. Exit code 1
-    says that nothing was found, 14 that an argument is wrong.
+    JSON is an object with the arguments, or - to read it from standard input. The tools
+    that search the run in progress need --session or --transcript. Exit code 1 means
+    that nothing was found, 14 that an argument is wrong.
     """
     given = _parse_arguments(arguments)
     run = None
@@ -83,11 +84,11 @@ def call(
 @click.option(
     "--format",
     type=click.Choice(SCHEMA_FORMATS),
-    help="Their JSON Schemas, as this API wants them.",
+    help="Print their JSON Schemas in the format of this API.",
 )
 @click.pass_obj
 def tools(app: App, format: str | None) -> None:
-    """List the tools that an agent may be given."""
+    """List the tools that agents can be given."""
     bound = bind_tools(app.memory, run=app.memory.new_run())
     if format is not None:
         click.echo(to_json(schemas(bound, format)))
@@ -105,25 +106,25 @@ def _parse_arguments(text: str) -> dict[str, object]:
     except orjson.JSONDecodeError as exc:
         raise click.UsageError(f"The arguments are not valid JSON: {exc}") from None
     if not isinstance(given, dict):
-        raise click.UsageError("The arguments are no JSON object, such as {}.")
+        raise click.UsageError("The arguments must be a JSON object, such as {}.")
     return given
 
 
 def _open_run(
     memory: Memory, session: str | None, transcript: Path | None
 ) -> RunHistory:
-    """The run that is asked about; what cannot be read has an exit code of its own."""
+    """The run to search; reads it, so that a problem has its own exit code."""
     source = click.get_current_context().get_parameter_source("session")
     is_default = source is ParameterSource.ENVIRONMENT
     if is_default and transcript is not None:
-        # Whoever names a transcript means another session, or a subagent's.
+        # A transcript that is named is of another session, or of a subagent.
         session = None
     try:
         run = memory.live_run(session, transcript=transcript)
         len(run)
     except UnknownName as exc:
         if is_default:
-            message = f"{exc} (the id is that of {_SESSION_VARIABLE})"
+            message = f"{exc} (the id is from {_SESSION_VARIABLE})"
             raise UnknownName(message, hint=exc.hint) from exc
         raise
     return run
