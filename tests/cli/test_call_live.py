@@ -91,7 +91,7 @@ def test_a_default_session_that_is_unknown_is_named_with_its_origin(
     assert (code, ids) == (12, [])
     assert said[0] == (
         "backstory: no agent program on this machine has a transcript of session "
-        "'nobody' (the id is that of CLAUDE_CODE_SESSION_ID)"
+        "'nobody' (the id is from CLAUDE_CODE_SESSION_ID)"
     )
 
 
