@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from backstory.runs.live import LiveRun
+from backstory.text.cut import one_line
 from backstory.tools import ToolResult
 from tests.builders import (
     SESSION,
@@ -236,6 +237,11 @@ def ask(run: LiveRun, name: str, **arguments: object) -> ToolResult:
 
 def search(run: LiveRun, query: str) -> ToolResult:
     return ask(run, "search_conversation_history", query=query)
+
+
+def failed(path: Path, reason: str) -> list[object]:
+    """What stands in place of the ids when a search fails; a long path is cut."""
+    return [f"Search failed: {one_line(f'{path}: {reason}', 200)}"]
 
 
 def found(run: LiveRun, query: str) -> list[object]:

@@ -12,7 +12,6 @@ import pytest
 
 from backstory.errors import BadQuery, SourceUnreadable, UnknownName
 from backstory.memory import Memory
-from backstory.text.cut import one_line
 from tests.builders import (
     SESSION,
     a_line,
@@ -27,6 +26,7 @@ from tests.live_transcripts import (
     Gemini,
     Log,
     each_program,
+    failed,
     found,
     items,
     json_line,
@@ -457,7 +457,7 @@ def test_a_transcript_in_an_excluded_folder_is_not_read(
     ]
 
     assert answers == [
-        [f"Search failed: {path}: your settings exclude it"] for path in (file, link)
+        failed(path, "your settings exclude it") for path in (file, link)
     ]
     with pytest.raises(SourceUnreadable, match="your settings exclude it"):
         closed.live_run(SESSION)
@@ -472,9 +472,7 @@ def test_a_session_of_an_excluded_program_is_not_read(
 
     answer = found(closed.live_run(transcript=file), "zebra")
 
-    # However long the path is, the answer is not.
-    reason = one_line(f"{file}: your settings exclude it", 200)
-    assert answer == [f"Search failed: {reason}"]
+    assert answer == failed(file, "your settings exclude it")
     with pytest.raises(UnknownName):
         closed.live_run(SESSION)
 

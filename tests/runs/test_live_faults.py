@@ -15,7 +15,7 @@ from tests.builders import (
     append,
     session_file,
 )
-from tests.live_transcripts import OTHER, found, json_line, search, texts
+from tests.live_transcripts import OTHER, failed, found, json_line, search, texts
 from tests.ordinary_user import as_ordinary_user
 from tests.samples import all_cases
 
@@ -171,9 +171,9 @@ def test_a_transcript_that_may_not_be_read_is_said(memory: Memory, home: Path) -
             memory.live_run(SESSION)
     file.chmod(0o600)
 
-    denied = f"Search failed: {file}: it cannot be read (Permission denied)"
+    denied = failed(file, "it cannot be read (Permission denied)")
     assert before == ["item-1"]
-    assert meanwhile == [[denied], [denied]]
+    assert meanwhile == [denied, denied]
     assert texts(run) == ["A zebra was here", "More"]
 
 
@@ -186,7 +186,7 @@ def test_a_folder_that_may_not_be_entered_is_said(memory: Memory, home: Path) ->
         answer = found(memory.live_run(transcript=file), "zebra")
     file.parent.chmod(0o700)
 
-    assert answer == [f"Search failed: {file}: it cannot be read (Permission denied)"]
+    assert answer == failed(file, "it cannot be read (Permission denied)")
 
 
 def test_no_transcript_is_opened_that_has_another_name(
@@ -216,9 +216,7 @@ def test_a_transcript_that_is_gone_is_said_until_it_is_back(
     file.write_bytes(content)
 
     assert before == ["item-1"]
-    assert meanwhile == [
-        f"Search failed: {file}: it cannot be read (No such file or directory)"
-    ]
+    assert meanwhile == failed(file, "it cannot be read (No such file or directory)")
     assert found(run, "zebra") == ["item-1"]
 
 
@@ -232,9 +230,7 @@ def test_a_pipe_in_the_place_of_a_transcript_is_not_waited_for(
     file.unlink()
     os.mkfifo(file)
 
-    assert found(run, "zebra") == [
-        f"Search failed: {file}: it cannot be read (it is not a file)"
-    ]
+    assert found(run, "zebra") == failed(file, "it cannot be read (it is not a file)")
 
 
 def test_a_transcript_of_another_name_is_read_all_the_same(
