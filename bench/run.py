@@ -184,7 +184,7 @@ def _append_figures(kept: Told, listed: Told, filed: Told) -> Iterator[Figure]:
     first, last = (_median_ms(part) for part in _ends(kept))
     bare_first, bare_last = (_median_ms(part) for part in _ends(filed))
     yield Figure(
-        f"run: append, the last {_END:,} beside the first {_END:,}, median",
+        f"run: append, the last {_END:,} compared with the first {_END:,}, median",
         f"{last / first:.2f} x",
         "<= 2 x",
         f"{last:.2f} ms and {first:.2f} ms; bare FTS5 insert: "
@@ -205,7 +205,7 @@ def _spread(told: Told) -> str:
 def _memory_figure(kept: Told, listed: Told, filed: Told) -> Figure:
     text = kept["text"]
     return Figure(
-        f"run: memory beside {text / 1e6:.1f} MB of text in UTF-8",
+        f"run: memory for {text / 1e6:.1f} MB of text in UTF-8",
         f"{kept['held'] / text:.2f} x, {kept['held'] / 1e6:.0f} MB",
         "<= 3 x",
         f"plain list: {listed['held'] / text:.2f} x; bare FTS5 with its texts: "
@@ -378,7 +378,7 @@ def _measure_observe(items: Sequence[Item]) -> Iterator[Figure]:
         run.observe(messages)
         anew = seconds(partial(run.observe, copy.deepcopy(messages)))
     yield Figure(
-        f"run: observe of a list grown by one, at {_ITEMS:,} messages beside 100",
+        f"run: observe of a list grown by one, {_ITEMS:,} messages compared with 100",
         f"{long / short:.2f} x, {long:.2f} ms and {short:.2f} ms",
         "<= 2 x",
         f"recording the same texts alone: {_median_ms(recorded):.2f} ms; {_ITEMS:,} "

@@ -224,7 +224,7 @@ class RunCorpus:
     # -- queries ----------------------------------------------------------------------
 
     def make_queries(self, items: Sequence[Item], each_kind: int) -> list[Query]:
-        """Queries that a model may ask about these items, as many of each kind."""
+        """Queries that a model may ask about the items, ``each_kind`` of each kind."""
         chance = self._chance
         told = [each.text for each in items if len(each.text) > 400]
         logs = [text for text in told if " sha=" in text]

@@ -231,7 +231,7 @@ SETTINGS = (
     Setting(
         "ranking.profile",
         "tuned",
-        "Which formulas rank: tuned, or those of the spec.",
+        "Which formulas rank hits: tuned, or those of the spec.",
         choices=("tuned", "spec"),
     ),
     Setting(

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from backstory.values.hits import HitSource
 
-# The least that age leaves of a score if the query asks for what is recent.
+# The floor for the oldest things if the query asks for recent ones.
 _RECENT_FLOOR = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each thing counts; the defaults are the designs', except for the floor.
+    """How much each thing counts; the defaults are the spec's, except for the floor.
 
     ``memory_words`` is the share of words in the score of a note, ``message_words`` in
     that of a message or a session's title; the rest is meaning.
