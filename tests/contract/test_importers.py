@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.ingest.importers import FORMATS
@@ -15,6 +15,7 @@ from backstory.ingest.parsing.lines import LineReader
 from backstory.ingest.parsing.recognise import find_format, iter_recognised
 from backstory.ingest.parsing.streams import read_head
 from backstory.values.history import Item, NewMessage, Problem, SessionFacts, Source
+from tests.chance import examples
 from tests.samples import (
     Case,
     a_memory,
@@ -201,6 +202,7 @@ _json = st.recursive(
 
 
 @each_row(LINE_ROWS)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_no_json_makes_a_line_importer_raise(
     row: FormatRow, data: st.DataObject
@@ -234,6 +236,7 @@ def _spoil(value: object, data: st.DataObject) -> None:
 
 
 @each_row(DOCUMENT_ROWS)
+@settings(max_examples=examples(25))
 @given(rubbish=st.binary(max_size=300) | _json.map(lambda value: repr(value).encode()))
 def test_no_bytes_make_a_document_importer_raise(
     row: FormatRow, rubbish: bytes

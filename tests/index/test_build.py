@@ -521,7 +521,7 @@ def follow(folder: Path, steps: list[Step], *, batch: int = 10_000) -> list[list
     return held
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(8))
 @given(steps=st.lists(_steps, max_size=25))
 def test_following_any_changes_finds_what_a_rebuilt_index_finds(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
@@ -574,7 +574,7 @@ def _take_one_batch(memory: Memory) -> None:
         a_builder(memory)._take_batch(writer)
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(8))
 @example(
     steps=[
         _saying_much("s1", 12),
