@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
-# How many processes share the tests.
-JOBS   ?= auto
+# How many processes share the tests: one more than there are cores, as some wait.
+JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The number that all chance of a soak comes from; give one to have its failure again.
 SOAK   ?= $(shell date +%s)
 

@@ -479,7 +479,7 @@ def test_a_killed_rebuild_leaves_the_old_index_serving(
     chance = random.Random(seed)
     rebuild = partial(_rebuild_often, tmp_path, 2)
 
-    for attempt in range(4, 24, 2):
+    for attempt in range(5, 20, 3):
         kill_sometime(rebuild, chance, attempt=attempt)
         with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
             assert results(memory) == expected
