@@ -4,11 +4,10 @@ from backstory.values.units import Container, FileRef, SessionRef
 
 
 def to_number(container: Container) -> int:
-    match container:
-        case SessionRef(session_id):
-            return session_id
-        case FileRef(file_id):
-            return -file_id
+    # Not a match statement: this runs for every unit that is indexed.
+    if isinstance(container, SessionRef):
+        return container.session_id
+    return -container.file_id
 
 
 def from_number(number: int) -> Container:
