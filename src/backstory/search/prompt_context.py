@@ -15,8 +15,7 @@ from backstory.errors import BackstoryError
 from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import Notebook
 from backstory.search.search import Search
-from backstory.search.sessions import find_exactly_named
-from backstory.store.base.history import HistoryStore
+from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.arguments import to_number
 from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content

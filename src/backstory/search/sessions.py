@@ -65,15 +65,6 @@ def _is_below(native_id: str, others: Collection[str]) -> bool:
     return any(native_id.startswith(f"{other}/") for other in others)
 
 
-def find_exactly_named(history: HistoryStore, name: str) -> list[Session]:
-    """The sessions with exactly this id, of any host; usually there is one."""
-    return [
-        each
-        for each in history.find_sessions(name)
-        if name in (each.native_id, f"{each.host}/{each.native_id}")
-    ]
-
-
 def iter_messages(
     history: HistoryStore, session: Session, *, around: str | int | None, context: int
 ) -> Iterator[Message]:

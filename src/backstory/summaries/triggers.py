@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from backstory.errors import BackstoryError
-from backstory.store.base.history import HistoryStore
+from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.values.history import Session
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Triggers:
         """Mark the session of that name, or else the one recorded last."""
         if session is None:
             return self._mark_recorded(cause, self._list_recorded()[-1:])
-        return self._mark(cause, lambda: self._find_named(session))
+        return self._mark(cause, lambda: find_exactly_named(self._history, session))
 
     def mark_all(self, cause: str, *, except_for: str | None = None) -> bool:
         """Mark all sessions recorded here, except for one that continues."""
@@ -53,18 +53,10 @@ class Triggers:
             lambda: [
                 known
                 for host, native_id in keys
-                for known in self._find_named(f"{host}/{native_id}")
+                for known in find_exactly_named(self._history, f"{host}/{native_id}")
                 if (known.host, known.native_id) == (host, native_id)
             ],
         )
-
-    def _find_named(self, name: str) -> list[Session]:
-        """The sessions with exactly that id, of any host; usually there is one."""
-        return [
-            each
-            for each in self._history.find_sessions(name)
-            if name in (each.native_id, f"{each.host}/{each.native_id}")
-        ]
 
     def _mark(self, cause: str, find: Callable[[], Iterable[Session]]) -> bool:
         try:

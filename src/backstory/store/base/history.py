@@ -318,3 +318,12 @@ class HistoryStore(Protocol):
     def close(self) -> None:
         """Close it; used again, it is opened again."""
         ...
+
+
+def find_exactly_named(history: HistoryStore, name: str) -> list[Session]:
+    """The sessions with exactly this id, of any host; usually there is one."""
+    return [
+        each
+        for each in history.find_sessions(name)
+        if name in (each.native_id, f"{each.host}/{each.native_id}")
+    ]
