@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from backstory.index.chunks import (
     MAX_CHUNK_TOKENS,
-    SPEAKERS,
+    SPOKEN_ROLES,
     chunk_text,
     cut_chunks,
     cut_units,
@@ -147,9 +147,9 @@ def test_chunks_hold_every_spoken_message_once_in_order(
         for chunk in chunks
         for message in messages
         if chunk.first_position <= message.position <= chunk.last_position
-        and message.role in SPEAKERS
+        and message.role in SPOKEN_ROLES
     ]
-    assert held == [message for message in messages if message.role in SPEAKERS]
+    assert held == [message for message in messages if message.role in SPOKEN_ROLES]
     assert all(
         chunk.token_count <= MAX_CHUNK_TOKENS
         or chunk.first_position == chunk.last_position

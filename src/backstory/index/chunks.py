@@ -36,7 +36,7 @@ _SHORT_CHARS = 300
 # More than any model reads of one text.
 _MEANING_CHARS = 8_000
 
-_ROLE_KINDS = {
+SPOKEN_ROLES = {
     Role.USER: UnitKind.USER,
     Role.ASSISTANT: UnitKind.ASSISTANT,
     Role.SUMMARY: UnitKind.SUMMARY,
@@ -54,7 +54,6 @@ UNIT_KINDS = {
 _GUIDANCE_UNIT_TOKENS = 200
 # A day has many messages.
 _day_words = lru_cache(maxsize=1024)(day_words)
-SPEAKERS = {Role.USER: "User", Role.ASSISTANT: "Agent", Role.SUMMARY: "Summary"}
 
 
 # -- units ----------------------------------------------------------------------------
@@ -67,7 +66,7 @@ def cut_units(
 
     ``messages`` are the session's, in order, with some more on both sides.
     """
-    spoken = [m.position for m in messages if m.role in _ROLE_KINDS]
+    spoken = [m.position for m in messages if m.role in SPOKEN_ROLES]
     first = max((p for p in spoken if first - REACH <= p < first), default=first)
     last = min((p for p in spoken if last < p <= last + REACH), default=last)
     before = _nearest_spoken(messages)
@@ -92,7 +91,7 @@ def _is_worth_finding(message: Message) -> bool:
 def _to_unit(session: Session, message: Message, before: str, after: str) -> NewUnit:
     sent = message.sent or session.started
     said_at = None if sent is None else sent.to_microseconds()
-    kind = _NOTES.get(session.kind) or _ROLE_KINDS.get(message.role, UnitKind.OTHER)
+    kind = _NOTES.get(session.kind) or SPOKEN_ROLES.get(message.role, UnitKind.OTHER)
     if kind is UnitKind.OTHER:
         around, meaning = message.tool_name or "", None
     else:
@@ -126,7 +125,7 @@ def _nearest_spoken(messages: Iterable[Message]) -> list[str]:
     for message in messages:
         is_near = abs(message.position - position) <= REACH
         nearest.append(said if is_near else "")
-        if message.role in _ROLE_KINDS:
+        if message.role in SPOKEN_ROLES:
             position = message.position
             said = message.text if len(message.text) <= _SHORT_CHARS else ""
     return nearest
@@ -157,7 +156,7 @@ def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
     """Group whole messages, as many as fit; tool calls and results do not count."""
     first = last = tokens = 0
     for message in messages:
-        if message.role not in SPEAKERS:
+        if message.role not in SPOKEN_ROLES:
             continue
         size = rough_tokens(message.text) + 2
         if tokens and tokens + size > MAX_CHUNK_TOKENS:
@@ -177,9 +176,9 @@ def chunk_text(messages: Iterable[Message]) -> str:
     No line of a message can pass for another speaker.
     """
     return "\n".join(
-        f"{SPEAKERS[message.role]}: {quote_content(message.text, behind_label=True)}"
+        f"{message.role.speaker}: {quote_content(message.text, behind_label=True)}"
         for message in messages
-        if message.role in SPEAKERS
+        if message.role in SPOKEN_ROLES
     )
 
 
