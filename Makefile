@@ -8,6 +8,8 @@ ARGS   ?=
 JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The number that all chance of a soak comes from; give one to have its failure again.
 SOAK   ?= $(shell date +%s)
+# The tests start hundreds of processes: each would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
 .PHONY: help setup demo test soak lint types check fix bench clean

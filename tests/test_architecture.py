@@ -12,7 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import pytest
+
 import backstory
+
+# One process parses the modules.
+pytestmark = pytest.mark.xdist_group("architecture")
 
 ROOT = Path(backstory.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
@@ -124,7 +129,9 @@ def _imports(tree: ast.Module) -> Iterator[str]:
     for_types = {
         node
         for block in ast.walk(tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        if isinstance(block, ast.If)
+        and isinstance(block.test, ast.Name)
+        and block.test.id == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
     for node in ast.walk(tree):
