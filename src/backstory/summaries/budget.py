@@ -24,7 +24,7 @@ _FRAME_TOKENS = 50
 class BudgetSpent(ProviderRefused):
     """The call could exceed the day's budget; nothing was sent."""
 
-    hint = "it goes on tomorrow; llm.daily_tokens sets the budget"
+    hint = "it resumes tomorrow; llm.daily_tokens sets the budget"
 
 
 @dataclass(frozen=True, slots=True)
