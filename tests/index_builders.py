@@ -174,7 +174,7 @@ def an_indexed_memory(
     """A memory that embeds with ``embedder``, or not at all."""
     with a_memory(folder, home=home, settings=settings) as opened:
         pass
-    # Ages count in scores; with a clock that stands still, two searches are alike.
+    # Ages count in scores; with a stopped clock, two searches are alike.
     memory = Memory(
         opened.home, opened.settings, opened._parts.machine, clock=lambda: NOW + _LATER
     )
@@ -285,7 +285,7 @@ def contents(memory: Memory) -> dict[str, list[Any]]:
 
 
 def traces(home: Path, word: str) -> list[str]:
-    """The derived files of a home in which a word still stands."""
+    """The derived files of a home that still contain a word."""
     return sorted(
         file.name
         for file in home.iterdir()

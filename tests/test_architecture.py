@@ -228,7 +228,7 @@ def test_only_the_assembly_and_the_surfaces_read_settings() -> None:
     assert offenders(read) == {}
 
 
-def test_sql_stands_only_where_it_may() -> None:
+def test_sql_is_only_where_it_may_be() -> None:
     def sql(module: Path) -> list[str]:
         if name_of(module).startswith(MAY_SPEAK_SQL):
             return []

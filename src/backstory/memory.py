@@ -172,7 +172,7 @@ class Memory:
         """Tidy the long-term memory with the language model; keeps a backup.
 
         Raises ``NoModel`` if there is none, ``ProviderError`` if it fails, and
-        ``NotesConflict`` if MEMORY.md was changed meanwhile.
+        ``NotesConflict`` if MEMORY.md was changed in the meantime.
         """
         return self._parts.summaries.curate()
 

@@ -330,7 +330,7 @@ def test_a_reader_is_not_led_astray_by_texts_that_are_wiped_as_it_reads(
     is_over = threading.Event()
 
     def read() -> None:
-        # Opened anew each time, so that everything is checked each time.
+        # Opened again each time, so that everything is checked each time.
         while not is_over.is_set():
             other = open_index()
             assert text_ids(other, "needle 399 needle") == [399]
@@ -484,7 +484,7 @@ def test_any_spelling_is_safe(index: SearchIndex, words: list[str]) -> None:
 def test_a_text_is_found_by_any_part_of_it_and_nothing_is_a_wildcard(
     index: SearchIndex, text: str, needle: str, is_there: bool
 ) -> None:
-    file_units(index, a_unit(1, "before"), a_unit(2, text), a_unit(3, "behind"))
+    file_units(index, a_unit(1, "before"), a_unit(2, text), a_unit(3, "after"))
 
     assert text_ids(index, needle) == [2] * is_there
 

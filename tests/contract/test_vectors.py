@@ -182,7 +182,7 @@ def test_a_deleted_unit_is_near_to_nothing_for_all_who_have_the_index_open(
     assert other.verify() == []
 
 
-def test_the_cache_forgets_what_no_unit_means_any_more(index: SearchIndex) -> None:
+def test_the_cache_drops_what_no_unit_means_any_more(index: SearchIndex) -> None:
     file_units(
         index,
         a_unit(1, "same", meaning="same"),

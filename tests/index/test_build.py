@@ -222,7 +222,7 @@ def speak_in_turn(memory: Memory, roles: str, *, first: int = 0) -> None:
         pytest.param(
             "u" + "t" * 11 + "a" + "t" * 5 + "u" + "t" * 3,
             0,
-            id="next but one behind what is read",
+            id="next but one after what is read",
         ),
     ],
 )
@@ -650,7 +650,7 @@ def test_killing_it_within_a_large_change_loses_nothing(tmp_path: Path) -> None:
         check_against_a_rebuild(memory)
 
 
-def test_an_older_copy_of_the_history_that_was_put_back_is_indexed_anew(
+def test_an_older_copy_of_the_history_that_was_put_back_is_indexed_again(
     tmp_path: Path,
 ) -> None:
     with an_indexed_memory(tmp_path) as memory:

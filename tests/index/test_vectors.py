@@ -170,7 +170,7 @@ def test_a_text_that_changes_while_it_is_embedded_gets_the_vector_of_the_new_one
         assert memory._parts.index_files.index.verify() == []
 
 
-def test_another_model_embeds_everything_anew_and_the_first_is_still_known(
+def test_another_model_embeds_everything_again_and_the_first_is_still_known(
     tmp_path: Path,
 ) -> None:
     first, second, third = WordEmbedder(), WordEmbedder("other-30", 30), WordEmbedder()

@@ -685,7 +685,7 @@ def test_a_compressed_file_that_is_cut_off_is_reported(
 # -- problems that belong to no source ---
 
 
-def test_a_problem_with_a_place_is_forgotten_when_the_place_is_mended(
+def test_a_problem_with_a_place_is_deleted_when_the_place_is_mended(
     memory: Memory, home: Path, tmp_path: Path
 ) -> None:
     link = session_file(home)

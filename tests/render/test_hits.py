@@ -362,7 +362,7 @@ def test_no_episodes_are_said_in_the_words_of_the_design() -> None:
     )
 
 
-def test_notices_of_episodes_stand_behind_the_last_block() -> None:
+def test_notices_of_episodes_come_after_the_last_block() -> None:
     shown = render_episodes(found_episodes("x", (EPISODE,), ("a", "b")))
 
     assert shown.endswith("517?\n\n---\n\n[Notice: a]\n[Notice: b]")
@@ -375,7 +375,7 @@ def matched_line(text: str, query: str) -> str:
 
 
 @pytest.mark.parametrize("length", [301, 302, 303, 304, 1000])
-def test_a_long_message_is_cut_behind_300_characters(length: int) -> None:
+def test_a_long_message_is_cut_after_300_characters(length: int) -> None:
     text = ("needle " + "x" * length)[:length]
 
     assert matched_line(text, "needle") == text[:300] + "..."
@@ -393,7 +393,7 @@ def test_signs_before_quoted_lines_count_as_characters_of_a_message() -> None:
     assert 200 < len(shown) <= 303
 
 
-def test_a_match_behind_the_first_300_characters_is_shown() -> None:
+def test_a_match_after_the_first_300_characters_is_shown() -> None:
     shown = matched_line("word " * 100 + "needle" + " word" * 100, "needle")
 
     assert shown.startswith("...word ")

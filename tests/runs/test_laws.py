@@ -686,7 +686,7 @@ class RunMachine(RuleBasedStateMachine):
         assert item_id is not None
         assert self.run.get(item_id).text == whole(text)
 
-    # What has no call is known by its number, and a forgotten run counts anew.
+    # What has no call is known by its number, and an expired run starts counting again.
     @rule(kind=KINDS.filter(lambda kind: kind != "nameless"), text=SAID)
     def go_on(self, kind: str, text: str) -> None:
         self.count += 1
@@ -824,7 +824,7 @@ def test_children_forked_while_threads_are_busy_can_search_and_record() -> None:
         assert run.search("hazel").hits == ()
 
 
-def test_a_run_may_be_kept_for_ever_and_others_are_still_forgotten_in_time() -> None:
+def test_a_run_may_be_kept_for_ever_and_others_still_expire() -> None:
     def work() -> None:
         with RunHistory(RunLimits(ttl_s=math.inf)):
             assert comes_true(is_watched)

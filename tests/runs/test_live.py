@@ -477,7 +477,7 @@ def test_a_session_of_an_excluded_program_is_not_read(
         closed.live_run(SESSION)
 
 
-def test_a_session_that_moves_into_an_excluded_folder_is_forgotten(
+def test_a_session_that_moves_into_an_excluded_folder_is_dropped(
     closed: Memory, home: Path
 ) -> None:
     file = session_file(home)

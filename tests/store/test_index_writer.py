@@ -76,7 +76,7 @@ def test_what_was_filed_and_deleted_at_once_leaves_no_words(tmp_path: Path) -> N
     close_index(index)
 
 
-def test_what_was_deleted_is_wiped_although_another_has_begun_anew_meanwhile(
+def test_what_was_deleted_is_wiped_although_another_writer_has_started_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, other = an_index(tmp_path), an_index(tmp_path)
@@ -86,9 +86,9 @@ def test_what_was_deleted_is_wiped_although_another_has_begun_anew_meanwhile(
     def let_another_in(writer: SqliteIndexWriter) -> None:
         # The other is killed before it can wipe what it deletes.
         monkeypatch.setattr(SqliteIndexWriter, "clean_up", lambda writer: None)
-        with other.writing() as anew:
-            anew.clear()
-            anew.replace_units([a_unit(2, "beta"), a_unit(3, "qzwxv it was")])
+        with other.writing() as fresh:
+            fresh.clear()
+            fresh.replace_units([a_unit(2, "beta"), a_unit(3, "qzwxv it was")])
         with other.writing() as again:
             again.delete_units([3])
         clean_up(writer)
@@ -128,7 +128,7 @@ def a_note(unit_id: int, text: str, *, position: int, said_at: int = 5) -> NewUn
     ("texts", "said_at", "deleted"),
     [
         pytest.param(["one", "two"], 5, "", id="as it was"),
-        pytest.param(["one", "two", "three"], 5, "", id="more behind"),
+        pytest.param(["one", "two", "three"], 5, "", id="more after it"),
         pytest.param(["zero", "one", "two"], 6, "", id="more before, and later"),
         pytest.param(["one\ntwo"], 5, "", id="put together"),
         pytest.param(["one", "too"], 5, "much", id="another line"),

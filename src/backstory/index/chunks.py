@@ -176,7 +176,7 @@ def chunk_text(messages: Iterable[Message]) -> str:
     No line of a message can pass for another speaker.
     """
     return "\n".join(
-        f"{message.role.speaker}: {quote_content(message.text, behind_label=True)}"
+        f"{message.role.speaker}: {quote_content(message.text, after_label=True)}"
         for message in messages
         if message.role in SPOKEN_ROLES
     )

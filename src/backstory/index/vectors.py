@@ -90,7 +90,7 @@ class VectorBuilder:
         with self.index.writing() as writer:
             done = writer.set_vectors(fingerprint, made)
         if done < len(made):
-            # Some units were deleted meanwhile; their vectors must go too.
+            # Some units were deleted in the meantime; their vectors must go too.
             self.index.delete_unused_vectors([each.meaning_hash for each in made])
         return len(wanted) - done
 

@@ -53,9 +53,9 @@ class Call:
 class CallMatcher:
     """Matches results with their calls, given all parts in order.
 
-    Some programs number their calls anew in every turn, and some give them no ids: then
-    results come in the order of the calls. ``earlier`` has the calls of earlier
-    messages.
+    Some programs number their calls from the start again in every turn, and some give
+    them no ids: then results come in the order of the calls. ``earlier`` has the calls
+    of earlier messages.
     """
 
     def __init__(self, earlier: "CallMatcher | None" = None) -> None:

@@ -32,7 +32,7 @@ class FoundDays:
 def find_days(text: str, *, today: date) -> tuple[FoundDays, ...]:
     """The days named near the beginning of a text, in order.
 
-    An impossible date, such as 30 February, names no day, and nor does a part of it.
+    An impossible date, such as 30 February, is ignored as a whole.
     """
     text = text[:_READ_CHARS]
     matches = [

@@ -13,7 +13,7 @@ from array import array
 from functools import lru_cache
 
 # Letters of scripts written without spaces between words. Hangul is here although
-# Korean has spaces, because its endings grow onto the word. Digits are left out.
+# Korean has spaces, because its endings attach to the word. Digits are left out.
 SPACELESS = (
     "\u0e01-\u0e4f\u0e81-\u0ecf\u0edc-\u0edf"  # Thai, Lao
     "\u1000-\u103f\u1050-\u108f\ua9e0-\ua9ef\uaa60-\uaa7f"  # Myanmar

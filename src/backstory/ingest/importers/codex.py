@@ -142,7 +142,7 @@ class Codex:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where and when a record stands, and what is known from those before it."""
+    """Where and when a record was written, and what is known from those before it."""
 
     line: int
     sent: Moment | None
@@ -170,7 +170,7 @@ def _session_facts(meta: JsonObject, origin: Origin, memo: Memo) -> Iterator[Ite
 
 
 def _folder_facts(item: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    """The folder of an old rollout: it stands only in what the model was told."""
+    """The folder of an old rollout, which is only in what the model was told."""
     if memo.get("has_folder", "session" in memo) or item.get("role") != "user":
         return
     for part in as_list(item.get("content")):
@@ -280,7 +280,7 @@ def _command(text: str) -> str:
 
 
 def _role_between_agents(item: JsonObject) -> Role:
-    """An agent's task stands in the person's place; what agents report does not.
+    """The role of what one agent tells another: a task counts as a person's prompt.
 
     Agents are named by their place: ``/root`` starts ``/root/counter``.
     """

@@ -82,12 +82,12 @@ def _ranked_text(hit: Hit, query: Query) -> str:
     return speaker + _quote_within(
         lambda room: shown_excerpt(hit, query, mask_cached, room),
         EXCERPT_CHARS,
-        behind_label=bool(speaker),
+        after_label=bool(speaker),
     )
 
 
 def _quote_within(
-    cut: Callable[[int], str], max_chars: int, *, behind_label: bool
+    cut: Callable[[int], str], max_chars: int, *, after_label: bool
 ) -> str:
     """Quote as much of a text as fits; ``cut`` returns it cut to a length.
 
@@ -95,7 +95,7 @@ def _quote_within(
     """
     room = max_chars
     while True:
-        quoted = quote_content(cut(room).strip(), behind_label=behind_label)
+        quoted = quote_content(cut(room).strip(), after_label=after_label)
         if len(quoted) <= max_chars:
             return quoted
         room -= len(quoted) - max_chars
@@ -143,7 +143,7 @@ def _episode_line(message: Message, query: Query | None) -> str:
     shown = _quote_within(
         lambda room: cut_message(text, query, room - len(CUT_MARK)),
         EPISODE_CHARS + len(CUT_MARK),
-        behind_label=True,
+        after_label=True,
     )
     return f"{message.role.upper()}: {shown}"
 

@@ -1,8 +1,8 @@
 """The content of a message, whichever API it is for: its words, and marks for the rest.
 
 Content is a text, a list of blocks, or any JSON value that a loop put there. Blocks are
-read by the keys that hold words, so that a kind of tomorrow loses none; an image, a
-sound or a file is a mark such as ``[image]``, and is never read.
+read by the keys that hold words, so that block types added later lose no text; an
+image, a sound or a file is a mark such as ``[image]``, and is never read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -186,7 +186,7 @@ def _mark(kind: str, block: JsonObject) -> Words:
 
 
 def join_in_order(words: Iterable[Words]) -> tuple[str, int]:
-    """The words as one text with the marks where they stand, and how many marks."""
+    """The words as one text with the marks where they were, and how many marks."""
     read = list(words)
     text = "\n".join(each.text for each in read)
     return text, sum(each.is_mark for each in read)

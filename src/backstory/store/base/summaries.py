@@ -87,7 +87,7 @@ class SummaryStore(Protocol):
         ...
 
     def delete_due(self, due: Due) -> None:
-        """Note that a session is done, unless more was asked for meanwhile."""
+        """Note that a session is done, unless more was asked for since."""
         ...
 
     def next_position(self, session_id: int) -> int:

@@ -49,7 +49,7 @@ class FoldedText:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start fresh in a forked child."""
         self._lock = threading.Lock()
         self._map: mmap.mmap | None = None
         self._view: memoryview | None = None

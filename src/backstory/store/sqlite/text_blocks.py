@@ -70,7 +70,7 @@ def wipe_deleted(db: apsw.Connection, folder: Path) -> None:
     """Overwrite deleted texts with zeros; if interrupted, this stays due."""
     if db.execute("SELECT 1 FROM wipes LIMIT 1").get is None:
         return
-    # As a writer, so that nobody switches to another file meanwhile.
+    # As a writer, so that nobody switches to another file at the same time.
     with transaction(db):
         name = get_state(db, "text_file")
         if name is not None:

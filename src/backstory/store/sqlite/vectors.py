@@ -49,7 +49,7 @@ class VectorPages:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child: another thread may have been changing it."""
+        """Start fresh in a forked child: another thread may have been changing it."""
         self._lock = threading.Lock()
         self._clear("")
 

@@ -35,7 +35,7 @@ class WordSearch:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start fresh in a forked child."""
         self._tokenizers = threading.local()
 
     def match(
