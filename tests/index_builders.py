@@ -109,7 +109,7 @@ def a_unit(
     )
 
 
-def file_units(index: SearchIndex, *units: NewUnit) -> None:
+def store_units(index: SearchIndex, *units: NewUnit) -> None:
     with index.writing() as writer:
         writer.replace_units(units)
 
@@ -136,7 +136,7 @@ def set_vectors(
 def file_vectors(index: SearchIndex, vectors: Vector, *, first: int = 1) -> None:
     """File a unit for each vector, numbered from ``first`` on."""
     numbers = range(first, first + len(vectors))
-    file_units(
+    store_units(
         index,
         *(
             a_unit(

@@ -71,7 +71,7 @@ class TunedProfile:
     def retrieve_for_chunks(
         self, query: Query, where: UnitFilter, *, limit: int, until: float, width: int
     ) -> Retrieved:
-        """Retrieve until enough sources are found, not only many messages of a few."""
+        """Retrieve units of enough sessions and files, not only many units of a few."""
         found = self.retriever.retrieve(query, where, until=until, width=width)
         for _ in range(_MORE_ROUNDS):
             seen = frozenset(unit.container for unit in found.units.values())
