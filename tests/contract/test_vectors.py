@@ -17,10 +17,10 @@ from tests.index_builders import (
     Vector,
     a_unit,
     close_index,
-    store_units,
     file_vectors,
     set_vectors,
     some_vectors,
+    store_units,
 )
 
 
