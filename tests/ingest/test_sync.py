@@ -14,6 +14,7 @@ import zstandard
 
 from backstory.ingest.importers.base import Memo, Origin, Record
 from backstory.ingest.importers.claude_code import ClaudeCode
+from backstory.ingest.intake import Rules
 from backstory.ingest.sync import HistorySync
 from backstory.memory import Memory
 from backstory.store.sqlite.history import SqliteHistory
@@ -279,7 +280,9 @@ def test_a_file_rewritten_while_it_is_read_is_read_as_it_is_now(
     now_in_it = [a_line(f"new {number}", uuid=f"n{number}") for number in range(5_000)]
     importer = RewrittenMeanwhile(file, b"".join(now_in_it))
     store = SqliteHistory(tmp_path / "history.db")
-    sync = HistorySync(store, lambda name: importer, lambda: datetime.now(UTC))
+    sync = HistorySync(
+        store, lambda name: importer, lambda: datetime.now(UTC), Rules((), 1_000)
+    )
 
     sync.run([Source("claude-code", "claude-code", describe(file))])
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from backstory.render.hit_parts import keep
+from backstory.render.hit_parts import unchanged
 from backstory.render.models.hits import render_episodes, render_ranked, render_recalled
 from backstory.render.objects import episodes_object, recalled_objects, search_object
-from backstory.render.people.hits import render_hits, render_person_episodes
+from backstory.render.people.hits import render_episodes as render_for_people
+from backstory.render.people.hits import render_hits
 from backstory.text.excerpts import excerpt
 from backstory.text.query import parse_query, parse_words
 from backstory.values.history import Message, Role, Session
@@ -261,7 +262,7 @@ def test_a_secret_is_masked_even_where_the_excerpt_cuts_it() -> None:
 
     assert render_ranked(result, scope="all").endswith("x x sk-a[masked]")
     assert "Ab12" not in str(search_object(result, scope="all"))
-    assert "Ab12" in str(search_object(result, scope="all", mask=keep))
+    assert "Ab12" in str(search_object(result, scope="all", mask=unchanged))
 
 
 @given(CONTENT.map(lambda text: text * 40), st.sampled_from([None, Role.USER]))
@@ -774,7 +775,7 @@ def test_episodes_by_date_stand_under_their_days() -> None:
     older = replace(EPISODE, matched=replace(MATCHED, sent=at("2026-02-19T09:00")))
     result = found_episodes("uv", (EPISODE, EPISODE, older))
 
-    shown = render_person_episodes(result, names={}, by_date=True)
+    shown = render_for_people(result, names={}, by_date=True)
 
     assert [line[:14] for line in shown if line[:1].strip()] == [
         "— 2026-02-20 —",
@@ -860,7 +861,7 @@ def test_episodes_for_people_have_a_sign_before_the_match() -> None:
     matched = replace(MATCHED, text="Wir haben uv\nals Manager gewählt.")
     result = found_episodes("uv", (replace(EPISODE, matched=matched),))
 
-    assert "\n".join(render_person_episodes(result, names={2: "cli__l"})) == (
+    assert "\n".join(render_for_people(result, names={2: "cli__l"})) == (
         """\
 1  claude-code  2026-02-20 14:32  Restaurant Recommendations  demo
    User: Was haben wir über Python Packaging besprochen?

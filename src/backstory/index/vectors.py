@@ -48,7 +48,7 @@ class VectorBuilder:
             skip += self._embed_round(waiting, is_cached_only=is_cached_only)
             if on_embedded is not None:
                 counts = self.index.counts()
-                on_embedded(counts.embedded, counts.with_meaning)
+                on_embedded(counts.embedded, counts.embeddable)
         return skip == 0
 
     def _drop_foreign(self) -> None:

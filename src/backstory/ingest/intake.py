@@ -50,8 +50,8 @@ Said = TypeVar("Said", NewMessage, SessionFacts)
 class Rules:
     """What may be kept, and how much of it."""
 
-    excluded_folders: tuple[Path, ...] = ()
-    max_tool_output_bytes: int = 64 * 1024
+    excluded_folders: tuple[Path, ...]
+    max_tool_output_bytes: int
 
     @property
     def fingerprint(self) -> str:

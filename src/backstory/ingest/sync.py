@@ -52,8 +52,8 @@ class HistorySync:
     store: HistoryStore
     find_format: Callable[[str], Format]
     clock: Callable[[], datetime]
+    rules: Rules
     companions: frozenset[str] = frozenset()
-    rules: Rules = field(default_factory=Rules)
     localise: Localise = read_as_local
     # Problems that belong to no source that was read; a dictionary keeps their order.
     loose_problems: dict[Problem, None] = field(default_factory=dict)

@@ -96,7 +96,7 @@ def index_words(text: str) -> str:
     at the end, where they break no phrase.
     """
     if len(text) <= _OFTEN_CHARS:
-        return _often_words(text)
+        return _cached_index_words(text)
     return _index_words(text)
 
 
@@ -153,7 +153,7 @@ def _index_words(text: str) -> str:
 
 
 # The names of tools, "yes", "go on".
-_often_words = lru_cache(maxsize=4_096)(_index_words)
+_cached_index_words = lru_cache(maxsize=4_096)(_index_words)
 
 
 def _more_words(text: str, letters: bytes) -> str:

@@ -19,7 +19,7 @@ from backstory.ingest.importers.base import (
     Origin,
     Record,
     made_id,
-    told_apart,
+    make_unique,
     unknown_record,
 )
 from backstory.ingest.parsing.rows import iter_rows
@@ -226,7 +226,7 @@ def _item(item: JsonObject, place: _Place) -> Iterator[Item]:
     yield from _session_facts({}, place.origin, memo)
     session_id = memo["session"]
     # Two calls may say the same at the same instant; their call ids differ.
-    own_id = as_text(item.get("id")) or told_apart(
+    own_id = as_text(item.get("id")) or make_unique(
         made_id(session_id, role, f"{call_id or ''}{text}", sent, place.line),
         sent,
         memo,
@@ -350,7 +350,7 @@ def _told(role: Role, content: object, place: _Place) -> Iterator[Item]:
     session_id = memo["session"]
     yield NewMessage(
         session_id,
-        told_apart(made_id(session_id, role, text, sent, place.line), sent, memo),
+        make_unique(made_id(session_id, role, text, sent, place.line), sent, memo),
         role,
         text,
         sent=sent,

@@ -54,7 +54,7 @@ _ROLES = {
 }
 
 
-class Llm:
+class LlmLogs:
     """The log of llm by Simon Willison.
 
     Threads, turns, messages and parts seen in 0.36 (2026-11); tool calls, fragments,

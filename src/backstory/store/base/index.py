@@ -121,7 +121,7 @@ class IndexCounts:
     """How many units there are, how many want a vector, and how many have one."""
 
     units: int = 0
-    with_meaning: int = 0
+    embeddable: int = 0
     embedded: int = 0
 
 
