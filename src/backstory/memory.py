@@ -113,7 +113,7 @@ class Memory:
         ``session`` is any name you choose. ``text`` that is not a string is stored as
         JSON; None is allowed only for tool calls and results. Recording the same
         ``message`` id again replaces it. Returns the message's number, or None if it
-        was left out: an excluded folder, or the result of a recall tool.
+        was left out: an excluded folder, or the result of a memory tool.
         """
         return self._parts.recorder.record(
             RecordedMessage(

@@ -137,7 +137,7 @@ def objects(result: SearchResult, *, by_date: bool = False) -> list[dict[str, An
 # -- ranked, for models ---
 
 
-def test_ranked_hits_are_in_the_form_of_the_design() -> None:
+def test_ranked_hits_are_in_the_form_of_the_spec() -> None:
     result = searched("restaurant", (LOGGED, ASKED, TITLED))
 
     assert render_ranked(result, scope="all") == (
@@ -158,7 +158,7 @@ Preview: Looking for Italian restaurants in Roppongi..."""
     )
 
 
-def test_no_hits_are_said_in_the_words_of_the_design() -> None:
+def test_no_hits_are_said_in_the_words_of_the_spec() -> None:
     assert render_ranked(searched("quantum physics"), scope="all") == (
         """\
 [Search Results for "quantum physics" (scope: all, 0 results)]
@@ -335,7 +335,7 @@ AFTER = Message(3, 2, "c", 2, Role.USER, "Ok, und das Argument für PEP 517?")
 EPISODE = Episode(ITALIAN, MATCHED, BEFORE, AFTER)
 
 
-def test_episodes_are_in_the_form_of_the_design() -> None:
+def test_episodes_are_in_the_form_of_the_spec() -> None:
     alone = Episode(ITALIAN, replace(AFTER, sent=None))
 
     assert render_episodes(found_episodes("package", (EPISODE, alone))) == (
@@ -355,7 +355,7 @@ USER: Ok, und das Argument für PEP 517?
     )
 
 
-def test_no_episodes_are_said_in_the_words_of_the_design() -> None:
+def test_no_episodes_are_said_in_the_words_of_the_spec() -> None:
     result = found_episodes("xyzzy", (), ("the search by text failed: locked",))
 
     assert render_episodes(result) == (
@@ -480,7 +480,7 @@ Use uv.
     ],
     ids=["no match", "no index"],
 )
-def test_nothing_recalled_is_said_in_the_words_of_the_design(
+def test_nothing_recalled_is_said_in_the_words_of_the_spec(
     result: RecallResult, expected: str
 ) -> None:
     assert render_recalled(result) == expected

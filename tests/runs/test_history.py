@@ -128,7 +128,7 @@ def test_memories_that_a_prompt_was_given_are_no_history(run: RunHistory) -> Non
 @pytest.mark.parametrize(
     "name", ["search_history", "mcp__backstory__search_conversation_history"]
 )
-def test_neither_question_nor_answer_of_a_recall_tool_is_history(
+def test_neither_question_nor_answer_of_a_memory_tool_is_history(
     run: RunHistory, name: str
 ) -> None:
     call = run.record("tool_call", {"query": "walnut"}, tool_name=name, call_id="c1")
@@ -270,7 +270,7 @@ def test_an_empty_run_is_a_run(run: RunHistory) -> None:
         "proxy_search_conversation_history",
     ],
 )
-def test_a_recall_tool_is_known_after_any_prefix(run: RunHistory, name: str) -> None:
+def test_a_memory_tool_is_known_after_any_prefix(run: RunHistory, name: str) -> None:
     assert run.record("tool_call", "{}", tool_name=name, call_id="c1") is None
     assert run.record("tool_result", "walnut", call_id="c1") is None
 

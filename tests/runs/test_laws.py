@@ -575,7 +575,7 @@ def split_trimmed(text: str | None, before: str) -> tuple[str, str | None, str]:
 
 
 @given(TURNS, BUDGETS, COUNTS)
-def test_what_a_recall_tool_returned_never_gets_an_id_to_fetch_it_by(
+def test_what_a_memory_tool_returned_never_gets_an_id_to_fetch_it_by(
     turns: Turns, budget: int, count: Count
 ) -> None:
     messages = to_messages([("recall", text, "r{}") for _, text, _ in turns])
@@ -617,7 +617,7 @@ def test_half_a_character_is_not_taken_for_something_trimmed() -> None:
     assert fitted == Fitted(messages, fitted.tokens, 10_000)
 
 
-def test_an_id_used_again_does_not_make_history_of_what_a_recall_tool_returned() -> (
+def test_an_id_used_again_does_not_make_history_of_what_a_memory_tool_returned() -> (
     None
 ):
     messages = to_messages(

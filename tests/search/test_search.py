@@ -158,7 +158,7 @@ def test_any_text_is_a_safe_query(tmp_path: Path, query: str) -> None:
         assert [notice for notice in notices if "failed" in notice] == []
 
 
-# -- how things stand -----------------------------------------------------------------
+# -- the state ----------------------------------------------------------------------
 
 
 def test_the_status_tells_how_much_is_indexed_and_embedded(tmp_path: Path) -> None:
