@@ -3,7 +3,7 @@
 ::
 
     BackstoryError                10
-      ConfigError                 11   a setting is unknown, malformed or not allowed
+      ConfigError                 11   a setting is unknown or malformed
         NoModel                   11   a language model is needed but not configured
       UnknownName                 12   no source, format, session or folder of that name
       BadQuery                    14   a request that makes no sense

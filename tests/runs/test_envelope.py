@@ -65,7 +65,7 @@ NOTHING = re.compile(
     "|Parameter 'query' is required and cannot be empty"
 )
 PAGE = re.compile(rf"\[{_ITEM} \(id=({_ID})(?:, characters \d+-\d+ of \d+)?\)\]")
-PAGE_END = re.compile(r"\[End of item(?:; it goes on at offset (\d+))?\]")
+PAGE_END = re.compile(r"\[End of item(?:; it continues at offset (\d+))?\]")
 
 # What moves a cursor, ends a line without saying so, turns the direction of a text, or
 # is read by models alone; and half characters.

@@ -66,7 +66,7 @@ def _from_file(name: str, setting: str) -> str:
             hint=f'write {setting} = "file:/path"',
         )
     try:
-        # Without waiting: a pipe that nobody writes to would block for ever.
+        # Without waiting: a pipe that nobody writes to would block forever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             # The open file is checked: the name could lead elsewhere a moment later.

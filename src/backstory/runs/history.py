@@ -157,7 +157,7 @@ class RunHistory:
             return self.limits.ttl_s
 
     def _expire(self) -> None:
-        """Drop all items. Numbers go on: an old id must not mean something new."""
+        """Drop all items. Numbers continue: an old id must not mean something new."""
         self._items.close()
         items = RunItems(self.limits.max_bytes, first_number=self._items.next_number)
         self._reset(items, self._recorder.iterations)

@@ -152,7 +152,7 @@ def made_id(
 
     A message with a time is identified by its time and text, wherever it is, so a
     rotated or shortened file gives no message twice. Without a time, only its position
-    tells it from an equal one.
+    distinguishes it from an equal one.
     """
     place = sent.at.isoformat() if sent is not None else f"#{ordinal}"
     return content_id(session_id, role, place, text)

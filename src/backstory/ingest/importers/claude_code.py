@@ -1,4 +1,4 @@
-"""Claude Code: one JSONL file a session, subagents in files of their own."""
+"""Claude Code: one JSONL file per session, subagents in files of their own."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -188,7 +188,7 @@ class _Reading:
             return f"agent-{record['agentId']}"
         if self.origin.path.name.startswith("agent-"):
             return self.origin.path.stem
-        # Before subagents had files, they stood among their parent's lines.
+        # Before subagents had files, they were among their parent's lines.
         return f"{session_id}/sidechain" if record.get("isSidechain") else session_id
 
     def _facts(self, record: JsonObject, session_id: str) -> Iterator[Item]:

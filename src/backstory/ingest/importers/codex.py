@@ -1,4 +1,4 @@
-"""Codex: one JSONL rollout a thread, and a database that knows the threads' titles.
+"""Codex: one JSONL rollout per thread, and a database with the threads' titles.
 
 A rollout says everything twice: ``response_item`` records are what model and person
 exchanged, ``event_msg`` records are the same turns as the screen showed them. Only the

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI: one event log a session, and a small file that names it."""
+"""GitHub Copilot CLI: one event log per session, and a small file that names it."""
 
 import re
 from collections.abc import Iterator, Mapping

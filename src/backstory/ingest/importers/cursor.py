@@ -1,4 +1,4 @@
-"""Cursor: the agent's transcripts, one JSONL file a chat or subagent.
+"""Cursor: the agent's transcripts, one JSONL file per chat or subagent.
 
 A transcript has no ids and keeps no tool results; the only times in it are those that
 Cursor writes before the person's words.

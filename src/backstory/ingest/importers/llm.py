@@ -164,7 +164,7 @@ class _Log:
         *,
         is_continued: bool,
     ) -> Iterator[Item]:
-        """What each turn added; a conversation from before there were turns goes on."""
+        """What each turn added; the conversation may be older than the first turn."""
         seen = self._hashes_of(parent_id)
         for turn in self._turns.rows(session_id):
             chain, is_known = self._climb(turn["tip_message_hash"], seen)
@@ -178,7 +178,7 @@ class _Log:
             for node in reversed(chain):
                 seen.add(node.hash)
                 for item in self._message(session_id, node, sent):
-                    # Every turn has its system prompt; it is worth telling once.
+                    # Every turn has its system prompt; once is enough.
                     if isinstance(item, NewMessage) and item.role is Role.SYSTEM:
                         if item.text in systems:
                             continue

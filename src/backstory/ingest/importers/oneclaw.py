@@ -113,7 +113,7 @@ class OneClaw:
 def _message_states(db: apsw.Connection) -> dict[str, str]:
     """For each session, text that changes when a row of its messages does.
 
-    No column says when a message was changed, so what they hold is summed up.
+    No column says when a message was changed, so checksums of all columns are added up.
     """
     texts = ("id", "type", "content", "tool_name", "tool_input", "tool_output")
     rows = db.execute(

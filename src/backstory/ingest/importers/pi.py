@@ -1,6 +1,6 @@
-"""Pi: one JSONL file a session, a tree of entries. OpenClaw writes the same entries.
+"""Pi: one JSONL file per session, a tree of entries. OpenClaw writes the same entries.
 
-Every entry is kept, also those on branches that were left: they were said all the same.
+Every entry is kept, including those on abandoned branches: they were said, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -110,7 +110,7 @@ def is_session_header(head: bytes) -> bool:
 
 
 def is_in_agent_folder(path: Path) -> bool:
-    """Whether a file lies where only OpenClaw puts them: agents/<agent>/sessions."""
+    """Whether a file is where only OpenClaw puts them: agents/<agent>/sessions."""
     return path.parent.name == "sessions" and path.parent.parent.parent.name == "agents"
 
 

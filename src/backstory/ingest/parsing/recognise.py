@@ -36,7 +36,7 @@ def iter_recognised(
 ) -> Iterator[Source | Problem | FoundFile]:
     """The sources at ``path``, a file or a folder; a file of no known format as it is.
 
-    Only a folder's files with a name that could be a transcript's are looked at, and
+    Only a folder's files with a name that could be a transcript's are opened, and
     none that ``skip`` names.
     """
     try:

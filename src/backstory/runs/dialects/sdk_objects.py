@@ -15,7 +15,7 @@ from backstory.text.escape import neutralise
 from backstory.text.json_values import JsonObject
 
 # What is not said is left out, as it would be when it is sent; a value that is not what
-# its field promises is none of our business.
+# its field promises is not our concern.
 _WAYS_TO_DUMP: tuple[dict[str, Any], ...] = (
     {"mode": "json", "by_alias": True, "exclude_none": True, "warnings": False},
     {"by_alias": True, "exclude_none": True, "warnings": False},
