@@ -806,7 +806,7 @@ def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
 
         assert opened.verify() == []
 
-    assert opened.counts().units == len(there)
+    assert opened.counts().units == opened.count_units() == len(there)
     assert set(text_ids(opened, "o")) == {
         k for k, (text, _) in there.items() if "o" in text
     }

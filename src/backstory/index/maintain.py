@@ -226,8 +226,7 @@ class Maintainer:
         index = self._files.index
         if index.list_to_embed(1):
             return True
-        has_any = bool(index.get_state("vectors_of"))
-        return has_any and not index.has_vectors_of(embedder.fingerprint)
+        return index.has_vectors() and not index.has_vectors_of(embedder.fingerprint)
 
     def work(self) -> None:
         """Do the worker's work, unless another process is doing it."""

@@ -259,6 +259,10 @@ class SearchIndex(Protocol):
         """The cache that its vectors come from."""
         ...
 
+    def has_vectors(self) -> bool:
+        """Whether a model's vectors have been set, whichever model that is."""
+        ...
+
     def has_vectors_of(self, fingerprint: str) -> bool:
         """Whether the index has vectors of this model, from its own cache."""
         ...
@@ -270,7 +274,7 @@ class SearchIndex(Protocol):
         ...
 
     def get_state(self, name: str) -> str | None:
-        """A value that was set by name. ``units`` is the number of units."""
+        """A value that was set by name."""
         ...
 
     def list_files(self) -> list[IndexedFile]:
@@ -278,6 +282,10 @@ class SearchIndex(Protocol):
         ...
 
     def counts(self) -> IndexCounts: ...
+
+    def count_units(self) -> int:
+        """How many units there are, without counting them."""
+        ...
 
     def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
         """In how many units each word occurs, roughly; a word is its spellings."""

@@ -81,6 +81,9 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return units.count_units(db)
 
+    def count_units(self) -> int:
+        return int(self.get_state("units") or 0)
+
     def list_files(self) -> list[IndexedFile]:
         with self._connection.reading() as db:
             return list_files(db)
@@ -153,6 +156,9 @@ class SqliteIndex:
             return chunks.find_chunks(db, places)
 
     # -- vectors ---
+
+    def has_vectors(self) -> bool:
+        return bool(self.get_state("vectors_of"))
 
     def has_vectors_of(self, fingerprint: str) -> bool:
         return self.get_state("vectors_of") == self._vectors.name_vectors(fingerprint)
