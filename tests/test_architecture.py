@@ -15,6 +15,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 import backstory
+from backstory.errors import BackstoryError
 
 # One process parses the modules.
 pytestmark = pytest.mark.xdist_group("architecture")
@@ -358,6 +359,18 @@ def test_every_type_that_something_public_returns_is_public() -> None:
     assert {name: classes for name, classes in hidden.items() if classes} == {}
 
 
+def test_every_error_is_public() -> None:
+    errors = {
+        node.name
+        for module in MODULES
+        for node in tree_of(module).body
+        if isinstance(node, ast.ClassDef)
+        and any(base in PUBLIC_ERRORS for base in map(ast.unparse, node.bases))
+    }
+
+    assert errors - PUBLIC_ERRORS == ERRORS_OF_THE_HTTP_CLIENT
+
+
 def returned_by(public: type) -> set[str]:
     """The classes of ours that the public methods and properties of a class return."""
     returned = set()
@@ -370,6 +383,14 @@ def returned_by(public: type) -> set[str]:
     return returned
 
 
+# Its callers catch them: who sees one otherwise sees a ``ProviderRefused``.
+ERRORS_OF_THE_HTTP_CLIENT = {"Declined", "TooLarge"}
+PUBLIC_ERRORS = {
+    name
+    for name in backstory.__all__
+    if isinstance(kind := getattr(backstory, name), type)
+    and issubclass(kind, BackstoryError)
+}
 EVERY_NAME = {name: getattr(backstory, name) for name in backstory.__all__}
 
 
