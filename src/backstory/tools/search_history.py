@@ -23,6 +23,7 @@ DEFAULT_RESULTS = 10
 MAX_RESULTS = 50
 # More days than any history has.
 _MAX_DAYS = 100_000
+# The only format that the tool is described to take; a query may say "last week".
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
