@@ -43,7 +43,7 @@ class BackstoryError(Exception):
 
 
 class ConfigError(BackstoryError):
-    """A setting is unknown, malformed, or not allowed in that file."""
+    """A setting is unknown or malformed."""
 
     exit_code = 11
     hint = (

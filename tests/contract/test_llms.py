@@ -573,7 +573,8 @@ def test_the_table_loads_no_library() -> None:
         (
             "openai",
             {"key": "env:ODD"},
-            "the key of the language model 'openai' has characters that no key has",
+            "the key of the language model 'openai' contains characters that are not "
+            "valid in a key",
         ),
     ],
 )
@@ -969,7 +970,7 @@ def test_a_server_that_drips_is_not_waited_for_either(server: LlmServer) -> None
         ),
         (
             Fault(307, headers=(("Location", "http://127.0.0.2/v1"),)),
-            "sends elsewhere (status 307)",
+            "redirects (status 307)",
         ),
     ],
     ids=["key", "page", "model", "escape", "quota", "key repeated", "redirect"],

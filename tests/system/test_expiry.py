@@ -1,4 +1,4 @@
-"""What nobody uses is forgotten in time, and looked after by one thread."""
+"""What nobody uses expires, and one thread looks after all of it."""
 
 import gc
 import threading

@@ -565,7 +565,7 @@ def test_an_impossible_range_finds_nothing_and_says_why(
 
     assert (found.error, found.is_empty) == (None, True)
     assert found.text.endswith(
-        "\n\n[Notice: from 2026-02-26 is after 2026-02-24: there are no such days]"
+        "\n\n[Notice: the first day, 2026-02-26, is after the last, 2026-02-24]"
     )
 
 

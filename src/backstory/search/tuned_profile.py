@@ -108,7 +108,7 @@ class TunedProfile:
     def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
         kept = drop_noise(query, hits)
         if not kept and query.days and not query.subject:
-            return kept, ["nothing was said then"]
+            return kept, ["nothing was said on those days"]
         if kept and are_weak(kept):
             return kept, ["nothing matches well; these are the nearest"]
         return kept, []

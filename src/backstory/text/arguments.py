@@ -88,7 +88,7 @@ class Period:
         if self.first is None or self.end is None or self.first < self.end:
             return ""
         first, last = _local_day(self.first), _local_day(self.end - 1)
-        return f"from {first} is after {last}: there are no such days"
+        return f"the first day, {first}, is after the last, {last}"
 
 
 EVER = Period()

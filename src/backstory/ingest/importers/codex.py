@@ -86,7 +86,7 @@ _THREAD_IN_NAME = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}(?:-[0-9a-f]{4,12}){
 
 
 class Codex:
-    """Rollout files of Codex, also compressed ones (``.jsonl.zst``).
+    """Rollout files of Codex, compressed (``.jsonl.zst``) or not.
 
     Shape seen in 0.166.0 (2026-11). The other kinds of item, and the first rollouts of
     2025, which had no envelope, as ``codex-rs/protocol`` in
