@@ -261,7 +261,7 @@ def test_only_the_assembly_and_the_surfaces_read_settings() -> None:
     assert offenders(read) == {}
 
 
-def test_sql_stands_only_where_it_may() -> None:
+def test_sql_is_only_where_it_may_be() -> None:
     def sql(module: Path) -> list[str]:
         if name_of(module).startswith(MAY_SPEAK_SQL):
             return []
@@ -306,6 +306,29 @@ def test_a_module_begins_by_saying_what_it_is_for() -> None:
     ]
 
     assert silent == []
+
+
+def test_one_name_is_one_class() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree_of(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(name_of(module))
+
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_no_module_uses_the_underscored_names_of_another() -> None:
+    def borrowed(module: Path) -> list[str]:
+        return [
+            f"{node.module}.{alias.name}"
+            for node in ast.walk(tree_of(module))
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.name.startswith("_") and not alias.name.startswith("__")
+        ]
+
+    assert offenders(borrowed) == {}
 
 
 def test_no_module_is_named_after_nothing() -> None:

@@ -113,7 +113,7 @@ class Memory:
         ``session`` is any name you choose. ``text`` that is not a string is stored as
         JSON; None is allowed only for tool calls and results. Recording the same
         ``message`` id again replaces it. Returns the message's number, or None if it
-        was left out: an excluded folder, or the result of a recall tool.
+        was left out: an excluded folder, or the result of a memory tool.
         """
         return self._parts.recorder.record(
             RecordedMessage(
@@ -172,7 +172,7 @@ class Memory:
         """Tidy the long-term memory with the language model; keeps a backup.
 
         Raises ``NoModel`` if there is none, ``ProviderError`` if it fails, and
-        ``NotesConflict`` if MEMORY.md was changed meanwhile.
+        ``NotesConflict`` if MEMORY.md was changed in the meantime.
         """
         return self._parts.summaries.curate()
 

@@ -262,7 +262,7 @@ SETTINGS = (
     ),
     Setting(
         "run.ttl_minutes",
-        60.0,
+        _LIMITS.ttl_s / 60,
         "How long a run is kept without being used.",
         minimum=1,
     ),

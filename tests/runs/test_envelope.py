@@ -1,7 +1,7 @@
 """Whatever a run has seen, it comes back as data: quoted, framed, and nothing else.
 
 The answers are read here by a parser of its own, which knows the lines of the frame and
-refuses any other line that is not behind ``>``.
+refuses any other line that does not follow a ``>``.
 """
 
 import json
@@ -263,7 +263,7 @@ def place_name(place: Place) -> str:
 
 @pytest.mark.parametrize("place", [*RECORDED, *OBSERVED], ids=place_name)
 @each_case
-def test_content_that_is_found_stands_behind_its_quotes(
+def test_content_that_is_found_follows_its_quote_marks(
     place: Place, case: Case
 ) -> None:
     content = f"{case.text}\nneedle"
@@ -288,7 +288,7 @@ def test_content_that_is_found_stands_behind_its_quotes(
 
 @pytest.mark.parametrize("place", RECORDED, ids=place_name)
 @each_case
-def test_content_that_is_fetched_stands_behind_its_quotes(
+def test_content_that_is_fetched_follows_its_quote_marks(
     place: Place, case: Case
 ) -> None:
     content = f"{case.text}\nneedle"

@@ -1,4 +1,4 @@
-"""What a run records, finds, gives back and forgets."""
+"""What a run records, finds, gives back and drops."""
 
 import asyncio
 import copy
@@ -128,7 +128,7 @@ def test_memories_that_a_prompt_was_given_are_no_history(run: RunHistory) -> Non
 @pytest.mark.parametrize(
     "name", ["search_history", "mcp__backstory__search_conversation_history"]
 )
-def test_neither_question_nor_answer_of_a_recall_tool_is_history(
+def test_neither_question_nor_answer_of_a_memory_tool_is_history(
     run: RunHistory, name: str
 ) -> None:
     call = run.record("tool_call", {"query": "walnut"}, tool_name=name, call_id="c1")
@@ -270,7 +270,7 @@ def test_an_empty_run_is_a_run(run: RunHistory) -> None:
         "proxy_search_conversation_history",
     ],
 )
-def test_a_recall_tool_is_known_behind_any_prefix(run: RunHistory, name: str) -> None:
+def test_a_memory_tool_is_known_after_any_prefix(run: RunHistory, name: str) -> None:
     assert run.record("tool_call", "{}", tool_name=name, call_id="c1") is None
     assert run.record("tool_result", "walnut", call_id="c1") is None
 
@@ -875,7 +875,7 @@ def test_an_item_of_more_than_half_of_everything_is_cut_and_the_answers_say_so()
     )
 
 
-def test_a_run_is_forgotten_when_it_was_not_used_for_long() -> None:
+def test_a_run_expires_when_it_was_not_used_for_long() -> None:
     clock = Clock()
     with RunHistory(RunLimits(ttl_s=3_600), clock=clock) as run:
         run.record("user", "walnut")

@@ -307,7 +307,7 @@ NAMES = "query, scope, date_from, date_to, days, max_results, view"
         (["x"], "Arguments must be a JSON object: ['x']"),
     ],
 )
-def test_bad_arguments_are_refused_in_the_words_of_the_design(
+def test_bad_arguments_are_refused_in_the_words_of_the_spec(
     memory: Memory, arguments: dict[str, object], expected: str
 ) -> None:
     found = tool(memory).call(arguments)

@@ -291,13 +291,13 @@ class IndexBuilder:
     def _take_note(self, writer: IndexWriter, note: FoundNote, text: str) -> None:
         modified_at = note.mtime_ns // 1000
         file = IndexedFile(
-            0,
-            UNIT_KINDS[note.kind],
-            str(note.path),
-            note.project,
-            note.signature,
-            content_id(CHUNKER, text),
-            modified_at,
+            file_id=0,
+            kind=UNIT_KINDS[note.kind],
+            path=str(note.path),
+            project=note.project,
+            signature=note.signature,
+            hash=content_id(CHUNKER, text),
+            modified_at=modified_at,
         )
         container = FileRef(writer.replace_file(file, self.clock()))
         units, chunks = cut_note(

@@ -343,7 +343,7 @@ class Maintainer:
             failure = index.get_state(_FAILURE) or ""
             return IndexStatus(
                 units=counts.units,
-                with_meaning=counts.with_meaning,
+                embeddable=counts.embeddable,
                 embedded=counts.embedded,
                 size_bytes=index.size_bytes(),
                 embedder=name,

@@ -393,7 +393,7 @@ class _Seen:
 
     def _put_first(self, made: Path) -> bool:
         try:
-            # Unlike a rename, it fails if somebody has made the file meanwhile.
+            # Unlike a rename, it fails if somebody has created the file by now.
             os.link(made, self.real)
         except FileExistsError:
             return False

@@ -86,7 +86,7 @@ class Retrieved:
 
 
 # One search, by words, by meaning, by text or by date.
-Way = Callable[[], Retrieved]
+Retrieval = Callable[[], Retrieved]
 
 
 class Retriever:
@@ -155,7 +155,7 @@ class Retriever:
         plan, vector = found.plan, found.vector
         unscored = unit_ids - found.cosines.keys()
         frequent = tuple(found.frequent)
-        scorers: dict[str, Way] = {}
+        scorers: dict[str, Retrieval] = {}
         if plan is not None:
             scorers["by words"] = lambda: self._score_words(plan, unit_ids)
         if vector is not None:
@@ -166,13 +166,15 @@ class Retriever:
             scorers["by text"] = lambda: self._check_text(frequent, unit_ids)
         self.run(scorers, found, until=until)
 
-    def run(self, ways: Mapping[str, Way], found: Retrieved, *, until: float) -> None:
+    def run(
+        self, retrievals: Mapping[str, Retrieval], found: Retrieved, *, until: float
+    ) -> None:
         """Run some searches at once and add what they find to ``found``.
 
         Notices say which failed; if all did, the first problem is raised.
         """
-        outcome = self._parallel.run(ways, until=until)
-        for name in ways:
+        outcome = self._parallel.run(retrievals, until=until)
+        for name in retrievals:
             if name in outcome.done:
                 found.add(outcome.done[name])
             elif name in outcome.failed:
@@ -183,7 +185,7 @@ class Retriever:
             # Only those that have begun: a task still waiting for a thread never will.
             begun = {each for each in outcome.late.values() if each is not None}
             self.index.interrupt(begun)
-        if outcome.failed and len(outcome.failed) == len(ways):
+        if outcome.failed and len(outcome.failed) == len(retrievals):
             raise next(iter(outcome.failed.values()))
 
     def _report_failure(

@@ -80,8 +80,8 @@ class Curator:
     def run(self) -> Curation:
         """Ask the model and make its changes, after a backup of the file.
 
-        Raises ``ProviderError``, and ``NotesConflict`` when the file was changed
-        meanwhile; in both cases nothing was written.
+        Raises ``ProviderError``, and ``NotesConflict`` if the file was changed in the
+        meantime; in both cases nothing was written.
         """
         memory = self.notebook.read_memory()
         logs = self._recent_logs()

@@ -131,7 +131,7 @@ class Summarizer:
         that were postponed. What a later run may do better is not raised but reported.
         """
         try:
-            for session_id in self.store.sessions_waiting():
+            for session_id in self.store.list_waiting_sessions():
                 self._write_notes(session_id)
             if self.llm is not None:
                 now = None if is_asked_for else self.clock()
@@ -254,7 +254,7 @@ class Summarizer:
 
     def _write_block(self, session: Session, summaries: Sequence[Summary]) -> None:
         last = summaries[-1]
-        lists = join(from_json(each.highlights) for each in summaries)
+        lists = join(from_json(each.lists) for each in summaries)
         block = to_markdown(lists, self._heading(session, summaries))
         # The marker of the last summary stands for all of them.
         if block and self.notebook.append_log(last.day, block, last.marker):
@@ -303,11 +303,11 @@ def _iter_blocks(summaries: Iterable[Summary]) -> Iterator[list[Summary]]:
     block: list[Summary] = []
     size = 0
     for each in summaries:
-        if block and size + len(each.highlights) > _MAX_BLOCK_CHARS:
+        if block and size + len(each.lists) > _MAX_BLOCK_CHARS:
             yield block
             block, size = [], 0
         block.append(each)
-        size += len(each.highlights)
+        size += len(each.lists)
     if block:
         yield block
 

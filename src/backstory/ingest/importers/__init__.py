@@ -165,7 +165,7 @@ FORMATS = (
     FormatRow(
         "llm",
         "llm",
-        f"{_HERE}.llm:Llm",
+        f"{_HERE}.llm:LlmLogs",
         "Conversations with llm, all in one SQLite database.",
     ),
 )

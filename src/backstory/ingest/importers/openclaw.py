@@ -43,7 +43,7 @@ from backstory.text.json_values import (
 from backstory.values.history import Item, Problem, SessionFacts
 from backstory.values.identity import content_id
 
-# What is said about a session stands in two tables, which came and grew over time.
+# What is known about a session is in two tables, which were added and grew over time.
 _WINDOW_COLUMNS = ("session_key", "created_at", "display_name")
 _NODE_COLUMNS = (
     "label",

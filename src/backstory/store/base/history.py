@@ -60,7 +60,7 @@ class KeptMessage:
 class Batch:
     """Everything that one transaction writes.
 
-    ``after_line``: the source is read from behind that line, and problems recorded for
+    ``after_line``: the source is read from the line after it, and problems recorded for
     later lines are deleted. ``moved_from`` is the key of the source under its former
     name. ``emptied`` are sessions whose content must be deleted; only their ids are
     kept. ``is_companion``: the source only adds facts to sessions that exist; while one

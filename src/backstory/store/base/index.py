@@ -76,7 +76,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of a source, as it is stored."""
+    """A part of a session or file, as it is stored."""
 
     chunk_id: int
     container: Container
@@ -121,7 +121,7 @@ class IndexCounts:
     """How many units there are, how many want a vector, and how many have one."""
 
     units: int = 0
-    with_meaning: int = 0
+    embeddable: int = 0
     embedded: int = 0
 
 
@@ -379,7 +379,7 @@ class SearchIndex(Protocol):
         """A vector from the bytes that the cache returns."""
         ...
 
-    # -- upkeep ---
+    # -- maintenance ---
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
         """Stop what these threads are reading; they get a ``StoreProblem``."""

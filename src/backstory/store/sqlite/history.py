@@ -48,7 +48,7 @@ class SqliteHistory:
         self._connections.current()
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start fresh in a forked child."""
         self._lock = threading.RLock()
 
     @property

@@ -212,15 +212,15 @@ def test_days_reach_from_the_first_there_is_to_the_last(
 def test_a_period_reaches_from_the_first_named_day_to_the_last() -> None:
     period = to_period("last week", "February 2026", 0, now=NOW)
 
-    first, behind = date(2026, 2, 23), date(2026, 3, 1)
-    assert period == Period(start_of_day(first), start_of_day(behind))
+    first, end = date(2026, 2, 23), date(2026, 3, 1)
+    assert period == Period(start_of_day(first), start_of_day(end))
 
 
 def test_both_ends_of_a_period_count() -> None:
     period = to_period("2026-02-24", "2026-02-25", 0, now=NOW)
 
-    first, behind = date(2026, 2, 24), date(2026, 2, 26)
-    assert period == Period(start_of_day(first), start_of_day(behind))
+    first, end = date(2026, 2, 24), date(2026, 2, 26)
+    assert period == Period(start_of_day(first), start_of_day(end))
     assert period.why_empty == ""
 
 
