@@ -10,14 +10,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from backstory.providers.embedders.base import Vectors
+from backstory.system.machine import set_variable
 from backstory.text.escape import replace_surrogates
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
 
 DIMENSIONS = 384
 
@@ -38,20 +42,7 @@ class Model:
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        # On Windows onnxruntime would send usage data to its maker.
-        ort.disable_telemetry_events()
-        options = ort.SessionOptions()
-        # Its log goes to standard error; what matters is raised as well.
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        self._session = ort.InferenceSession(
-            str(folder / "model.onnx"),
-            options,
-            providers=["CPUExecutionProvider"],
-            # Its fused node takes three times as long as the two that it replaces.
-            disabled_optimizers=["SkipLayerNormFusion"],
-        )
+        self._session = open_session(folder)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
@@ -88,6 +79,32 @@ class Model:
             )
             for text in texts
         ]
+
+
+def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":
+    """Load the weights. onnxruntime is imported here and nowhere else.
+
+    Imported by itself, it would write a device id and a queue of events to the user's
+    cache folder, and soon send them to its maker.
+    """
+    set_variable("ORT_DISABLE_TELEMETRY", "1")
+    # The variable must be set first: the import already writes.
+    import onnxruntime as ort
+
+    # For Windows, and in case the program imported it before us.
+    ort.disable_telemetry_events()
+    options = ort.SessionOptions()
+    # Its log goes to standard error; what matters is raised as well.
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    return ort.InferenceSession(
+        str(folder / "model.onnx"),
+        options,
+        providers=["CPUExecutionProvider"],
+        # Its fused node takes three times as long as the two that it replaces.
+        disabled_optimizers=["SkipLayerNormFusion"],
+    )
 
 
 def _count_cores() -> int:
