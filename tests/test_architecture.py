@@ -71,6 +71,8 @@ OPENS_A_STORE = (
     "runs/items.py",
     "summaries/schedule.py",
 )
+# Elsewhere, it would be imported with its telemetry on.
+IMPORTS_ONNXRUNTIME = "providers/embedders/minilm/inference.py"
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|CREATE\s+TABLE)\b", re.S
 )
@@ -286,6 +288,16 @@ def test_nothing_below_the_assembly_reads_the_clock_or_the_environment() -> None
         return [call for call in calls if call in source_of(module)]
 
     assert offenders(read) == {}
+
+
+def test_onnxruntime_is_imported_only_where_its_telemetry_is_turned_off() -> None:
+    importing = [
+        name_of(module)
+        for module in MODULES
+        if "onnxruntime" in foreign_imports(module)
+    ]
+
+    assert importing == [IMPORTS_ONNXRUNTIME]
 
 
 def test_pure_packages_use_the_standard_library_alone() -> None:
