@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         IndexStatus,
         LogReport,
         LogStatus,
+        SavedTexts,
         SourceSummary,
         Status,
     )
@@ -118,6 +119,7 @@ __all__ = [
     "RunLimits",
     "RunResult",
     "RunSource",
+    "SavedTexts",
     "ScorePart",
     "SearchResult",
     "Session",
@@ -168,7 +170,8 @@ _NAMES_BY_MODULE = {
     "values.moments": "Moment",
     "values.query": "DayRange Query Term",
     "values.reports": (
-        "Curation IndexReport IndexStatus LogReport LogStatus SourceSummary Status"
+        "Curation IndexReport IndexStatus LogReport LogStatus SavedTexts SourceSummary "
+        "Status"
     ),
     "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource",
 }

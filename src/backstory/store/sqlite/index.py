@@ -145,6 +145,13 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return units.get_units(db, unit_ids)
 
+    def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
+        with self._connection.reading() as db:
+            return units.list_last_messages(db, limit)
+
+    def iter_texts(self) -> Iterator[tuple[Unit, str]]:
+        yield from self._connection.scan(self._texts.list_all)
+
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
         with self._connection.reading() as db:
             return units.get_notes(db, unit_ids)
