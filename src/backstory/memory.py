@@ -28,6 +28,7 @@ from backstory.values.reports import (
     LogReport,
     OnCount,
     OnProgress,
+    SavedTexts,
     SourceSummary,
     Status,
 )
@@ -335,6 +336,13 @@ class Memory:
         The old one serves until the new one is complete. Vectors are kept.
         """
         return self._parts.maintainer.rebuild(on_taken=on_taken)
+
+    def salvage(self) -> SavedTexts | None:
+        """Save the texts of messages that the index has and the history has lost.
+
+        Returns None if there are none.
+        """
+        return self._parts.maintainer.salvage_texts()
 
     def work(self) -> None:
         """Do the background work, unless another process is doing it."""

@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 
 from backstory.errors import (
     ConfigError,
+    PromptTooLong,
     ProviderError,
     ProviderRefused,
     ProviderUnavailable,
     UnknownName,
+    UnusableAnswer,
 )
 from backstory.providers.http import Clock
 from backstory.providers.llms import LLMS, get_llm_row, load_llm
@@ -33,8 +35,6 @@ from backstory.providers.llms.base import (
     Llm,
     LlmOptions,
     LlmRow,
-    PromptTooLong,
-    UnusableAnswer,
 )
 from backstory.providers.llms.gemini import GeminiLlm
 from backstory.providers.llms.http import HttpLlm

@@ -68,7 +68,7 @@ def test_a_unit_comes_back_as_it_was_filed(index: SearchIndex) -> None:
     assert index.get_units([7, 8]) == {
         7: Unit(7, UnitKind.USER, SessionRef(3), 7, 99, 5)
     }
-    assert index.counts() == IndexCounts(units=1)
+    assert index.counts() == IndexCounts(units=1, messages=1)
     assert index.verify() == []
 
 
@@ -153,7 +153,7 @@ def test_a_cleared_index_is_empty_and_can_be_filled_again(index: SearchIndex) ->
 
     assert (text_ids(index, "old"), text_ids(index, "new")) == ([], [3])
     assert (word_ids(index, "old"), word_ids(index, "new")) == (set(), {3})
-    assert index.counts() == IndexCounts(units=1)
+    assert index.counts() == IndexCounts(units=1, messages=1)
     assert index.verify() == []
     assert not index.has_leftovers()
 
@@ -806,7 +806,7 @@ def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
 
         assert opened.verify() == []
 
-    assert opened.counts().units == len(there)
+    assert opened.counts().units == opened.count_units() == len(there)
     assert set(text_ids(opened, "o")) == {
         k for k, (text, _) in there.items() if "o" in text
     }

@@ -277,6 +277,13 @@ def test_vectors_of_another_model_go_before_any_new_one_comes(
     assert index.verify() == []
 
 
+def test_an_index_has_vectors_once_a_model_has_set_them(index: SearchIndex) -> None:
+    before = index.has_vectors()
+    file_vectors(index, some_vectors(2, 16))
+
+    assert (before, index.has_vectors()) == (False, True)
+
+
 def test_going_back_to_a_model_takes_its_vectors_from_the_cache(
     index: SearchIndex,
 ) -> None:

@@ -57,7 +57,7 @@ class VectorBuilder:
         First this one has to show that it works: until then, the old ones still serve.
         """
         if not self.index.has_vectors_of(self.embedder.fingerprint):
-            if self.index.get_state("vectors_of"):
+            if self.index.has_vectors():
                 self.embedder.embed_query(_PROBE)
             with self.index.writing() as writer:
                 writer.set_vectors(self.embedder.fingerprint, [])

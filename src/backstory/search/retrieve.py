@@ -219,7 +219,7 @@ class Retriever:
 
     def plan_words(self, query: Query) -> Retrieved:
         """Find out which words of the query are rare, and plan to look for those."""
-        total = int(self.index.get_state("units") or 0)
+        total = self.index.count_units()
         terms = tuple(dict.fromkeys((*query.terms, *query.subject)))
         found = self.index.count_documents([term.spellings for term in terms])
         counts = dict(zip(terms, found, strict=True))
@@ -264,7 +264,7 @@ class Retriever:
             if embedder is None or not embedder.can_read(text):
                 return None
             if not self.index.has_vectors_of(embedder.fingerprint):
-                if self.index.get_state("vectors_of"):
+                if self.index.has_vectors():
                     found.notify(f"{_WORDS_ALONE}: the vectors are from another model")
                 elif self.index.list_to_embed(1):
                     found.notify(f"{_WORDS_ALONE}: there are no vectors yet")

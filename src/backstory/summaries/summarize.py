@@ -15,10 +15,16 @@ from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from backstory.errors import BackstoryError, BadQuery, ProviderError
+from backstory.errors import (
+    BackstoryError,
+    BadQuery,
+    BudgetSpent,
+    PromptTooLong,
+    ProviderError,
+    UnusableAnswer,
+)
 from backstory.notes.facts import TOPICS
 from backstory.notes.notebook import Notebook
-from backstory.providers.llms.base import PromptTooLong, UnusableAnswer
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.summaries import Due, Summary, SummaryStore
 from backstory.summaries.answer import (
@@ -32,7 +38,7 @@ from backstory.summaries.answer import (
     to_json,
     to_markdown,
 )
-from backstory.summaries.budget import BudgetedLlm, BudgetSpent
+from backstory.summaries.budget import BudgetedLlm
 from backstory.text.cut import cut_middle, one_line
 from backstory.text.escape import neutralise
 from backstory.text.redaction import mask_secrets

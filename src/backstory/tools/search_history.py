@@ -22,6 +22,7 @@ from backstory.tools.base import (
 
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 50
+# The only format that the tool is described to take; a query may say "last week".
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 

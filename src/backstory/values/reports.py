@@ -48,6 +48,14 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedTexts:
+    """A file with the texts of messages that only the index had any more."""
+
+    path: Path
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSummary:
     """What one host has on this machine, and how much of it has been read."""
 

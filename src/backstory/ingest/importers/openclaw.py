@@ -18,12 +18,12 @@ from backstory.ingest.importers.base import (
     Origin,
     Record,
 )
-from backstory.ingest.importers.pi import (
-    Pi,
+from backstory.ingest.importers.pi_entries import (
     is_in_agent_folder,
     is_session_header,
     parse_entry,
     parse_header,
+    parse_line,
 )
 from backstory.ingest.parsing.databases import list_columns
 from backstory.ingest.parsing.json_documents import parse_json
@@ -138,7 +138,7 @@ class OpenClawFile:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
-        yield from Pi().parse(record, origin, memo)
+        yield from parse_line(record, origin, memo)
 
 
 # -- pieces of the database -----------------------------------------------------------

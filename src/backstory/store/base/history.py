@@ -123,13 +123,14 @@ class Change:
     """Messages of a session that were written: the numbers of the first and last.
 
     Without numbers, only facts about the session changed. The number 0 means that all
-    its messages were deleted.
+    its messages were deleted. ``tag`` is random.
     """
 
     change_id: int
     session_id: int
     first_message_id: int | None = None
     last_message_id: int | None = None
+    tag: int = field(default=0, compare=False)
 
     @property
     def is_emptying(self) -> bool:
@@ -281,6 +282,13 @@ class HistoryStore(Protocol):
 
     def last_change_id(self) -> int:
         """The number of the latest change; 0 if there is none."""
+        ...
+
+    def find_tag(self, change_id: int) -> int | None:
+        """The random tag of a change; None if there is no change of that number.
+
+        A history that was restored from a backup uses numbers again, but no tags.
+        """
         ...
 
     def list_changes(self, after: int, limit: int) -> list[Change]:

@@ -177,6 +177,10 @@ class SqliteHistory:
         with translated(self.path), self._lock:
             return changes.last_change_id(self._db)
 
+    def find_tag(self, change_id: int) -> int | None:
+        with translated(self.path), self._lock:
+            return changes.find_tag(self._db, change_id)
+
     def list_changes(self, after: int, limit: int) -> list[Change]:
         with translated(self.path), self._lock:
             return changes.list_changes(self._db, after, limit)

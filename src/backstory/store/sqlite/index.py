@@ -81,6 +81,9 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return units.count_units(db)
 
+    def count_units(self) -> int:
+        return int(self.get_state("units") or 0)
+
     def list_files(self) -> list[IndexedFile]:
         with self._connection.reading() as db:
             return list_files(db)
@@ -142,6 +145,13 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return units.get_units(db, unit_ids)
 
+    def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
+        with self._connection.reading() as db:
+            return units.list_last_messages(db, limit)
+
+    def iter_texts(self) -> Iterator[tuple[Unit, str]]:
+        yield from self._connection.scan(self._texts.list_all)
+
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
         with self._connection.reading() as db:
             return units.get_notes(db, unit_ids)
@@ -153,6 +163,9 @@ class SqliteIndex:
             return chunks.find_chunks(db, places)
 
     # -- vectors ---
+
+    def has_vectors(self) -> bool:
+        return bool(self.get_state("vectors_of"))
 
     def has_vectors_of(self, fingerprint: str) -> bool:
         return self.get_state("vectors_of") == self._vectors.name_vectors(fingerprint)

@@ -10,7 +10,7 @@ from itertools import islice
 import apsw
 
 from backstory.errors import StoreDamaged
-from backstory.store.base.index import UnitFilter
+from backstory.store.base.index import Unit, UnitFilter
 from backstory.store.sqlite import units
 from backstory.store.sqlite.folded_text import (
     FoldedText,
@@ -78,6 +78,14 @@ class TextScan:
             ]
 
         return self._connection.scan(find)
+
+    def list_all(self, db: apsw.Connection) -> list[tuple[Unit, str]]:
+        """All units of sessions with their folded texts, by session and position."""
+        view = self.view(db)
+        return [
+            (unit, str(view[at : at + unit.text_bytes], "utf-8"))
+            for unit, at in units.list_all_of_sessions(db)
+        ]
 
     def check(self) -> None:
         """Compare all texts with their checksums. Raises ``StoreDamaged``."""
