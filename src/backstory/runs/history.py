@@ -198,7 +198,7 @@ class RunHistory:
         """Record what is new in a loop's list of messages, in any of the dialects.
 
         Call it with the whole list, as often as you like: what was recorded before is
-        recognised, even after older messages were removed or trimmed. Raises
+        recognized, even after older messages were removed or trimmed. Raises
         ``BadQuery`` for messages in an unknown format, after recording the others.
         """
         _check_messages(messages)

@@ -44,7 +44,7 @@ class Aider:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == FILE_NAME or (
             path.suffix.lower() == ".md" and head.lstrip().startswith(_HEADER.encode())
         )

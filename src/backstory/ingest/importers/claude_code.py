@@ -74,7 +74,7 @@ class ClaudeCode:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".jsonl" and any(
             as_text(record.get("type")) in _KNOWN
             and ("sessionId" in record or "leafUuid" in record)
@@ -288,7 +288,7 @@ class ClaudeCodeAgentMeta:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name.startswith("agent-") and path.name.endswith(".meta.json")
 
     def look_beside(self, path: Path) -> Mapping[str, str]:

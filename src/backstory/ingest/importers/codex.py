@@ -96,7 +96,7 @@ class Codex:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         if not path.name.endswith((".jsonl", ".jsonl.zst")):
             return False
         if b'"session_meta"' in head and b'"payload"' in head:
@@ -385,7 +385,7 @@ class CodexThreads:
     kind: Literal["database"] = "database"
     tables = frozenset({"threads"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return re.fullmatch(
             r"state_\d+\.sqlite", path.name
         ) is not None and head.startswith(b"SQLite format 3\0")

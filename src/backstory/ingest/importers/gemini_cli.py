@@ -48,7 +48,7 @@ class GeminiCli:
     kind: Literal["lines"] = "lines"
     revises = True
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         first = head.partition(b"\n")[0]
         return (
             path.suffix == ".jsonl"
@@ -83,7 +83,7 @@ class GeminiCliDocument:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".json" and all(
             mark in head for mark in (b'"sessionId"', b'"projectHash"', b'"messages"')
         )

@@ -66,7 +66,7 @@ class LlmLogs:
     kind: Literal["database"] = "database"
     tables = frozenset({"_llm_migrations"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "logs.db" and head.startswith(b"SQLite format 3\0")
 
     def __init__(self) -> None:

@@ -68,7 +68,7 @@ class OneClaw:
     kind: Literal["database"] = "database"
     tables = frozenset({"sessions", "messages"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.name.startswith("oneclaw")
             and path.suffix == ".db"

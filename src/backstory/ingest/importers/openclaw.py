@@ -67,7 +67,7 @@ class OpenClaw:
     kind: Literal["database"] = "database"
     tables = frozenset({"transcript_events"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "openclaw-agent.sqlite" and head.startswith(
             b"SQLite format 3\0"
         )
@@ -127,7 +127,7 @@ class OpenClawFile:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.suffix == ".jsonl"
             and is_session_header(head)

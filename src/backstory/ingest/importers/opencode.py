@@ -61,7 +61,7 @@ class Opencode:
     kind: Literal["database"] = "database"
     tables = frozenset({"session", "message", "part"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.name.startswith("opencode")
             and path.suffix == ".db"

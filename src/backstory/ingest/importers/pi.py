@@ -24,7 +24,7 @@ class Pi:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.suffix == ".jsonl"
             and is_session_header(head)

@@ -46,7 +46,7 @@ class RockBotLog:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.name.startswith("turns")
             and ".jsonl" in path.name
@@ -89,7 +89,7 @@ class RockBotConversation:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.suffix == ".json"
             and _CONVERSATIONS in path.parts[:-1]

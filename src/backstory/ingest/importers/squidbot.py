@@ -64,7 +64,7 @@ class Squidbot:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         is_placed = (
             path.name.startswith(_HISTORY)
             or path.parent.name == "sessions"
