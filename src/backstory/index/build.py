@@ -27,7 +27,7 @@ from backstory.index.chunks import (
 from backstory.index.origin import (
     HISTORY,
     LAST_CHANGE,
-    Origin,
+    IndexOrigin,
     find_origin,
     name_change,
 )
@@ -91,13 +91,13 @@ class IndexBuilder:
 
     # -- the history ---
 
-    def origin(self) -> Origin:
+    def origin(self) -> IndexOrigin:
         """Whether what the index has taken in is from this history."""
         return self._find_origin(self.index.get_state)
 
-    def _find_origin(self, get_state: Callable[[str], str | None]) -> Origin:
+    def _find_origin(self, get_state: Callable[[str], str | None]) -> IndexOrigin:
         if _read_progress(get_state) == _Progress():
-            return Origin.SAME
+            return IndexOrigin.SAME
         return find_origin(self.index, self.history, get_state)
 
     def is_behind(self) -> bool:
@@ -106,8 +106,8 @@ class IndexBuilder:
         An index whose history is lost is not: nothing of it may be deleted.
         """
         origin = self.origin()
-        if origin is not Origin.SAME:
-            return origin is Origin.OTHER
+        if origin is not IndexOrigin.SAME:
+            return origin is IndexOrigin.OTHER
         if self.index.get_state(_CHUNKER) not in (None, CHUNKER):
             return True
         done = int(self.index.get_state(_CHANGES_DONE) or 0)
@@ -133,7 +133,7 @@ class IndexBuilder:
         taken = 0
         while self.is_behind():
             is_late = until is not None and time.monotonic() >= until
-            if is_late and self.origin() is Origin.SAME:
+            if is_late and self.origin() is IndexOrigin.SAME:
                 return False
             with self.index.writing(timeout_s=timeout_s) as writer:
                 taken += self._take_batch(writer)
@@ -159,7 +159,7 @@ class IndexBuilder:
         """
         made_from = {_CHUNKER: CHUNKER, HISTORY: self.history.identity}
         is_cut_anew = writer.get_state(_CHUNKER) not in (None, CHUNKER)
-        if is_cut_anew or self._find_origin(writer.get_state) is Origin.OTHER:
+        if is_cut_anew or self._find_origin(writer.get_state) is IndexOrigin.OTHER:
             writer.clear()
         progress = _read_progress(writer.get_state)
         for name, value in made_from.items():

@@ -22,7 +22,7 @@ from backstory.errors import (
 from backstory.index.build import IndexBuilder
 from backstory.index.files import INDEX_NAME, IndexFiles
 from backstory.index.lost_texts import save_lost_texts
-from backstory.index.origin import Origin
+from backstory.index.origin import IndexOrigin
 from backstory.index.vectors import VectorBuilder
 from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
 from backstory.providers.embedders.base import Embedder
@@ -121,7 +121,7 @@ class Maintainer:
 
     def _check_origin(self, builder: IndexBuilder) -> None:
         """Raise ``StoreProblem`` if the index is of another history."""
-        if builder.origin() is Origin.OTHER:
+        if builder.origin() is IndexOrigin.OTHER:
             path = self._home / INDEX_NAME
             hint = "run 'backstory rebuild'"
             raise StoreProblem(f"{path}: {_OTHER_HISTORY}", path=path, hint=hint)
@@ -132,11 +132,11 @@ class Maintainer:
         What only the index knows is saved first.
         """
         match builder.origin():
-            case Origin.SAME:
+            case IndexOrigin.SAME:
                 return []
-            case Origin.LOST:
+            case IndexOrigin.LOST:
                 return [self._describe_loss()]
-            case Origin.OTHER:
+            case IndexOrigin.OTHER:
                 saved = self._save_lost_texts()
                 return [_MADE_AGAIN, *([describe_saved(saved)] if saved else [])]
 
@@ -367,7 +367,7 @@ class Maintainer:
         if not self._files.has_index():
             return []
         try:
-            if self._builder().origin() is Origin.SAME:
+            if self._builder().origin() is IndexOrigin.SAME:
                 return []
             saved = self._save_lost_texts()
         except StoreProblem as exc:
@@ -423,7 +423,7 @@ class Maintainer:
         if not self._files.has_index():
             return []
         try:
-            is_lost = self._builder().origin() is Origin.LOST
+            is_lost = self._builder().origin() is IndexOrigin.LOST
             return [Problem(self._describe_loss())] if is_lost else []
         except StoreProblem:
             return []  # the status of the index says it
