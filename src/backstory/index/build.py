@@ -158,8 +158,8 @@ class IndexBuilder:
         Vectors are cached by the text they were made from, so they are not made again.
         """
         made_from = {_CHUNKER: CHUNKER, HISTORY: self.history.identity}
-        is_cut_anew = writer.get_state(_CHUNKER) not in (None, CHUNKER)
-        if is_cut_anew or self._find_origin(writer.get_state) is IndexOrigin.OTHER:
+        is_outdated = writer.get_state(_CHUNKER) not in (None, CHUNKER)
+        if is_outdated or self._find_origin(writer.get_state) is IndexOrigin.OTHER:
             writer.clear()
         progress = _read_progress(writer.get_state)
         for name, value in made_from.items():

@@ -26,7 +26,7 @@ from backstory.values.units import (
     session_unit_id,
 )
 
-# To be changed when the same sources would give other units or chunks.
+# Change this whenever the same input would give other units or chunks.
 CHUNKER = "1"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.

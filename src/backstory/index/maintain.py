@@ -1,7 +1,7 @@
 """Keep the index of one home up to date, give it its vectors, and rebuild it.
 
 Slow work is left to the worker, a separate process. If the disk is full or read-only, a
-search goes on with the index as it is.
+search continues with the index as it is.
 """
 
 import logging

@@ -17,8 +17,8 @@ from backstory.values.units import SessionRef
 # The states that the index keeps: which history, and the number and tag of a change.
 HISTORY = "history"
 LAST_CHANGE = "last_change"
-# An index without a tag is compared with so many messages. A history that was restored
-# differs in its newest ones.
+# An index without a tag is compared with this many messages. A history that was
+# restored differs in its newest ones.
 _COMPARED = 1_000
 
 

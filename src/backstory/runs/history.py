@@ -157,7 +157,7 @@ class RunHistory:
             return self.limits.ttl_s
 
     def _expire(self) -> None:
-        """Drop all items. Numbers go on: an old id must not mean something new."""
+        """Drop all items. Numbers continue: an old id must not mean something new."""
         self._items.close()
         items = RunItems(self.limits.max_bytes, first_number=self._items.next_number)
         self._reset(items, self._recorder.iterations)
@@ -198,7 +198,7 @@ class RunHistory:
         """Record what is new in a loop's list of messages, in any of the dialects.
 
         Call it with the whole list, as often as you like: what was recorded before is
-        recognised, even after older messages were removed or trimmed. Raises
+        recognized, even after older messages were removed or trimmed. Raises
         ``BadQuery`` for messages in an unknown format, after recording the others.
         """
         _check_messages(messages)

@@ -14,7 +14,7 @@ from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.find import iter_sources
 from backstory.ingest.importers import FORMATS, get_format
-from backstory.ingest.parsing.recognise import iter_recognised
+from backstory.ingest.parsing.recognize import iter_recognized
 from backstory.ingest.parsing.streams import is_seekable
 from backstory.runs.dialects.base import Part
 from backstory.runs.history import RunHistory
@@ -150,7 +150,7 @@ class LiveSessions:
         if self._exclude(path):
             raise SourceUnreadable(f"{path}: your settings exclude it")
         try:
-            source = self._recognise(path) if self._is_written(path) else None
+            source = self._recognize(path) if self._is_written(path) else None
         # ValueError: a NUL in the path. RuntimeError: a link that leads to itself.
         except (OSError, ValueError, RuntimeError) as exc:
             reason = getattr(exc, "strerror", None) or exc
@@ -186,13 +186,13 @@ class LiveSessions:
         )
         return any(root in path.parents for root in roots if root is not None)
 
-    def _recognise(self, path: Path) -> Source | None:
-        for found in iter_recognised(path, FORMATS):
+    def _recognize(self, path: Path) -> Source | None:
+        for found in iter_recognized(path, FORMATS):
             if isinstance(found, Problem):
                 raise SourceUnreadable(str(found))
             if isinstance(found, Source):
                 return found
-        # Before its first message a transcript may only be recognised by its folder.
+        # Before its first message a transcript may only be recognized by its folder.
         real = path.resolve()
         for host in HOSTS if self._is_in_a_host(path) else ():
             for each in iter_sources(host, self._machine):

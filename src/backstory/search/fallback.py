@@ -273,7 +273,7 @@ class _Matcher:
     def __init__(self, query: Query) -> None:
         self._folded = query.folded
         self._terms = [term.spellings for term in query.subject]
-        # For every term, the strings of which a text with the term has at least one.
+        # For every term, strings; a text with the term contains at least one of them.
         self._needed = [
             {fold(term.text), *(spelling.split()[0] for spelling in term.spellings)}
             for term in query.subject

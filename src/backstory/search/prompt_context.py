@@ -323,7 +323,7 @@ def _new_hits(hits: Iterable[Hit], given: Sequence[str]) -> Iterator[Hit]:
 
 def _to_line(hit: Hit) -> str:
     """A memory on one line, after where it comes from and its date."""
-    # Masked before it is cut: half a secret would not be recognised.
+    # Masked before it is cut: half a secret would not be recognized.
     text = one_line(quote_content(mask_secrets(hit.excerpt)), _MAX_MEMORY_CHARS)
     speaker = "" if hit.role is None else f"{hit.role.speaker}: "
     return f"- [{_provenance(hit)}] {speaker}{text}"

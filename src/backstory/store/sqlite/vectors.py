@@ -32,9 +32,9 @@ except ImportError:  # some machines have no wheels of it
 
 Vector = NDArray[np.float32]
 
-# So many are compared exactly: enough to find 99 % of the nearest in a million.
+# This many are compared exactly: enough to find 99 % of the nearest in a million.
 _COMPARED = 300
-# Up to so many, all are compared exactly: choosing by signs would save nothing.
+# Up to this many, all are compared exactly: choosing by signs would save nothing.
 _FEW = 2_000
 _GUESSED_FROM = 20_000
 _UNKNOWN_TIME = np.iinfo(np.int64).min
