@@ -5,7 +5,7 @@
     BackstoryError                10
       ConfigError                 11   a setting is unknown or malformed
         NoModel                   11   a language model is needed but not configured
-      UnknownName                 12   no format, session, folder … of that name
+      UnknownName                 12   no program, format, session or folder has it
       BadQuery                    14   a request that makes no sense
       StoreProblem                20   anything wrong with one of our databases
         StoreLocked               22   another process has been writing for too long

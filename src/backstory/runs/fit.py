@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from backstory.errors import BadQuery
 from backstory.runs.dialects import parts_of, replace_results
 from backstory.runs.dialects.base import Part
-from backstory.runs.trim import CountTokens, Size, find_cap, make_marker, trim_text
+from backstory.runs.trim import Size, find_cap, make_marker, trim_text
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, Fitted
 

@@ -22,6 +22,7 @@ from backstory.runs.items import RunItems
 from backstory.runs.record import IterationCounter
 from backstory.system.machine import Machine, absolute
 from backstory.text.envelope import label
+from backstory.text.tokens import CountTokens
 from backstory.values.history import NewMessage, Problem, Role, Source
 from backstory.values.runs import RunLimits
 
@@ -46,12 +47,13 @@ class LiveRun(RunHistory):
         find: FindFollower,
         limits: RunLimits | None = None,
         *,
+        count_tokens: CountTokens | None = None,
         awaited: Path | None = None,
     ) -> None:
         self._find = find
         self._awaited = awaited
         self._follower: Follower | None = None
-        super().__init__(limits)
+        super().__init__(limits, count_tokens=count_tokens)
 
     @property
     def session_id(self) -> str | None:
@@ -124,12 +126,16 @@ class LiveSessions:
         transcript: str | Path | None,
         host: str | None,
         limits: RunLimits,
+        count_tokens: CountTokens | None,
     ) -> LiveRun:
         """The run of a session, given its id, the path of its transcript, or both."""
         if transcript is not None:
             path = absolute(str(transcript), self._machine)
             return LiveRun(
-                lambda: self.find_by_path(path, session), limits, awaited=path
+                lambda: self.find_by_path(path, session),
+                limits,
+                count_tokens=count_tokens,
+                awaited=path,
             )
         if not session:
             raise BadQuery(
@@ -138,7 +144,7 @@ class LiveSessions:
                 "program writes (--transcript)",
             )
         follower = self.get_by_id(session, host)
-        return LiveRun(lambda: follower, limits)
+        return LiveRun(lambda: follower, limits, count_tokens=count_tokens)
 
     # -- by path ---
 

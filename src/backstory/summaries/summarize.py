@@ -196,7 +196,8 @@ class Summarizer:
 
     def _summarize(self, llm: BudgetedLlm, session: Session, due: Due) -> None:
         limit = min(_STRETCH_TOKENS, llm.context_tokens - _OUTPUT_TOKENS)
-        max_tokens = limit - most_tokens(_SYSTEM) - most_tokens(_RETRY)
+        frame = to_prompt(Stretch(self.clock().date(), ()))
+        max_tokens = limit - sum(map(most_tokens, (_SYSTEM, frame, _RETRY)))
         active_at = session.last_active.at if session.last_active else self.clock()
         stretches = iter_stretches(
             self._iter_unlogged(session, due),
@@ -327,7 +328,7 @@ def iter_stretches(
         sent = local_time(message)
         said = day if sent is None else sent.date()
         message = _shortened(message, max_tokens)
-        cost = most_tokens(_entry(message)) + 1
+        cost = _entry_tokens(message)
         if taken and ((day is not None and said != day) or tokens + cost > max_tokens):
             yield Stretch(day or fallback, tuple(taken))
             taken, tokens = [], 0
@@ -349,10 +350,14 @@ def _shortened(message: Message, max_tokens: int) -> Message:
     # Masked before it is cut: half a secret is not recognized.
     text = cut_middle(mask_secrets(message.text), _MAX_MESSAGE_CHARS)
     shortened = replace(message, text=text)
-    while most_tokens(_entry(shortened)) >= max_tokens and len(text) > _MIN_CHARS:
+    while _entry_tokens(shortened) > max_tokens and len(text) > _MIN_CHARS:
         text = cut_middle(text, len(text) // 2)
         shortened = replace(message, text=text)
     return shortened
+
+
+def _entry_tokens(message: Message) -> int:
+    return most_tokens(f"{_entry(message)},\n")
 
 
 def _entry(message: Message) -> str:

@@ -37,7 +37,9 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
             f"Parameter 'offset' must be less than {len(item.text)}, the length of "
             f"this item in characters: {offset}"
         )
-    text, page = render_page(item, offset, max_tokens=run.answer_tokens)
+    text, page = render_page(
+        item, offset, max_tokens=run.answer_tokens, count_tokens=run.count_tokens
+    )
     return ToolResult(text, page_object(item, offset, page))
 
 
