@@ -23,7 +23,13 @@ from backstory.errors import (
 from backstory.notes import facts
 from backstory.notes.daily_logs import add_block, merge_logs
 from backstory.notes.facts import DEFAULT_TOPIC, check_fact, find_duplicate
-from backstory.notes.find import MAX_NOTE_BYTES, FoundNote, NoteKind, find_memory_notes
+from backstory.notes.find import (
+    MAX_NOTE_BYTES,
+    FoundNote,
+    NoteKind,
+    find_memory_notes,
+    read_note,
+)
 from backstory.notes.merge import merge_memories
 from backstory.system.files import (
     is_inside,
@@ -92,6 +98,16 @@ class Notebook:
         Raises ``SourceUnreadable``.
         """
         return self._read(self.memory_path) or ""
+
+    def read_beginning(self) -> str:
+        """MEMORY.md as it is searched: too large a file is cut, odd bytes are replaced.
+
+        Raises ``SourceUnreadable``.
+        """
+        for note in self._notes():
+            if note.kind is NoteKind.MEMORY:
+                return read_note(note)
+        return ""
 
     def memory_stamp(self) -> str:
         """A hash of MEMORY.md as it is now; empty if there is none."""

@@ -3,7 +3,7 @@
 import io
 import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from backstory.ingest.importers.markdown_notes import OneClawNotes, SquidbotNote
 from backstory.ingest.parsing.json_documents import MAX_DOCUMENT_BYTES
 from backstory.memory import Memory
 from backstory.values.history import NewMessage, Problem
-from backstory.values.moments import Moment
+from backstory.values.moments import Moment, whole_day
 
 MODIFIED = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -155,7 +155,7 @@ def test_long_term_memory_of_another_program_is_not_taken(
     assert found == is_known
 
 
-def test_a_daily_log_is_of_its_own_day_in_local_time(
+def test_a_daily_log_is_of_its_own_day_wherever_it_is_read(
     memory: Memory, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
@@ -165,8 +165,9 @@ def test_a_daily_log_is_of_its_own_day_in_local_time(
     memory.index()
 
     session = memory.session("memory/daily/2026-02-25.md")
-    midnight = Moment(datetime(2026, 2, 24, 23, tzinfo=UTC))
-    assert (session.started, session.last_active) == (midnight, midnight)
+    (message,) = memory.messages(session)
+    day = whole_day(date(2026, 2, 25))
+    assert (session.started, session.last_active, message.sent) == (day, day, day)
 
 
 def test_the_memory_of_a_squidbot_session_and_of_all_of_them_are_read(
