@@ -7,7 +7,7 @@ from datetime import date, datetime
 from backstory.notes.find import FoundNote, NoteKind
 from backstory.notes.first_seen import changes_to_facts, date_facts, date_file
 from backstory.store.base.history import HistoryStore
-from backstory.values.moments import Moment, from_microseconds, whole_day
+from backstory.values.moments import Moment, to_modified, whole_day
 from backstory.values.notes import SeenNote
 
 
@@ -78,7 +78,5 @@ class NoteDays:
 
 def _day_of_file(note: FoundNote, today: date) -> date:
     """The day of a file's own time; in UTC, so that it is one day in every zone."""
-    try:
-        return from_microseconds(note.mtime_ns // 1000).at.date()
-    except OverflowError:
-        return today  # some file systems can hold any year
+    modified = to_modified(note.mtime_ns)
+    return today if modified is None else modified.at.date()

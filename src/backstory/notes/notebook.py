@@ -303,8 +303,7 @@ class Notebook:
         folder = self.folder / "backups"
         self._make_folder(folder)
         with storing(folder):
-            saved_at = datetime.fromtimestamp(self.memory_path.stat().st_mtime)
-            stem = f"MEMORY-{saved_at:%Y%m%d-%H%M%S}"
+            stem = f"MEMORY-{_saved_at(self.memory_path):%Y%m%d-%H%M%S}"
             same = sorted(folder.glob(f"{stem}*.md"), key=_age_of_backup)
             number = _age_of_backup(same[-1])[1] + 1 if same else 1
             name = f"{stem}-{number}.md" if same else f"{stem}.md"
@@ -344,6 +343,13 @@ class Notebook:
                 hint="put the file itself there, or make the whole folder a link",
             )
         return real
+
+
+def _saved_at(path: Path) -> datetime:
+    """The local time of a file, which may lie beyond all dates."""
+    with suppress(OverflowError, ValueError):
+        return datetime.fromtimestamp(path.stat().st_mtime)
+    return datetime.min.replace(year=1000)  # four digits on every system
 
 
 def _age_of_backup(path: Path) -> tuple[str, int]:

@@ -61,6 +61,14 @@ def from_microseconds(value: int, utc_offset_min: int | None = None) -> Moment:
     return Moment(EPOCH + timedelta(microseconds=value), utc_offset_min)
 
 
+def to_modified(mtime_ns: int) -> Moment | None:
+    """The time of a file; None if it is beyond all dates, as file systems allow."""
+    try:
+        return from_microseconds(mtime_ns // 1000)
+    except OverflowError:
+        return None
+
+
 def whole_day(day: date) -> Moment:
     """A day without a time."""
     return Moment(datetime.combine(day, time(12), UTC), WHOLE_DAY)

@@ -146,8 +146,8 @@ def _long_term(text: str, origin: Origin) -> Iterator[Item]:
     yield SessionFacts(
         session_id,
         title=title,
-        last_active=origin.modified,
         kind=SessionKind.MEMORY,
+        saved=origin.modified,
     )
     seen: Counter[str] = Counter()
     for section in filter(None, _sections(text)):

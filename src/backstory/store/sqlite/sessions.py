@@ -127,6 +127,18 @@ def widen_activity(
     )
 
 
+def note_saving(db: apsw.Connection, session_id: int, saved: Moment) -> None:
+    """Record when a file without times of its own was saved.
+
+    A session begins when its file is first seen, whatever the file's time is later.
+    """
+    started = db.execute(
+        "SELECT started_at FROM sessions WHERE session_id = ?", (session_id,)
+    ).get
+    if started is None or saved.to_microseconds() > started:
+        widen_activity(db, session_id, [saved])
+
+
 def refresh_excerpts(
     db: apsw.Connection, session_id: int, new_messages: int, read_from: str | None
 ) -> None:
