@@ -6,6 +6,7 @@ between, the change is made to that version. A crash leaves the old text or the 
 """
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -49,8 +50,12 @@ LOCK_NAME = "notes.lock"
 MAX_BACKUPS = 20
 
 _ATTEMPTS = 10
-# Only the holder of the lock writes such a file, so any other is left from a crash.
-_NEW_NAME = ".{name}.backstory-new"
+# Only the holder of the lock writes such a file, so any other is left from a crash. The
+# hashes are those of the new text and of the one to be replaced.
+_NEW_NAME = ".{name}.{new}.{old}.backstory-new"
+_LEFT_NAME = re.compile(
+    r"\.(?P<name>.+)\.(?P<new>[0-9a-f]+)\.(?P<old>[0-9a-f]+)\.backstory-new"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +430,10 @@ class _Seen:
         return True
 
     def _write_beside(self, raw: bytes) -> Path:
-        made = self.real.with_name(_NEW_NAME.format(name=self.real.name))
+        name = _NEW_NAME.format(
+            name=self.real.name, new=_hex_hash(raw), old=_hex_hash(self.raw or b"")
+        )
+        made = self.real.with_name(name)
         make_private_folder(made.parent)
         made.unlink(missing_ok=True)
         write_new(made, raw, mode=self.mode)
@@ -468,10 +476,30 @@ def _refuse_size(path: Path, size_bytes: int) -> NoReturn:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove files that a crash left half-written."""
+    """Remove files that a crash left behind."""
     with storing(folder):
-        for left in folder.glob(_NEW_NAME.format(name="*")):
+        for left in folder.glob(".*.backstory-new"):
+            _put_back(left)
             left.unlink(missing_ok=True)
+
+
+def _put_back(left: Path) -> None:
+    """Put back what somebody saved just before a swap, if a crash kept us from it.
+
+    Then the file has our new text, and what is left is neither that nor the old one.
+    """
+    found = _LEFT_NAME.fullmatch(left.name)
+    if found is None:
+        return
+    real = left.with_name(found["name"])
+    if not real.is_file() or _hex_hash(real.read_bytes()) != found["new"]:
+        return
+    if _hex_hash(left.read_bytes()) not in (found["new"], found["old"]):
+        swap(left, real)
+
+
+def _hex_hash(raw: bytes) -> str:
+    return bytes_hash(raw).rpartition(":")[2]
 
 
 def _size_of(path: Path) -> int:
