@@ -27,7 +27,7 @@ from backstory.values.units import (
     session_unit_id,
 )
 
-# To be changed when the same sources would give other units or chunks.
+# Change this whenever the same input would give other units or chunks.
 CHUNKER = "2"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.
@@ -102,14 +102,14 @@ def _to_unit(session: Session, message: Message, before: str, after: str) -> New
         around = "\n".join(filter(None, (before, after, day)))
         meaning = meaning_of(message)
     return NewUnit(
-        message.message_id,
-        kind,
-        SessionRef(message.session_id),
-        message.position,
-        said_at,
-        message.text,
-        around,
-        meaning,
+        unit_id=message.message_id,
+        kind=kind,
+        container=SessionRef(message.session_id),
+        position=message.position,
+        said_at=said_at,
+        text=message.text,
+        around=around,
+        meaning=meaning,
     )
 
 
@@ -143,12 +143,12 @@ def session_unit(session: Session) -> NewUnit | None:
     if not text:
         return None
     return NewUnit(
-        session_unit_id(session.session_id),
-        UnitKind.SESSION,
-        SessionRef(session.session_id),
-        0,
-        None if active is None else active.to_microseconds(),
-        text,
+        unit_id=session_unit_id(session.session_id),
+        kind=UnitKind.SESSION,
+        container=SessionRef(session.session_id),
+        position=0,
+        said_at=None if active is None else active.to_microseconds(),
+        text=text,
     )
 
 
@@ -179,7 +179,7 @@ def chunk_text(messages: Iterable[Message]) -> str:
     No line of a message can pass for another speaker.
     """
     return "\n".join(
-        f"{message.role.speaker}: {quote_content(message.text, behind_label=True)}"
+        f"{message.role.speaker}: {quote_content(message.text, after_label=True)}"
         for message in messages
         if message.role in SPOKEN_ROLES
     )

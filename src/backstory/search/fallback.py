@@ -282,7 +282,7 @@ class _Matcher:
     def __init__(self, query: Query) -> None:
         self._folded = query.folded
         self._terms = [term.spellings for term in query.subject]
-        # For every term, the strings of which a text with the term has at least one.
+        # For every term, strings; a text with the term contains at least one of them.
         self._needed = [
             {fold(term.text), *(spelling.split()[0] for spelling in term.spellings)}
             for term in query.subject
@@ -371,13 +371,13 @@ def _to_unit(unit: NewUnit) -> Unit:
 
 def _to_file(note: FoundNote, unit: NewUnit, container: FileRef) -> IndexedFile:
     return IndexedFile(
-        container.file_id,
-        unit.kind,
-        str(note.path),
-        note.project,
-        note.signature,
-        "",
-        note.mtime_ns // 1000,
+        file_id=container.file_id,
+        kind=unit.kind,
+        path=str(note.path),
+        project=note.project,
+        signature=note.signature,
+        hash="",
+        modified_at=note.mtime_ns // 1000,
     )
 
 

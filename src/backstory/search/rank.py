@@ -138,7 +138,7 @@ def rank(
 ) -> list[Ranked]:
     """All candidates, best first; ties are broken by age, then by id."""
     words = divide_by_best({each.unit_id: each.words for each in candidates})
-    meaning = _normalise_cosines(
+    meaning = _normalize_cosines(
         {each.unit_id: each.cosine for each in candidates if each.cosine is not None}
     )
     fits: dict[int, float] = {}
@@ -223,7 +223,7 @@ def _beside_support(
     return added
 
 
-def _normalise_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
+def _normalize_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
     """Scale from 0 for the lowest to 1 for the best, if the best is good."""
     if not cosines:
         return {}

@@ -13,6 +13,7 @@ from backstory.errors import BadQuery, UnknownName
 from backstory.text.dates import parse_days
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
+from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role
 from backstory.values.moments import (
     Moment,
@@ -25,6 +26,8 @@ from backstory.values.query import DayRange
 
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
+# More days than any history has.
+MAX_DAYS = 100_000
 # No history is older or newer, and time zones cannot be computed much beyond.
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 
@@ -78,6 +81,33 @@ def to_number(value: int, name: str) -> int:
     raise BadQuery(f"{name} is {value!r}, not a whole number")
 
 
+@dataclass(frozen=True, slots=True)
+class _CheckedCount:
+    """A caller's function that counts tokens, checked each time it answers."""
+
+    count: CountTokens
+
+    def __call__(self, text: str) -> int:
+        number = to_number(self.count(text), "the answer of count_tokens")
+        if number < 0:
+            raise BadQuery(f"the answer of count_tokens is {number}, less than 0")
+        return number
+
+
+def to_counter(count_tokens: CountTokens | None) -> CountTokens:
+    """How to count tokens: as the caller does, or at most as many as there can be."""
+    if count_tokens is None:
+        return most_tokens
+    if count_tokens is most_tokens or isinstance(count_tokens, _CheckedCount):
+        return count_tokens
+    if not callable(count_tokens):
+        raise BadQuery(
+            f"count_tokens is {count_tokens!r:.60}, not a function",
+            hint="pass a function that returns the number of tokens in a text",
+        )
+    return _CheckedCount(count_tokens)
+
+
 # -- which days -----------------------------------------------------------------------
 
 
@@ -99,7 +129,7 @@ class Period:
         if self.first is None or self.end is None or self.first < self.end:
             return ""
         first, last = _local_day(self.first), _local_day(self.end - 1)
-        return f"from {first} is after {last}: there are no such days"
+        return f"the first day, {first}, is after the last, {last}"
 
 
 EVER = Period()

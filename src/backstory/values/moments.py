@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 
-Localise = Callable[[datetime], datetime]
+Localize = Callable[[datetime], datetime]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # For a time they do not know, programs write their zero: 1970 or the year 1.
@@ -79,7 +79,7 @@ def read_as_local(naive: datetime) -> datetime:
     return naive.astimezone(UTC)
 
 
-def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | None:
+def parse_moment(value: object, localize: Localize = read_as_local) -> Moment | None:
     """Read ISO text or epoch seconds, milli- or microseconds; None for anything else.
 
     Numbers are told apart by size: from 1973 to 5138, seconds have nine to eleven
@@ -90,7 +90,7 @@ def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | 
             case bool():
                 return None
             case str():
-                moment = _parse_text(value, localise)
+                moment = _parse_text(value, localize)
             case int() | float():
                 moment = _parse_number(value)
             case _:
@@ -100,7 +100,7 @@ def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | 
     return moment if moment.at >= _EARLIEST else None
 
 
-def _parse_text(value: str, localise: Localise) -> Moment:
+def _parse_text(value: str, localize: Localize) -> Moment:
     text = value.strip()
     # An epoch number in quotes: as ISO text, thirteen digits would be a date in the
     # eighteenth century followed by an hour.
@@ -109,7 +109,7 @@ def _parse_text(value: str, localise: Localise) -> Moment:
     written = parse_iso(text)
     if written is None:
         raise ValueError(f"{text!r} is not an ISO time")
-    return to_moment(written, localise)
+    return to_moment(written, localize)
 
 
 def parse_iso(text: str) -> datetime | None:
@@ -120,11 +120,11 @@ def parse_iso(text: str) -> datetime | None:
         return None
 
 
-def to_moment(written: datetime, localise: Localise = read_as_local) -> Moment:
+def to_moment(written: datetime, localize: Localize = read_as_local) -> Moment:
     """The instant that a date and time stands for, and its offset, if it has one."""
     offset = written.utcoffset()
     if offset is None:
-        return Moment(localise(written))
+        return Moment(localize(written))
     # Rounded towards zero: rounded down, -23:59:30 would be a whole day, which is not
     # a valid offset.
     return Moment(written.astimezone(UTC), int(offset / _MINUTE))

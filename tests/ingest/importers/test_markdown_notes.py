@@ -153,7 +153,7 @@ def test_long_term_memory_of_another_program_is_not_taken(
 ) -> None:
     (tmp_path / "with-logs/memory/daily").mkdir(parents=True)
 
-    found = OneClawNotes().recognises(tmp_path / place, b"# Long-term Memory\n")
+    found = OneClawNotes().recognizes(tmp_path / place, b"# Long-term Memory\n")
 
     assert found == is_known
 

@@ -41,7 +41,7 @@ class OneClawNotes:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
         if path.match("memory/daily/????-??-??.md"):
             return start.startswith(b"# Daily Log - ")
@@ -74,7 +74,7 @@ class SquidbotNotes:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return ".squidbot" in path.parts and (
             path.match("workspace/MEMORY.md") or path.match("memory/*/memory.md")
         )

@@ -77,9 +77,9 @@ class _BatchWriting:
         session_id = self._find_or_make(facts.native_id)
         if facts.saved is not None:
             self._saved[facts.native_id] = facts.saved
-        before = sessions.find_filing_facts(self._db, session_id)
+        before = sessions.find_indexed_facts(self._db, session_id)
         sessions.update_facts(self._db, session_id, facts)
-        after = sessions.find_filing_facts(self._db, session_id)
+        after = sessions.find_indexed_facts(self._db, session_id)
         if after.of_messages != before.of_messages:
             changes.insert_whole_session(self._db, session_id)
         if after != before:
@@ -92,7 +92,7 @@ class _BatchWriting:
 
     def write_messages(self, native_id: str, kept: Sequence[KeptMessage]) -> None:
         session_id = self._find_or_make(native_id)
-        before = sessions.find_filing_facts(self._db, session_id)
+        before = sessions.find_indexed_facts(self._db, session_id)
         done = write_messages(
             self._db,
             SessionMessages(
@@ -108,7 +108,7 @@ class _BatchWriting:
         )
         if done.written and native_id in self._saved:
             sessions.note_saving(self._db, session_id, self._saved[native_id])
-        if sessions.find_filing_facts(self._db, session_id) != before:
+        if sessions.find_indexed_facts(self._db, session_id) != before:
             # Messages without a time count as sent when the session began.
             changes.insert_whole_session(self._db, session_id, is_timeless_only=True)
         if done.written:

@@ -8,7 +8,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.markdown.lines import (
     closes_fence,
     fence_of,
@@ -30,7 +30,7 @@ def read_lines(text: str) -> list[str]:
     Several blank lines in a row become one.
     """
     shown = [
-        neutralise(line).rstrip() for line in replace_surrogates(text).splitlines()
+        neutralize(line).rstrip() for line in replace_surrogates(text).splitlines()
     ]
     lines: list[str] = []
     for line in shown:

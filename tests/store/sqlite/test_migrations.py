@@ -14,7 +14,7 @@ from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.values.history import Message, Problem, Role
 from backstory.values.moments import Moment, whole_day
 
-STORES = Path(__file__).parent.parent / "data" / "stores"
+STORES = Path(__file__).parents[2] / "data" / "stores"
 NOON = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
 
 
@@ -63,7 +63,7 @@ def test_a_history_of_schema_3_is_opened_with_all_that_is_in_it(tmp_path: Path) 
     history.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 def test_a_history_of_any_schema_is_brought_up_to_date(
     tmp_path: Path, version: int
 ) -> None:

@@ -230,8 +230,18 @@ def test_both_ends_of_a_period_count() -> None:
 @pytest.mark.parametrize(
     ("date_from", "date_to", "days", "expected"),
     [
-        ("2026-03-05", "2026-03-01", 0, "from 2026-03-05 is after 2026-03-01"),
-        (None, "2026-02-20", 3, "from 2026-02-27 is after 2026-02-20"),
+        (
+            "2026-03-05",
+            "2026-03-01",
+            0,
+            "the first day, 2026-03-05, is after the last, 2026-03-01",
+        ),
+        (
+            None,
+            "2026-02-20",
+            3,
+            "the first day, 2026-02-27, is after the last, 2026-02-20",
+        ),
         ("2026-03-01", "2026-03-01", 0, ""),
         (None, None, 0, ""),
     ],
@@ -241,11 +251,11 @@ def test_a_period_says_why_nothing_can_be_in_it(
 ) -> None:
     period = to_period(date_from, date_to, days, now=NOW)
 
-    assert period.why_empty.partition(":")[0] == expected
+    assert period.why_empty == expected
 
 
 def test_an_impossible_period_finds_nothing(memory: Memory) -> None:
-    notice = "from 2026-03-01 is after 2026-02-01: there are no such days"
+    notice = "the first day, 2026-03-01, is after the last, 2026-02-01"
 
     hits = memory.search("zyzzyva", date_from="2026-03-01", date_to="2026-02-01")
     episodes = memory.episodes("zyzzyva", date_from="2026-03-01", date_to="2026-02-01")
