@@ -155,6 +155,8 @@ def _time(moment: Moment | None) -> str | None:
     """The time in the zone it was written in; '(no zone)' where it had none."""
     if moment is None:
         return None
+    if moment.is_day:
+        return f"{moment.at:%Y-%m-%d} (whole day)"
     zone = "" if moment.utc_offset_min is not None else " (no zone)"
     return moment.in_own_zone().isoformat() + zone
 

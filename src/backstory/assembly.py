@@ -134,6 +134,7 @@ class Parts:
             problems=(
                 *self.maintainer.list_problems(),
                 *self.history.list_problems(),
+                *self.maintainer.list_note_problems(),
             ),
             index=self.maintainer.status(),
             logs=self.summaries.status(),

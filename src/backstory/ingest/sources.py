@@ -169,6 +169,6 @@ class LocalSources:
         """When the sources were last read."""
         try:
             modified = (self.home / STAMP_NAME).stat().st_mtime
-        except OSError:
+            return datetime.fromtimestamp(modified, UTC)
+        except (OSError, OverflowError, ValueError):
             return None
-        return datetime.fromtimestamp(modified, UTC)

@@ -32,7 +32,7 @@ from backstory.ingest.reading.known import KnownSources
 from backstory.ingest.reading.lines import LineReading, Start, find_start
 from backstory.store.base.history import HistoryStore, SourceKey, SourceState, Written
 from backstory.values.history import FoundFile, Problem, Source
-from backstory.values.moments import Localize, from_microseconds, read_as_local
+from backstory.values.moments import Localize, read_as_local
 from backstory.values.reports import IndexReport, OnProgress
 
 Found = Source | Problem | FoundFile
@@ -316,7 +316,7 @@ class _Pass:
     def _origin(self, source: Source, beside: Mapping[str, str]) -> Origin:
         return Origin(
             path=Path(source.entry) if source.entry else source.file.path,
-            modified=from_microseconds(source.file.mtime_ns // 1000),
+            modified=source.file.modified,
             localize=self._sync.localize,
             beside=beside,
         )

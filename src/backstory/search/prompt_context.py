@@ -130,7 +130,7 @@ class PromptContext:
             budget = to_number(max_tokens, "max_tokens")
         notes = ""
         try:
-            notes = self._notebook.read_memory()
+            notes = self._notebook.read_beginning()
         except BackstoryError as exc:
             logger.warning("no long-term memory for this prompt: %s", exc)
         asking: Sequence[Session] = ()
@@ -367,7 +367,7 @@ def _to_line(hit: Hit) -> str:
 
 
 def _provenance(hit: Hit) -> str:
-    day = "" if hit.said is None else f" {hit.said.at.astimezone().date().isoformat()}"
+    day = "" if hit.said is None else f" {hit.said.in_local_zone().date().isoformat()}"
     if hit.source is HitSource.MEMORY:
         return "Long-term memory"
     if hit.source is HitSource.DAILY_LOG:

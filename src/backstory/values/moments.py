@@ -3,11 +3,15 @@
 Inside Backstory a time is UTC. The offset a time was written with is kept beside it,
 because "10 in the evening" is what a person remembers. Times without a zone are the
 local time of the machine that wrote them; the caller says how to read those.
+
+A day without a time, such as that of a daily log, is the same day in every zone. It is
+kept as noon in UTC, with a mark in place of the offset.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 
 Localize = Callable[[datetime], datetime]
 
@@ -16,20 +20,38 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
+# Stands for "a whole day" where an offset is kept; no real offset is as large.
+WHOLE_DAY = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An instant in UTC, and the offset it was written with, if it had one."""
+    """An instant in UTC, and the offset it was written with, if it had one.
+
+    A day without a time is made by ``whole_day``.
+    """
 
     at: datetime
     utc_offset_min: int | None = None
 
+    @property
+    def is_day(self) -> bool:
+        """Whether only the day is known."""
+        return self.utc_offset_min == WHOLE_DAY
+
     def in_own_zone(self) -> datetime:
         """The instant with the offset it was written with; UTC if it had none."""
-        if self.utc_offset_min is None:
+        if self.utc_offset_min is None or self.is_day:
             return self.at
         return self.at.astimezone(timezone(timedelta(minutes=self.utc_offset_min)))
+
+    def in_local_zone(self) -> datetime:
+        """The instant in the reader's zone; a whole day is the same in every zone."""
+        # Go's zero time is the earliest that a datetime can hold: west of UTC, it would
+        # overflow.
+        with suppress(OverflowError):
+            return self.at if self.is_day else self.at.astimezone()
+        return self.at
 
     def to_microseconds(self) -> int:
         return (self.at - EPOCH) // _MICROSECOND
@@ -37,6 +59,19 @@ class Moment:
 
 def from_microseconds(value: int, utc_offset_min: int | None = None) -> Moment:
     return Moment(EPOCH + timedelta(microseconds=value), utc_offset_min)
+
+
+def to_modified(mtime_ns: int) -> Moment | None:
+    """The time of a file; None if it is beyond all dates, as file systems allow."""
+    try:
+        return from_microseconds(mtime_ns // 1000)
+    except OverflowError:
+        return None
+
+
+def whole_day(day: date) -> Moment:
+    """A day without a time."""
+    return Moment(datetime.combine(day, time(12), UTC), WHOLE_DAY)
 
 
 def read_as_local(naive: datetime) -> datetime:
@@ -109,3 +144,8 @@ def start_of_day(day: date) -> int:
     """The start of a day in local time, in microseconds since the epoch."""
     start = datetime(day.year, day.month, day.day).astimezone(UTC)
     return Moment(start).to_microseconds()
+
+
+def start_in_utc(day: date) -> int:
+    """The same in UTC, which is what whole days are compared with in every zone."""
+    return Moment(datetime.combine(day, time.min, UTC)).to_microseconds()

@@ -77,13 +77,6 @@ def _reply_line(reply: Message, width: int) -> str:
     return cut_to_width(f"{_INDENT}↳ {reply.role.speaker}: {beginning}", width)
 
 
-def _when(hit: Hit) -> str:
-    """When it was said; for a daily log, only the day is known."""
-    if hit.source is HitSource.DAILY_LOG:
-        return render_day(hit.said, unknown="")
-    return render_time(hit.said)
-
-
 def _person_header(number: int, hit: Hit, width: int | None) -> str:
     title = "" if hit.session is None else hit.session.title
     return _header(
@@ -92,7 +85,7 @@ def _person_header(number: int, hit: Hit, width: int | None) -> str:
             f"{hit.score:.2f}",
             hit.source.value,
             hit.host or "",
-            _when(hit) or "no date",
+            render_time(hit.said) or "no date",
         ),
         title or hit.heading,
         (

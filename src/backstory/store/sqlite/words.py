@@ -168,7 +168,7 @@ def match_words(
 
 def _days_clause(db: apsw.Connection, where: UnitFilter) -> Clause:
     """A condition that avoids reading units of other days, if few are of these."""
-    values = [where.said_from, where.said_before]
+    values = list(where.widest_bounds())
     if None in values:
         return Clause("", [])
     days = "SELECT unit_id FROM units WHERE said_at >= ? AND said_at < ?"
