@@ -403,7 +403,7 @@ class _FoundNotes:
 def _say_what_is_searched(
     notes: _FoundNotes, hidden: Iterable[IndexedFile]
 ) -> list[Problem]:
-    """The problems; of files that the index still has, with a word about that."""
+    """The problems; each says whether the index still has the file."""
     kept = [Path(file.path) for file in (*hidden, *notes.unreadable)]
     return [
         replace(problem, reason=f"{problem.reason}; what was read before is searched")

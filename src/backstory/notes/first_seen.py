@@ -38,7 +38,7 @@ def date_facts(
 
 
 def list_gone(keys: Iterable[str], seen: Mapping[str, SeenNote]) -> list[SeenNote]:
-    """The facts that MEMORY.md had when it was last seen, but has no more."""
+    """The facts that MEMORY.md had when it was last seen, but no longer has."""
     still_there = set(keys)
     return [
         each
