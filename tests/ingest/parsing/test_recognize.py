@@ -82,7 +82,7 @@ def write_zip(file: Path, entries: dict[str, bytes], compression: int = 8) -> Pa
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, content in entries.items():
             info = zipfile.ZipInfo("x")
-            # Python would tidy the name, or keep us from writing such a one.
+            # Python would tidy the name, or keep us from writing one like that.
             info.filename = name
             info.compress_type = compression
             archive.writestr(info, content)

@@ -98,10 +98,10 @@ def _escape_in_block(line: str) -> str:
 
 def escape_comment(line: str) -> str:
     """The line, escaped so that no comment begins in it."""
-    return _COMMENT.sub(_with_one_backslash_more, line) if "<!--" in line else line
+    return _COMMENT.sub(_escape_comment_start, line) if "<!--" in line else line
 
 
-def _with_one_backslash_more(found: re.Match[str]) -> str:
+def _escape_comment_start(found: re.Match[str]) -> str:
     is_escaped = len(found[1]) % 2 == 1
     return found[0] if is_escaped else found[1] + "\\<!--"
 
