@@ -54,10 +54,7 @@ class ConfigError(BackstoryError):
 class NoModel(ConfigError):
     """A language model is needed, and none is configured."""
 
-    hint = (
-        "put llm.name into your config.toml; 'backstory settings' shows where values "
-        "come from"
-    )
+    hint = "set llm.name; 'backstory settings' shows in which file"
 
 
 class UnknownName(BackstoryError):

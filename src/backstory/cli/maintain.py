@@ -38,7 +38,7 @@ def rebuild(app: App) -> None:
         raise SystemExit(SKIPPED_SOME)
 
 
-@commands.command()
+@commands.command(short_help="Save messages that only the index knows.")
 @click.pass_obj
 def salvage(app: App) -> None:
     """Save what the index still knows of messages that the history has lost.

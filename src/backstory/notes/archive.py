@@ -112,6 +112,8 @@ def read_archive(path: Path) -> Archive:
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_entries(archive, path)
+    except FileNotFoundError as exc:
+        raise SourceUnreadable(f"{path}: {exc.strerror}") from exc
     except _ZIP_ERRORS as exc:
         reason = (isinstance(exc, OSError) and exc.strerror) or exc
         raise SourceUnreadable(f"{path}: not a readable zip file ({reason})") from exc
