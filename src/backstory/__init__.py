@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from backstory.errors import (
         BackstoryError,
         BadQuery,
+        BudgetSpent,
         ConfigError,
         FactAmbiguous,
         FactNotFound,
         NoModel,
         NotesConflict,
+        PromptTooLong,
         ProviderError,
         ProviderRefused,
         ProviderUnavailable,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         StoreTooNew,
         StoreUnwritable,
         UnknownName,
+        UnusableAnswer,
     )
     from backstory.memory import Memory
     from backstory.notes.notebook import Notebook, NoteFile, NotesSummary
@@ -79,6 +82,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BackstoryError",
     "BadQuery",
+    "BudgetSpent",
     "CheckedFile",
     "ConfigError",
     "Context",
@@ -106,6 +110,7 @@ __all__ = [
     "NotesConflict",
     "NotesSummary",
     "Problem",
+    "PromptTooLong",
     "ProviderError",
     "ProviderRefused",
     "ProviderUnavailable",
@@ -140,6 +145,7 @@ __all__ = [
     "Tool",
     "ToolResult",
     "UnknownName",
+    "UnusableAnswer",
     "__version__",
     "most_tokens",
     "schemas",
@@ -149,10 +155,10 @@ __all__ = [
 # does not wait for all of them.
 _NAMES_BY_MODULE = {
     "errors": (
-        "BackstoryError BadQuery ConfigError FactAmbiguous FactNotFound NoModel "
-        "NotesConflict ProviderError ProviderRefused ProviderUnavailable "
-        "SourceUnreadable StoreDamaged StoreFull StoreLocked StoreProblem "
-        "StoreTooNew StoreUnwritable UnknownName"
+        "BackstoryError BadQuery BudgetSpent ConfigError FactAmbiguous FactNotFound "
+        "NoModel NotesConflict PromptTooLong ProviderError ProviderRefused "
+        "ProviderUnavailable SourceUnreadable StoreDamaged StoreFull StoreLocked "
+        "StoreProblem StoreTooNew StoreUnwritable UnknownName UnusableAnswer"
     ),
     "memory": "Memory",
     "notes.notebook": "NoteFile Notebook NotesSummary",

@@ -5,12 +5,13 @@ last belongs with the first two, because it must change in the same transaction:
 reader that is killed resumes where it stopped, losing and repeating nothing.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from backstory.values.history import Message, NewMessage, Problem, Session, SessionFacts
+from backstory.values.notes import SeenNote
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
@@ -60,7 +61,7 @@ class KeptMessage:
 class Batch:
     """Everything that one transaction writes.
 
-    ``after_line``: the source is read from behind that line, and problems recorded for
+    ``after_line``: the source is read from the line after it, and problems recorded for
     later lines are deleted. ``moved_from`` is the key of the source under its former
     name. ``emptied`` are sessions whose content must be deleted; only their ids are
     kept. ``is_companion``: the source only adds facts to sessions that exist; while one
@@ -170,7 +171,20 @@ class HistoryStore(Protocol):
         """Replace the problems that belong to no source, such as unreadable folders."""
         ...
 
+    def change_seen_notes(
+        self, change: Callable[[Mapping[str, SeenNote]], Sequence[SeenNote]]
+    ) -> None:
+        """Write what ``change`` returns when given all seen notes, by key.
+
+        It may be called twice: what it returned last was written.
+        """
+        ...
+
     # -- reading ---
+
+    def list_seen_notes(self) -> dict[str, SeenNote]:
+        """Every note ever seen, by key."""
+        ...
 
     def list_sources(self) -> dict[SourceKey, SourceState]:
         """Every source ever read."""

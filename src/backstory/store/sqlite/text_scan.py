@@ -119,7 +119,7 @@ class TextScan:
         end = int(get_state(db, "text_bytes") or 0)
         if not end:
             return []
-        # Opened anew, so that all of it is checked again.
+        # Opened again, so that all of it is checked again.
         file = FoldedText(self.open_file(db).path)
         file.check(list_blocks(db, end))
         view = file.view(end)

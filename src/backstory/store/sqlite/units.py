@@ -64,7 +64,7 @@ def delete_units(db: apsw.Connection, unit_ids: Collection[int]) -> None:
     )
 
 
-def find_filed(
+def find_stored(
     db: apsw.Connection, unit_ids: Iterable[int]
 ) -> dict[int, tuple[Any, ...]]:
     """The stored columns below of these units, by number."""
@@ -86,7 +86,7 @@ def list_unit_ids(db: apsw.Connection, container: Container) -> list[int]:
     return [unit_id for (unit_id,) in rows]
 
 
-def find_filed_notes(
+def find_stored_notes(
     db: apsw.Connection, file: FileRef
 ) -> dict[tuple[int, int | None, str | None, str], int]:
     """The numbers of a file's units, by position, time, heading and text."""
