@@ -109,7 +109,10 @@ class StoreDamaged(StoreProblem):
     """The database is damaged, or the file is not a database."""
 
     exit_code = 23
-    hint = "restore the file from a backup, or move it away to start an empty one"
+    hint = (
+        "run 'backstory check' to see what is damaged, and 'backstory check --repair' "
+        "to save everything that can be read"
+    )
 
 
 class StoreTooNew(StoreProblem):

@@ -34,6 +34,7 @@ SKIPPED_SOME = 3
 # Each command and its module; only that of the command that is called is loaded.
 COMMANDS = {
     "call": "tools",
+    "check": "maintain",
     "context": "context",
     "curate": "context",
     "demo": "demo",
