@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from backstory.notes.find import FoundNote, NoteKind
-from backstory.notes.sections import Section, group_blocks, split_sections
+from backstory.notes.sections import Section, group_blocks, iter_sections
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
 from backstory.text.redaction import is_own_tool_call
@@ -27,7 +27,7 @@ from backstory.values.units import (
 )
 
 # To be changed when the same sources would give other units or chunks.
-CHUNKER = "1"
+CHUNKER = "2"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.
 REACH = 8
@@ -204,7 +204,7 @@ def cut_note(
     day = "" if note.day is None else day_words(note.day)
     units: list[NewUnit] = []
     chunks: list[NewChunk] = []
-    for section in split_sections(text):
+    for section in iter_sections(text):
         for group in group_blocks(section, max_tokens=MAX_CHUNK_TOKENS):
             first = len(units)
             for found in _cut_group(note.kind, section, group):

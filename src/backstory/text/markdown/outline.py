@@ -7,7 +7,7 @@ wrote it everywhere else. Reading takes time in proportion to the text.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -101,7 +101,7 @@ class Item:
 class Outline:
     """The lines of a text with their ends, and what they are, each in order."""
 
-    lines: list[str]
+    lines: Sequence[str]
     headings: list[Heading] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
@@ -213,14 +213,25 @@ class Outline:
 def read_outline(text: str) -> Outline:
     """Read the outline of a text, which must not begin with a byte order mark."""
     scan = _Scan(Outline(split_lines(text)))
-    lines = scan.outline.lines
-    start = front_matter_end(lines)
-    if start:
-        scan.outline.blocks.append(Block(BlockKind.FRONT_MATTER, 0, start))
-    for number in range(start, len(lines)):
-        scan.take(number, lines[number])
-    scan.finish()
+    for _ in scan.take_all():
+        pass
     return scan.outline
+
+
+def iter_parts(lines: Sequence[str]) -> Iterator[Heading | Block]:
+    """The headings and blocks in order, each as soon as its end is known.
+
+    For a text of which nobody knows how large it is, or who wrote it: what was given is
+    not kept.
+    """
+    outline = Outline(lines)
+    for _ in _Scan(outline).take_all():
+        found: list[Heading | Block] = [*outline.headings, *outline.blocks]
+        yield from sorted(found, key=lambda each: each.first)
+        outline.headings.clear()
+        outline.blocks.clear()
+        outline.items.clear()
+        outline.rules.clear()
 
 
 @dataclass(slots=True)
@@ -250,6 +261,19 @@ class _Scan:
     paragraph: tuple[int, int] | None = None
     is_quote: bool = False
     last_full: int = -1
+
+    def take_all(self) -> Iterator[None]:
+        """Take all lines; yield whenever another heading or block is complete."""
+        lines = self.outline.lines
+        start = front_matter_end(lines)
+        if start:
+            self.outline.blocks.append(Block(BlockKind.FRONT_MATTER, 0, start))
+        for number in range(start, len(lines)):
+            self.take(number, lines[number])
+            if self.outline.headings or self.outline.blocks:
+                yield
+        self.finish()
+        yield
 
     def take(self, number: int, line: str) -> None:
         content = line.strip(_BLANK)
