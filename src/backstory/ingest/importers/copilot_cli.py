@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI: one event log a session, and a small file that names it."""
+"""GitHub Copilot CLI: one event log per session, and a small file that names it."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -134,7 +134,7 @@ class CopilotCli:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         first = head.partition(b"\n")[0]
         return (
             path.suffix == ".jsonl"
@@ -329,7 +329,7 @@ class _Event:
 
 
 def _message_text(value: object) -> str | None:
-    """The text of a message that may stand alone or in an object."""
+    """The text of a message that is a string or an object."""
     return as_text(as_object(value).get("message")) or as_text(value)
 
 
@@ -353,7 +353,7 @@ class CopilotCliWorkspace:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "workspace.yaml" and all(
             b"\n" + field + b": " in b"\n" + head
             for field in (b"id", b"cwd", b"summary_count")
