@@ -7,10 +7,11 @@ wrote it everywhere else. Reading takes time in proportion to the text.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from itertools import accumulate
 
 from backstory.text.markdown.lines import (
     MAX_HEADING_CHARS,
@@ -186,24 +187,39 @@ class Outline:
     def is_same_around(self, after: "Outline", first: int, end: int) -> bool:
         """Whether a change of these lines leaves all others what they were."""
         added = len(after.lines) - len(self.lines)
-        was = self._shape_without(first, end, added)
-        return was == after._shape_without(first, end + added, 0)
 
-    def _shape_without(self, first: int, end: int, added: int) -> list[object]:
-        """What is outside some lines; what comes after them is moved by ``added``."""
+        def place_before(line: int) -> int | None:
+            if first <= line < end:
+                return None
+            return line + added if line >= end else line
 
-        def outside(parts: Iterable[tuple[int, object]]) -> list[object]:
+        def place_after(line: int) -> int | None:
+            return None if first <= line < end + added else line
+
+        return self._shape(place_before) == after._shape(place_after)
+
+    def is_same_without(self, after: "Outline", removed: Set[int]) -> bool:
+        """Whether all lines but these are in the text after, as what they were."""
+        kept = [number not in removed for number in range(len(self.lines))]
+        places = list(accumulate(kept, initial=0))
+        was = self._shape(lambda line: places[line] if kept[line] else None)
+        return was == after._shape(lambda line: line)
+
+    def _shape(self, place_of: Callable[[int], int | None]) -> list[object]:
+        """What begins in which line; None for a line that does not count."""
+
+        def placed(parts: Iterable[tuple[int, object]]) -> list[object]:
             return [
-                (line + added if line >= end else line, part)
+                (place, part)
                 for line, part in parts
-                if not first <= line < end
+                if (place := place_of(line)) is not None
             ]
 
         return [
-            outside((each.first, (each.level, each.name)) for each in self.headings),
-            outside((each.first, (each.kind, each.is_open)) for each in self.blocks),
-            outside((each.first, (each.marker, each.depth)) for each in self.items),
-            outside((line, None) for line in self.rules),
+            placed((each.first, (each.level, each.name)) for each in self.headings),
+            placed((each.first, (each.kind, each.is_open)) for each in self.blocks),
+            placed((each.first, (each.marker, each.depth)) for each in self.items),
+            placed((line, None) for line in self.rules),
         ]
 
 
