@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from backstory.notes.find import FoundNote, NoteKind
-from backstory.notes.sections import Section, group_blocks, split_sections
+from backstory.notes.sections import Section, group_blocks, iter_sections
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
 from backstory.text.redaction import is_own_tool_call
@@ -29,7 +29,7 @@ from backstory.values.units import (
 )
 
 # Change this whenever the same input would give other units or chunks.
-CHUNKER = "2"
+CHUNKER = "3"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.
 REACH = 8
@@ -235,7 +235,7 @@ def cut_note(note: FoundNote, text: str) -> CutNote:
     """
     parts: list[tuple[str, str]] = []
     chunks: list[NewChunk] = []
-    for section in split_sections(text):
+    for section in iter_sections(text):
         for group in group_blocks(section, max_tokens=MAX_CHUNK_TOKENS):
             first = len(parts)
             found = _cut_group(note.kind, section, group)

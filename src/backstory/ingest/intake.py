@@ -21,7 +21,7 @@ from backstory.store.base.history import (
     Written,
 )
 from backstory.system.files import is_inside
-from backstory.text.cut import cut_bytes
+from backstory.text.cut import cut_bytes, one_line
 from backstory.text.escape import replace_surrogates
 from backstory.text.redaction import (
     drop_injected,
@@ -29,7 +29,14 @@ from backstory.text.redaction import (
     hide_private,
     is_own_tool_call,
 )
-from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import (
+    MAX_TITLE_CHARS,
+    Item,
+    NewMessage,
+    Problem,
+    Role,
+    SessionFacts,
+)
 from backstory.values.identity import content_id
 
 MAX_BATCH_MESSAGES = 2_000
@@ -100,7 +107,8 @@ class Rules:
         facts = _without_surrogates(facts)
         if facts.title is None:
             return facts
-        return replace(facts, title=drop_private(facts.title))
+        title = one_line(drop_private(facts.title), MAX_TITLE_CHARS)
+        return replace(facts, title=title or None)
 
 
 def _without_surrogates(said: Said) -> Said:

@@ -15,7 +15,8 @@ from backstory.values.history import NewMessage, Source
 
 # Longer files are truncated, like longer lines.
 _MAX_SPILLED_BYTES = MAX_LINE_BYTES
-# The file is named at the beginning of a result.
+# The file is named at the beginning of a result. Its name is behind the first "saved
+# to", so nothing is tried again behind the next one.
 _NOTICE_CHARS = 4096
 
 # Programs save a result that is too long for their model, and give it the file's name
@@ -25,13 +26,14 @@ _NOTICE_CHARS = 4096
 # (all read 2026-11). Copilot CLI saves them outside of the session's folder.
 _NOTICES = {
     "claude-code": re.compile(
-        r"(?:<persisted-output>\s*|(?:Error: )?result \()[^\n]*? saved to:? [^\n]*"
-        r"[/\\]tool-results[/\\](?P<name>[^\n/\\]+)$",
+        r"(?:<persisted-output>\s{0,8}|(?:Error: )?result \()"
+        r"(?>[^\n]*? saved to:? )[^\n]*"
+        r"[/\\]tool-results[/\\](?P<name>[^\n/\\]++)$",
         re.MULTILINE,
     ),
     "gemini-cli": re.compile(
-        r"Output too large\. Showing first [^\n]*? For full output see: [^\n]*"
-        r"[/\\]tool-outputs[/\\]session-[^\n/\\]+[/\\](?P<name>[^\n/\\]+)$",
+        r"Output too large\. Showing first (?>[^\n]*? For full output see: )[^\n]*"
+        r"[/\\]tool-outputs[/\\]session-[^\n/\\]++[/\\](?P<name>[^\n/\\]++)$",
         re.MULTILINE,
     ),
 }

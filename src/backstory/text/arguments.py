@@ -24,6 +24,8 @@ from backstory.values.moments import (
 )
 from backstory.values.query import DayRange
 
+# Whole files are pasted into queries, but no more than that.
+MAX_QUERY_CHARS = 100_000
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
 # More days than any history has.
@@ -58,11 +60,17 @@ def to_said(role: Role, text: object) -> str:
 
 
 def to_query(query: str) -> str:
-    """The query without the spaces around it. Any text but an empty one is a query."""
+    """The query without the spaces around it; it must not be empty or too long."""
     if not isinstance(query, str):
         raise BadQuery(f"the query is {query!r}, not a text")
     if not query.strip():
         raise BadQuery("the query is empty", hint="say what to search for")
+    if len(query) > MAX_QUERY_CHARS:
+        raise BadQuery(
+            f"the query has {len(query):,} characters, "
+            f"but may have at most {MAX_QUERY_CHARS:,}",
+            hint="search for the words that matter",
+        )
     # JSON can hold half a character, but UTF-8 cannot.
     return replace_surrogates(query.strip())
 

@@ -49,6 +49,9 @@ class SessionKind(StrEnum):
 
 # -- what a source says ---------------------------------------------------------------
 
+# Some programs give a whole first prompt as the title.
+MAX_TITLE_CHARS = 500
+
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:

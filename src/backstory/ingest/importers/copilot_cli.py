@@ -1,6 +1,5 @@
 """GitHub Copilot CLI: one event log per session, and a small file that names it."""
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Literal
@@ -356,7 +355,7 @@ class CopilotCliWorkspace:
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "workspace.yaml" and all(
-            re.search(rb"^" + field + rb": ", head, re.MULTILINE)
+            b"\n" + field + b": " in b"\n" + head
             for field in (b"id", b"cwd", b"summary_count")
         )
 

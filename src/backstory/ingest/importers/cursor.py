@@ -44,6 +44,7 @@ _INJECTED = re.compile(
     r"|user_info)\b[^>]*>.*</\1>\s*",
     re.DOTALL,
 )
+_NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]+")
 _REDACTED = "[REDACTED]"
 
 
@@ -149,7 +150,7 @@ def _read_json(path: Path) -> JsonObject:
 
 def _shorten(name: str) -> str:
     """A path as Cursor names folders by it: ``/home/dev/a_b`` is ``home-dev-a-b``."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+    return _NOT_IN_SLUGS.sub("-", name).strip("-")
 
 
 def _find_folder(short: str, root: Path) -> str | None:
