@@ -263,6 +263,10 @@ class SearchIndex(Protocol):
         """Whether the index has vectors of this model, from its own cache."""
         ...
 
+    def vectors_made_by(self) -> str:
+        """The fingerprint of the model of its vectors, from any cache; or empty."""
+        ...
+
     def writing(
         self, *, timeout_s: float = 30.0
     ) -> AbstractContextManager[IndexWriter]:

@@ -157,6 +157,9 @@ class SqliteIndex:
     def has_vectors_of(self, fingerprint: str) -> bool:
         return self.get_state("vectors_of") == self._vectors.name_vectors(fingerprint)
 
+    def vectors_made_by(self) -> str:
+        return self._vectors.parse_name(self.get_state("vectors_of") or "")
+
     def list_to_embed(self, limit: int, *, skip: int = 0) -> list[ToEmbed]:
         with self._connection.reading() as db:
             return units.list_to_embed(db, limit, skip)
