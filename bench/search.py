@@ -135,8 +135,8 @@ def _make_vectors(index: SqliteIndex) -> None:
     """Fill the cache with a vector for every unit that needs one, without the model."""
     real = _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
     numbers = np.random.default_rng(20260220)
-    skip = 0
-    while waiting := index.list_to_embed(20_000, skip=skip):
+    done: set[int] = set()
+    while waiting := index.list_to_embed(20_000, without=done):
         places = numbers.integers(len(real), size=len(waiting))
         noise = numbers.standard_normal((len(waiting), real.shape[1]), np.float32)
         made = real[places] + noise * np.float32(_NOISE / real.shape[1] ** 0.5)
@@ -145,7 +145,7 @@ def _make_vectors(index: SqliteIndex) -> None:
         index.embeddings.add(
             _embedder().fingerprint, dict(zip(keys, made, strict=True))
         )
-        skip += len(waiting)
+        done |= {each.unit_id for each in waiting}
 
 
 def _insert_bare(kept: Path, path: Path) -> None:

@@ -268,11 +268,9 @@ class Retriever:
 
     def _embed(self, text: str, found: Retrieved) -> "Vector | None":
         """The query's vector; None if it cannot be made, with a notice why."""
-        if self._embedder_failed is not None:
-            failed_at, reason = self._embedder_failed
-            if time.monotonic() - failed_at < _EMBEDDER_REST_S:
-                found.notify(f"{_WORDS_ALONE}: {reason}")
-                return None
+        if (failure := self._find_failure()) is not None:
+            found.notify(f"{_WORDS_ALONE}: {failure}")
+            return None
         try:
             embedder = self._find_embedder()
             if embedder is None or not embedder.can_read(text):
@@ -286,6 +284,14 @@ class Retriever:
             found.notify(f"{_WORDS_ALONE}: {exc}")
             return None
 
+    def _find_failure(self) -> str | None:
+        """Why the embedder is not asked for a while; None if it is."""
+        if self._embedder_failed is None:
+            return None
+        failed_at, reason = self._embedder_failed
+        is_resting = time.monotonic() - failed_at < _EMBEDDER_REST_S
+        return reason if is_resting else None
+
     def _explain_no_vectors(self, embedder: Embedder, found: Retrieved) -> None:
         """Say why the index has no vectors that can be searched."""
         made_by = self.index.vectors_made_by()
@@ -296,6 +302,24 @@ class Retriever:
             found.notify(f"{_WORDS_ALONE}: the vectors have to be made again")
         else:
             found.notify(f"{_WORDS_ALONE}: the vectors are from another model")
+
+    def explain_missing(self, where: UnitFilter) -> tuple[str, ...]:
+        """Say how much of what was searched by meaning has no vector yet, if any."""
+        if self._find_failure() is not None:
+            return ()
+        try:
+            embedder = self._find_embedder()
+        except (ProviderError, ConfigError):
+            return ()  # the search itself says so
+        if embedder is None or not self.index.has_vectors_of(embedder.fingerprint):
+            return ()
+        waiting, meaningful = self.index.count_to_embed(where)
+        if not waiting:
+            return ()
+        return (
+            f"{waiting:,} of {meaningful:,} texts have no vector yet; "
+            "they were searched by words alone",
+        )
 
     def _embed_once(self, embedder: Embedder, text: str) -> "Vector":
         """The query's vector; a search needs it once for every round it makes."""

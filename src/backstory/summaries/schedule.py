@@ -57,7 +57,7 @@ class Summaries:
         history: HistoryStore,
         notebook: Notebook,
         clock: Callable[[], datetime],
-        start_worker: Callable[..., None] | None,
+        start_worker: Callable[[], None] | None,
         exclude: Callable[[Path], bool],
     ) -> None:
         self.home = home
@@ -93,8 +93,7 @@ class Summaries:
         is_due = self._store.mark_due(session.session_id, cause, now=self._clock())
         may_wake = wake and self._options.in_background
         if is_due and may_wake and self._start_worker is not None and self.has_work():
-            # A worker that is running may already have listed what is due.
-            self._start_worker(even_if_running=True)
+            self._start_worker()
         return is_due
 
     def mark_active_since(self, day: date) -> None:
@@ -135,7 +134,7 @@ class Summaries:
         with ExitStack() as waiting:
             # The process that is writing may have listed what is due before the last
             # session was marked, so one other process waits for it to finish.
-            if not waiting.enter_context(try_locked(self.home / _WAITING_LOCK)):
+            if waiting.enter_context(try_locked(self.home / _WAITING_LOCK)) is None:
                 return
             with locked(self.home / _LOCK):
                 waiting.close()
