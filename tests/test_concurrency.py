@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -356,7 +356,7 @@ def live_on_one_home(folder: Path, home: Path, number: int, *, rounds: int) -> N
     """One of many processes that record, read, search and embed in one home."""
     chance = random.Random(number)
     with an_indexed_memory(folder, home=home, embedder=WordEmbedder()) as memory:
-        actions = [
+        actions: list[Callable[[], object]] = [
             memory.index,
             memory.embed,
             memory.end_session,

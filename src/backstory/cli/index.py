@@ -26,8 +26,13 @@ from backstory.values.history import Problem
 from backstory.values.reports import IndexReport
 
 
-@commands.command()
-@click.option("--source", "host", metavar="NAME", help="Only this agent program.")
+def _to_current_name(option: str) -> str:
+    """The name of an option; ``--host`` was called ``--source``."""
+    return "host" if option == "source" else option
+
+
+@commands.command(context_settings={"token_normalize_func": _to_current_name})
+@click.option("--host", metavar="NAME", help="Only this agent program.")
 @click.option(
     "--path",
     type=PATH,
@@ -69,7 +74,7 @@ def index(
         echo_lines(render_report(report, home=app.user_home, took_s=took_s))
     if not has_all:
         index = app.memory.status().index
-        missing = render_count(index.with_meaning - index.embedded, "vector")
+        missing = render_count(index.embeddable - index.embedded, "vector")
         click.echo(f"The embedder did not make {missing}.", err=True)
     if report.problems or not has_all:
         raise SystemExit(SKIPPED_SOME)

@@ -112,7 +112,7 @@ _FORK_LOCK = _ForkLock()
 
 
 def block_forks() -> AbstractContextManager[None]:
-    """Keep other threads from forking or ending this process meanwhile."""
+    """Keep other threads from forking or ending this process in the ``with`` block."""
     return _FORK_LOCK
 
 

@@ -25,7 +25,7 @@ _CHUNK = 1024 * 1024
 
 @dataclass(slots=True)
 class LineReader:
-    """Iterate over the records of a line file; ``read_to`` is where reading may go on.
+    """Iterate over the records of a line file; ``read_to`` is where to resume.
 
     ``read_to`` and ``line`` move only when the next record is asked for, so they never
     pass a record that is still being used.
@@ -172,7 +172,7 @@ def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
         yield Problem("a line of NUL bytes", line)
         return
     try:
-        # strict=False lets control characters stand inside strings.
+        # strict=False allows control characters inside strings.
         constants: list[str] = []
         value = json.loads(text, strict=False, parse_constant=constants.append)
         value = without_surrogates(value)

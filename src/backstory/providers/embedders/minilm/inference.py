@@ -61,7 +61,7 @@ class Model:
     def _embed_one(self, text: str) -> Vector:
         # A process that ends while a thread is in these libraries would be aborted.
         with block_forks():
-            tokens = self.tokenise(text)
+            tokens = self.tokenize(text)
             lengths = np.array([len(tokens)], np.int32)
             (made,) = self._session.run(
                 ["vectors"], {"ids": tokens[None, :], "lengths": lengths}
@@ -69,7 +69,7 @@ class Model:
         vector: Vector = made[0]
         return vector
 
-    def tokenise(self, text: str) -> NDArray[np.int32]:
+    def tokenize(self, text: str) -> NDArray[np.int32]:
         # One by one: for a list the tokenizer starts threads that do not survive a
         # fork, and it takes a fiftieth of the time that the model does.
         known = replace_surrogates(text.lstrip()[:_MAX_CHARS])
