@@ -55,7 +55,7 @@ class Parts:
         machine: Machine,
         *,
         clock: Callable[[], datetime],
-        start_worker: Callable[..., None] | None,
+        start_worker: Callable[[], None] | None,
         count_tokens: CountTokens | None,
     ) -> None:
         self.count_tokens = to_counter(count_tokens)
@@ -91,11 +91,17 @@ class Parts:
         )
 
     def close(self) -> None:
+        self.maintainer.close()
         self.search.close()
         self.index_files.close()
         if "summaries" in self.__dict__:
             self.summaries.close()
         self.history.close()
+
+    def work(self) -> None:
+        """Do what waits for the background worker."""
+        self.maintainer.work()
+        self.summaries.work()
 
     def today(self) -> date:
         """The local day."""

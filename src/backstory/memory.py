@@ -19,7 +19,7 @@ from backstory.search.sessions import get_session, iter_messages, list_sessions
 from backstory.settings import Settings, load_settings
 from backstory.store.base.history import SessionFilter
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
-from backstory.system.worker import start_worker
+from backstory.system.worker import run_as_worker, start_worker
 from backstory.text.arguments import to_day, to_instant, to_limit
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
@@ -56,7 +56,7 @@ class Memory:
         machine: Machine,
         *,
         clock: Callable[[], datetime] = utc_now,
-        start_worker: Callable[..., None] | None = None,
+        start_worker: Callable[[], None] | None = None,
         count_tokens: CountTokens | None = None,
     ) -> None:
         self.home = home
@@ -151,7 +151,7 @@ class Memory:
         ``message`` id again replaces it. Returns the message's number, or None if it
         was left out: an excluded folder, or the result of a memory tool.
         """
-        return self._parts.recorder.record(
+        number = self._parts.recorder.record(
             RecordedMessage(
                 session,
                 role,
@@ -166,6 +166,8 @@ class Memory:
                 parent=parent,
             )
         )
+        self._parts.maintainer.note_recording()
+        return number
 
     # -- the daily logs ---
 
@@ -359,8 +361,9 @@ class Memory:
     # -- looking after the index ---
 
     def embed(self, *, on_embedded: OnCount | None = None) -> bool:
-        """Make the missing vectors now; returns whether all could be made.
+        """Take in what is new and make all missing vectors; False if some were refused.
 
+        If another process is making vectors, both take turns until all are there.
         Raises ``ProviderError`` if the embedder fails; vectors it made before are kept.
         """
         return self._parts.maintainer.embed(on_embedded=on_embedded)
@@ -379,10 +382,12 @@ class Memory:
         """
         return self._parts.maintainer.salvage_texts()
 
-    def work(self) -> None:
-        """Do the background work, unless another process is doing it."""
-        self._parts.maintainer.work()
-        self._parts.summaries.work()
+    def work(self, *, lock: int | None = None) -> None:
+        """Do the background work, unless another process is doing it.
+
+        ``lock`` is the descriptor of the worker's lock if it was handed on.
+        """
+        run_as_worker(self.home, self._parts.work, lock=lock)
 
     # -- looking ---
 

@@ -63,6 +63,7 @@ class App:
     flags: tuple[str, ...] = ()
     machine: Machine = field(default_factory=this_machine)
     clock: Callable[[], datetime] = utc_now
+    starts_workers: bool = True
 
     @cached_property
     def settings(self) -> Settings:
@@ -74,12 +75,13 @@ class App:
         # Slow to import, and --help and --version do not need it.
         from backstory.memory import Memory
 
+        start = partial(start_worker, home, self.flags)
         memory = Memory(
             home,
             self.settings,
             self.machine,
             clock=self.clock,
-            start_worker=partial(start_worker, home, self.flags),
+            start_worker=start if self.starts_workers else None,
         )
         click.get_current_context().call_on_close(memory.close)
         return memory

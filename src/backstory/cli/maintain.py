@@ -96,12 +96,15 @@ def salvage(app: App) -> None:
 
 
 @commands.command(hidden=True)
+@click.option("--lock", type=int, help="Descriptor of the lock that is handed on.")
 @click.pass_obj
-def work(app: App) -> None:
+def work(app: App, lock: int | None) -> None:
     """Do the work in the background; started by other commands."""
+    # What it does itself must not make it look for work again and again.
+    app.starts_workers = False
     # Nobody waits for it, so other programs go first.
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(10)
     logging.basicConfig(level=logging.WARNING)
-    app.memory.work()
+    app.memory.work(lock=lock)

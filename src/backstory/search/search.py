@@ -177,9 +177,10 @@ class Search:
                 now=self._clock(),
                 until=until,
             )
+            missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.search(request, self._explain(exc), until=until)
-        return replace(result, notices=(*behind, *result.notices))
+        return replace(result, notices=(*behind, *missing, *result.notices))
 
     def recall(self, request: Request) -> RecallResult:
         """Chunks of conversations and files, best first."""
@@ -195,12 +196,13 @@ class Search:
                 until=until,
             )
             units = retriever.index.count_units()
+            missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.recall(request, self._explain(exc), until=until)
         return RecallResult(
             request.query,
             tuple(found),
-            (*behind, *notices),
+            (*behind, *missing, *notices),
             is_empty_index=not found and not units,
         )
 

@@ -88,10 +88,21 @@ class Connections:
                 if connection is not None:
                     connection.interrupt()
 
+    def interrupt_all(self) -> None:
+        """Stop the statements that all threads are running."""
+        self.interrupt(list(self._of_threads))
+
     def close(self) -> None:
-        """Close them; used again, each thread opens a new one."""
+        """Close them; used again, each thread opens a new one.
+
+        One that another thread is using is only interrupted. It is closed when that
+        thread ends, or uses it again.
+        """
         with self._lock:
             for connection in list(self._of_threads.values()):
-                close_database(connection)
+                try:
+                    close_database(connection)
+                except apsw.ThreadingViolationError:
+                    connection.interrupt()
             self._of_threads.clear()
             self._generation += 1
