@@ -14,7 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from backstory.errors import SourceUnreadable
-from backstory.system.files import describe, has_text_name, is_inside, shown_name
+from backstory.system.files import (
+    describe,
+    has_text_name,
+    is_inside,
+    open_file,
+    shown_name,
+)
 from backstory.values.history import Problem
 
 MAX_NOTE_BYTES = 2_000_000
@@ -258,7 +264,7 @@ def read_note(note: FoundNote) -> str:
     Raises ``SourceUnreadable``, also if the file is larger than a note may be.
     """
     try:
-        with note.path.open("rb") as file:
+        with open_file(note.path) as file:
             raw = file.read(MAX_NOTE_BYTES + 1)
             size_bytes = os.fstat(file.fileno()).st_size
     except OSError as exc:

@@ -22,6 +22,7 @@ from urllib.parse import quote
 import apsw
 
 from backstory.errors import SourceUnreadable
+from backstory.system.files import open_file
 
 _BUSY_TIMEOUT_MS = 2_000
 
@@ -113,7 +114,7 @@ def _beside(path: Path, suffix: str) -> Path:
 def _is_hot(journal: Path) -> bool:
     """Whether a journal holds an open transaction; a finished one begins with zeros."""
     try:
-        with journal.open("rb") as file:
+        with open_file(journal) as file:
             return file.read(1) not in (b"", b"\0")
     except FileNotFoundError:
         return False
