@@ -22,7 +22,7 @@ from backstory.system.machine import (
     find_user_file,
 )
 from backstory.system.toml_file import read_toml
-from backstory.text.cut import one_line
+from backstory.text.arguments import show_name, show_value
 from backstory.text.escape import replace_surrogates
 from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
 from backstory.values.tool_names import TOOL_NAMES, enabling_setting
@@ -31,7 +31,6 @@ Value = str | int | float | bool | tuple[str, ...]
 
 ENVIRONMENT_PREFIX = "BACKSTORY_"
 _FLAG = "--set"
-_MAX_SHOWN_CHARS = 80
 # No wait, and no number in a database, can be much larger.
 _MOST = 100_000_000
 _MOST_WHOLE = 2**53
@@ -359,7 +358,7 @@ def read_settings(
         chosen[row.name] = Chosen(row, _parse(row, text, variable), variable)
     for flag in flags:
         if not isinstance(flag, str) or "=" not in flag:
-            shown = flag if isinstance(flag, str) else _shown(flag)
+            shown = flag if isinstance(flag, str) else show_value(flag)
             raise ConfigError(f"--set {shown}: expected NAME=VALUE")
         name, _, text = flag.partition("=")
         row = _find(rows, name.strip(), _FLAG)
@@ -374,7 +373,7 @@ def _is_typo(name: str, names: Iterable[str]) -> bool:
 def _find(rows: Mapping[str, Setting], name: str, place: str) -> Setting:
     if name in rows:
         return rows[name]
-    shown = one_line(replace_surrogates(name), _MAX_SHOWN_CHARS)
+    shown = show_name(name)
     raise ConfigError(
         f"{place}: unknown setting '{shown}'", hint=nearest_hint(shown, rows)
     )
@@ -396,7 +395,7 @@ def _check(row: Setting, value: object, place: str) -> Value:
         return _one_of(row, value, place)
     hint = f'write {row.name} = ["…", "…"]' if isinstance(default, tuple) else None
     raise ConfigError(
-        f"{place}: '{row.name}' must be {_expected(row)}, got {_shown(value)}",
+        f"{place}: '{row.name}' must be {_expected(row)}, got {show_value(value)}",
         hint=hint,
     )
 
@@ -422,17 +421,8 @@ def _parse(row: Setting, text: str, place: str) -> Value:
             parts = (part.strip() for part in text.split(","))
             return tuple(_to_text(row, part, place) for part in parts if part)
     raise ConfigError(
-        f"{place}: '{row.name}' must be {_expected(row)}, got {_shown(text)}"
+        f"{place}: '{row.name}' must be {_expected(row)}, got {show_value(text)}"
     )
-
-
-def _shown(value: object) -> str:
-    """A wrong value, as far as it helps to find it."""
-    try:
-        return one_line(repr(value), _MAX_SHOWN_CHARS)
-    except (ValueError, RecursionError):
-        # Python writes out no number with thousands of digits.
-        return f"a very large {type(value).__name__}"
 
 
 def _expected(row: Setting) -> str:
@@ -442,7 +432,7 @@ def _expected(row: Setting) -> str:
 
 def _one_of(row: Setting, text: str, place: str) -> str:
     if row.choices and text not in row.choices:
-        shown = one_line(replace_surrogates(text), _MAX_SHOWN_CHARS)
+        shown = show_name(text)
         raise ConfigError(
             f"{place}: '{row.name}' cannot be '{shown}'",
             hint=nearest_hint(shown, row.choices),
@@ -471,11 +461,11 @@ def _in_range(row: Setting, number: float, place: str) -> float | int:
     if row.minimum is not None and not number >= row.minimum:
         raise ConfigError(
             f"{place}: '{row.name}' must be at least {row.minimum:g}, "
-            f"got {_shown(number)}"
+            f"got {show_value(number)}"
         )
     if number > most:
         raise ConfigError(
-            f"{place}: '{row.name}' must be at most {most:g}, got {_shown(number)}"
+            f"{place}: '{row.name}' must be at most {most:g}, got {show_value(number)}"
         )
     return number if is_whole else float(number)
 

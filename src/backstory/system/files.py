@@ -120,7 +120,11 @@ def has_text_name(path: str | Path) -> bool:
 
 def shown_name(path: str | Path) -> str:
     """The path as text, with bytes that are not UTF-8 written as ``\\xff``."""
-    return os.fsencode(path).decode(errors="backslashreplace")
+    try:
+        return os.fsencode(path).decode(errors="backslashreplace")
+    except UnicodeEncodeError:
+        # Half a character that stands for no byte.
+        return str(path).encode(errors="backslashreplace").decode()
 
 
 def is_inside(path: Path, folder: Path) -> bool:

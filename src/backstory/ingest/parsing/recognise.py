@@ -57,8 +57,8 @@ def iter_recognised(
         is_folder = path.is_dir()
         file = None if is_folder else path.resolve(strict=True)
     # RuntimeError: a link that leads to itself.
-    except (OSError, RuntimeError) as exc:
-        yield Problem(f"it cannot be read ({_reason(exc)})", path=str(path))
+    except (OSError, ValueError, RuntimeError) as exc:
+        yield Problem(f"it cannot be read ({_reason(exc)})", path=shown_name(path))
         return
     if file is not None:
         yield from _recognise_one(file, formats)
