@@ -32,7 +32,8 @@ from backstory.summaries.answer import heading_start
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
-from backstory.text.arguments import to_text
+from backstory.text.arguments import to_counter, to_text
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Problem, Session
 from backstory.values.reports import Status
 from backstory.values.runs import RunLimits
@@ -59,7 +60,9 @@ class Parts:
         *,
         clock: Callable[[], datetime],
         start_worker: Callable[..., None] | None,
+        count_tokens: CountTokens | None,
     ) -> None:
+        self.count_tokens = to_counter(count_tokens)
         make_private_folder(home)
         self.home = home
         self.settings = settings
@@ -138,7 +141,11 @@ class Parts:
             size_bytes=self.history.size_bytes(),
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
             last_read_at=self.local_sources.last_read_at(),
-            problems=tuple(self.history.list_problems()),
+            problems=(
+                *self.maintainer.list_problems(),
+                *self.history.list_problems(),
+                *self.maintainer.list_note_problems(),
+            ),
             index=self.maintainer.status(),
             logs=self.summaries.status(),
         )
@@ -168,6 +175,7 @@ class Parts:
             self.history,
             self.notebook,
             context_options(self.settings),
+            count_tokens=self.count_tokens,
             log_heading=heading_start,
         )
 
@@ -216,7 +224,8 @@ class Parts:
         # Only programs with an agent loop of their own need it.
         from backstory.runs.history import RunHistory
 
-        return self._hand_out(RunHistory(run_limits(self.settings)))
+        limits = run_limits(self.settings)
+        return self._hand_out(RunHistory(limits, count_tokens=self.count_tokens))
 
     def open_live_run(
         self, session: str | None, *, transcript: str | Path | None, host: str | None
@@ -231,6 +240,7 @@ class Parts:
                 transcript=transcript,
                 host=host,
                 limits=run_limits(self.settings),
+                count_tokens=self.count_tokens,
             )
         )
 

@@ -26,6 +26,7 @@ from backstory.store.base.history import SessionFilter
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import start_worker
 from backstory.text.arguments import to_day, to_instant, to_limit, to_optional_text
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.reports import (
@@ -34,6 +35,7 @@ from backstory.values.reports import (
     LogReport,
     OnCount,
     OnProgress,
+    SavedTexts,
     SourceSummary,
     Status,
 )
@@ -58,28 +60,44 @@ class Memory:
         *,
         clock: Callable[[], datetime] = utc_now,
         start_worker: Callable[..., None] | None = None,
+        count_tokens: CountTokens | None = None,
     ) -> None:
         self.home = home
         self.settings = settings
         self._open_parts: Parts | None = Parts(
-            home, settings, machine, clock=clock, start_worker=start_worker
+            home,
+            settings,
+            machine,
+            clock=clock,
+            start_worker=start_worker,
+            count_tokens=count_tokens,
         )
 
     @classmethod
     def open(
-        cls, home: str | Path | None = None, *, settings: str | Sequence[str] = ()
+        cls,
+        home: str | Path | None = None,
+        *,
+        settings: str | Sequence[str] = (),
+        count_tokens: CountTokens | None = None,
     ) -> Self:
         """Open the memory of this machine; create it if there is none yet.
 
         ``home`` is its folder: by default ``$BACKSTORY_HOME``, or one in the user's
         data folder. ``settings`` are ``"name=value"`` texts that override all others.
+        ``count_tokens`` counts tokens as your model does, for what ``context`` and runs
+        may take; without it, as many are assumed as there can be (``most_tokens``).
         """
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
         found = find_home(machine, home)
         worker = partial(start_worker, found, settings)
         return cls(
-            found, load_settings(machine, settings), machine, start_worker=worker
+            found,
+            load_settings(machine, settings),
+            machine,
+            start_worker=worker,
+            count_tokens=count_tokens,
         )
 
     def close(self) -> None:
@@ -132,7 +150,7 @@ class Memory:
         ``session`` is any name you choose. ``text`` that is not a string is stored as
         JSON; None is allowed only for tool calls and results. Recording the same
         ``message`` id again replaces it. Returns the message's number, or None if it
-        was left out: an excluded folder, or the result of a recall tool.
+        was left out: an excluded folder, or the result of a memory tool.
         """
         return self._parts.recorder.record(
             RecordedMessage(
@@ -191,7 +209,7 @@ class Memory:
         """Tidy the long-term memory with the language model; keeps a backup.
 
         Raises ``NoModel`` if there is none, ``ProviderError`` if it fails, and
-        ``NotesConflict`` if MEMORY.md was changed meanwhile.
+        ``NotesConflict`` if MEMORY.md was changed in the meantime.
         """
         return self._parts.summaries.curate()
 
@@ -357,6 +375,13 @@ class Memory:
         The old one serves until the new one is complete. Vectors are kept.
         """
         return self._parts.maintainer.rebuild(on_taken=on_taken)
+
+    def salvage(self) -> SavedTexts | None:
+        """Save the texts of messages that the index has and the history has lost.
+
+        Returns None if there are none.
+        """
+        return self._parts.maintainer.salvage_texts()
 
     def work(self) -> None:
         """Do the background work, unless another process is doing it."""

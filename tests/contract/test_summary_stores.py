@@ -1,4 +1,4 @@
-"""What every summary store must do: nothing summarised twice, nothing left out."""
+"""What every summary store must do: nothing summarized twice, nothing left out."""
 
 import threading
 from collections.abc import Iterator
@@ -118,7 +118,7 @@ def test_what_was_asked_for_meanwhile_stays_due(
 # -- summaries ---
 
 
-def test_what_waits_for_the_notes_is_not_summarised_again(
+def test_what_waits_for_the_notes_is_not_summarized_again(
     memory: Memory, store: SummaryStore
 ) -> None:
     first = say(memory, "user", "one")
@@ -132,7 +132,7 @@ def test_what_waits_for_the_notes_is_not_summarised_again(
 
     assert store.next_position(session_id) == 2
     assert store.list_summaries(session_id) == [summary]
-    assert store.sessions_waiting() == [session_id]
+    assert store.list_waiting_sessions() == [session_id]
     assert memory.session("s").last_logged_message_id is None
 
 
@@ -152,7 +152,7 @@ def test_what_stands_in_the_notes_is_logged(
     store.finish(summaries)
 
     assert store.list_summaries(session_id) == []
-    assert store.sessions_waiting() == []
+    assert store.list_waiting_sessions() == []
     assert store.next_position(session_id) == 2
     assert memory.session("s").last_logged_message_id == second
 

@@ -19,6 +19,7 @@ import zstandard
 from backstory.errors import StoreFull
 from backstory.ingest.importers.base import Conversation, Memo, Origin, Record
 from backstory.ingest.importers.claude_code import ClaudeCode
+from backstory.ingest.intake import Rules
 from backstory.ingest.parsing.lines import MAX_LINE_BYTES
 from backstory.ingest.parsing.streams import HARMLESS_BYTES
 from backstory.ingest.sync import HistorySync
@@ -125,7 +126,7 @@ class RaisesInDocument:
     def look_beside(self, path: Path, read: object) -> dict[str, str]:
         return {}
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return True
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
@@ -143,7 +144,7 @@ class RaisesInDatabase:
     kind: Literal["database"] = "database"
     tables = frozenset({"talks"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return True
 
     def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
@@ -167,7 +168,8 @@ class Reading:
 
     def run(self, *files: Path, **more: Any) -> IndexReport:
         now = datetime(2026, 2, 20, tzinfo=UTC)
-        sync = HistorySync(self.store, lambda name: self.importer, lambda: now)
+        rules = Rules((), 1_000)
+        sync = HistorySync(self.store, lambda name: self.importer, lambda: now, rules)
         sources = [Source("agent", "odd", describe(file)) for file in files]
         return sync.run(sources, **more)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from backstory.index.note_days import NoteDays
 from backstory.search.fallback import FallbackSearch
 from backstory.search.request import Request
 from backstory.text.query import parse_words
@@ -110,7 +111,7 @@ def test_the_newest_comes_first_and_no_more_than_asked_for(tmp_path: Path) -> No
     assert texts(result) == ["needle 3", "needle 2"]
 
 
-def test_a_question_to_a_recall_tool_does_not_answer_itself(home: Path) -> None:
+def test_a_question_to_a_memory_tool_does_not_answer_itself(home: Path) -> None:
     with an_indexed_memory(home) as memory:
         say(
             memory,
@@ -164,7 +165,7 @@ def recall(folder: Path, query: str, **more: Any) -> RecallResult:
         return memory.recall(query, **more)
 
 
-def test_a_message_is_recalled_with_the_stretch_it_is_in(home: Path) -> None:
+def test_a_message_is_recalled_with_the_chunk_it_is_in(home: Path) -> None:
     result = recall(home, "listens on port")
 
     assert [(each.source_type, each.chunk_id, each.text) for each in result.found] == [
@@ -176,7 +177,7 @@ def test_a_message_is_recalled_with_the_stretch_it_is_in(home: Path) -> None:
     ]
 
 
-def test_several_messages_of_one_stretch_are_recalled_once(home: Path) -> None:
+def test_several_messages_of_one_chunk_are_recalled_once(home: Path) -> None:
     result = recall(home, "port", source_type="conversation")
 
     assert [each.chunk_id for each in result.found] == ["1.0"]
@@ -257,7 +258,9 @@ def test_when_the_time_is_up_what_was_found_is_given(tmp_path: Path) -> None:
     away = ("the index is away", "")
     with an_indexed_memory(tmp_path) as memory:
         say(memory, "needle")
-        fallback = FallbackSearch(memory._parts.history, list, list)
+        history = memory._parts.history
+        days = NoteDays(history, lambda: NOW, is_read_only=True)
+        fallback = FallbackSearch(history, list, list, days)
 
         result = fallback.search(request, away, until=time.monotonic())
         whole = fallback.search(request, away, until=math.inf)

@@ -1,4 +1,4 @@
-"""Cutting and neutralising text."""
+"""Cutting and neutralizing text."""
 
 import unicodedata
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.cut import cut_bytes, cut_mark, one_line
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 
 # Unicode's Bidi_Control property, which the standard library does not know.
 BIDI_CONTROLS = frozenset(
@@ -88,7 +88,7 @@ def test_what_is_kept_is_a_beginning_that_fits(text: str, max_bytes: int) -> Non
         pytest.param("fix all the tests", "fix all the te…", id="cut in a word"),
         pytest.param("fix all of the tests", "fix all of the…", id="cut at a space"),
         pytest.param("\n" * 500 + "hello", "hello", id="much white space before"),
-        pytest.param("hello" + "\n" * 500, "hello", id="much white space behind"),
+        pytest.param("hello" + "\n" * 500, "hello", id="much white space at the end"),
         pytest.param("a" + " " * 500 + "b", "a b", id="much white space between"),
     ],
 )
@@ -149,12 +149,12 @@ def test_a_text_without_half_characters_can_be_encoded(text: str) -> None:
     ],
 )
 def test_characters_that_fool_a_reader_become_visible(text: str, expected: str) -> None:
-    assert neutralise(text) == expected
+    assert neutralize(text) == expected
 
 
 @given(st.text(st.characters() | st.sampled_from(sorted(BIDI_CONTROLS))))
 def test_no_control_or_direction_character_is_left(text: str) -> None:
-    shown = neutralise(text)
+    shown = neutralize(text)
 
     left = {
         character
@@ -166,6 +166,6 @@ def test_no_control_or_direction_character_is_left(text: str) -> None:
 
 @given(st.text())
 def test_neutral_text_stays_as_it_is(text: str) -> None:
-    shown = neutralise(text)
+    shown = neutralize(text)
 
-    assert neutralise(shown) == shown
+    assert neutralize(shown) == shown

@@ -22,7 +22,7 @@ from backstory.memory import Memory
 from backstory.render.layout import render_columns
 from backstory.render.objects import to_json
 from backstory.runs.history import RunHistory
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.tools import (
     ALL_TOOLS,
     RUN_TOOLS,
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 _SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 
 
-class ToolCall(click.Command):
+class CallCommand(click.Command):
     """A command that, with --json, prints a result whatever happens.
 
     Its caller is a program that reads a tool's result, and an error is one. It has the
@@ -89,23 +89,23 @@ def _to_code(name: str) -> str:
 
 
 def _echo_failure(text: str, code: str) -> None:
-    failure = {"text": neutralise(text), "data": None, "error": code}
+    failure = {"text": neutralize(text), "data": None, "error": code}
     click.echo(to_json(failure))
 
 
-@commands.command(cls=ToolCall)
+@commands.command(cls=CallCommand)
 @click.argument("tool", metavar="TOOL")
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option(
     "--session",
     metavar="ID",
     envvar=_SESSION_VARIABLE,
-    help="The session that calls, by its agent program's own id.",
+    help="Id of the calling session, as its agent program knows it.",
 )
 @click.option(
     "--transcript",
     type=click.Path(path_type=Path),
-    help="The same session, by the transcript that its program writes.",
+    help="The transcript of the calling session, instead of its id.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, also for an error."

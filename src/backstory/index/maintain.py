@@ -1,13 +1,13 @@
 """Keep the index of one home up to date, give it its vectors, and rebuild it.
 
 Slow work is left to the worker, a separate process. If the disk is full or read-only, a
-search goes on with the index as it is.
+search continues with the index as it is.
 """
 
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,15 +20,22 @@ from backstory.errors import (
     StoreProblem,
 )
 from backstory.index.build import IndexBuilder
-from backstory.index.files import IndexFiles
+from backstory.index.files import INDEX_NAME, IndexFiles
+from backstory.index.lost_texts import save_lost_texts
+from backstory.index.origin import IndexOrigin
 from backstory.index.vectors import VectorBuilder
-from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
+from backstory.notes.find import (
+    FoundNote,
+    NoteKind,
+    find_memory_notes,
+    iter_problems,
+)
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
 from backstory.system.locks import locked, try_locked
 from backstory.values.history import Problem
-from backstory.values.reports import IndexReport, IndexStatus, OnCount
+from backstory.values.reports import IndexReport, IndexStatus, OnCount, SavedTexts
 from backstory.values.units import UnitKind
 
 logger = logging.getLogger(__name__)
@@ -42,6 +49,8 @@ _WORKER_LOCK = "worker.lock"
 _DAMAGE_MARK = "index-damaged"
 _DAMAGED = "it is damaged and will be rebuilt; 'backstory rebuild' does it now"
 _STILL_BUILDING = "the index is still being built; older things may be missing"
+_OTHER_HISTORY = "it was made from another history"
+_MADE_AGAIN = "the history was restored or replaced, so its index is made again"
 # How long a search may spend on taking in what is new.
 _CATCH_UP_S = 2.0
 # Short, because another process that is writing takes in the same things.
@@ -53,7 +62,9 @@ _FAILURE = "embedder_failure"
 # Looking through all projects takes long, and their guidance rarely changes.
 _GUIDANCE_S = 60.0
 _NOTES = frozenset({NoteKind.MEMORY, NoteKind.DAILY_LOG})
-_GUIDANCE = frozenset({NoteKind.GUIDANCE})
+_NOTE_UNITS = frozenset({UnitKind.MEMORY, UnitKind.DAILY_LOG})
+# How many problems of notes a search tells about.
+_MAX_NOTICES = 3
 
 
 class Maintainer:
@@ -89,8 +100,10 @@ class Maintainer:
 
     # -- before a search ---
 
-    def catch_up(self, *, timeout_s: float = math.inf) -> list[str]:
-        """Take in what is new before a search, if that is quickly done.
+    def catch_up(
+        self, kinds: Collection[UnitKind], *, timeout_s: float = math.inf
+    ) -> list[str]:
+        """Take in what is new before a search for some kinds, if that is quickly done.
 
         It takes at most half of ``timeout_s``, which is for the whole search. Returns
         notices for the result. Raises ``StoreProblem`` only if there is no index to
@@ -98,27 +111,73 @@ class Maintainer:
         """
         builder = self._builder()
         notices = []
+        problems: list[Problem] = []
         try:
-            if not self._take_in_quickly(builder, timeout_s / 2):
+            notices += self._leave_other_history(builder)
+            if not self._take_in_quickly(builder, timeout_s / 2, problems):
                 notices.append(_STILL_BUILDING)
         except StoreLocked:
             logger.debug("another process is writing the index")
+            self._check_origin(builder)
             if builder.is_behind():
                 notices.append(_STILL_BUILDING)
         except StoreDamaged:
             raise
         except StoreProblem as exc:
+            self._check_origin(builder)
             notices.append(f"the newest things may be missing: {exc}")
         self._wake_worker()
-        return notices
+        if not _NOTE_UNITS & set(kinds):
+            problems = []
+        if UnitKind.GUIDANCE in kinds:
+            problems += builder.list_guidance_problems()
+        return notices + to_notices(problems)
 
-    def _take_in_quickly(self, builder: IndexBuilder, timeout_s: float) -> bool:
-        """Take in messages and notes; returns whether that is all of them."""
+    def _check_origin(self, builder: IndexBuilder) -> None:
+        """Raise ``StoreProblem`` if the index is of another history."""
+        if builder.origin() is IndexOrigin.OTHER:
+            path = self._home / INDEX_NAME
+            hint = "run 'backstory rebuild'"
+            raise StoreProblem(f"{path}: {_OTHER_HISTORY}", path=path, hint=hint)
+
+    def _leave_other_history(self, builder: IndexBuilder) -> list[str]:
+        """Prepare an index of another history for being made again; returns notices.
+
+        What only the index knows is saved first.
+        """
+        match builder.origin():
+            case IndexOrigin.SAME:
+                return []
+            case IndexOrigin.LOST:
+                return [self._describe_loss()]
+            case IndexOrigin.OTHER:
+                saved = self._save_lost_texts()
+                return [_MADE_AGAIN, *([describe_saved(saved)] if saved else [])]
+
+    def _describe_loss(self) -> str:
+        known = self._files.index.counts().messages
+        return (
+            f"the history is empty, but the index knows {known:,} messages of it; if "
+            "it was lost, restore a backup of history.db, or run 'backstory salvage' "
+            "to save their texts"
+        )
+
+    def _save_lost_texts(self) -> SavedTexts | None:
+        return save_lost_texts(self._files.index, self._history, self._home)
+
+    def _take_in_quickly(
+        self, builder: IndexBuilder, timeout_s: float, problems: list[Problem]
+    ) -> bool:
+        """Take in messages and notes; returns whether that is all of them.
+
+        What is wrong with notes is added to ``problems``.
+        """
         is_complete = builder.catch_up(
             until=time.monotonic() + min(_CATCH_UP_S, timeout_s),
             timeout_s=min(_WAIT_S, timeout_s),
         )
-        builder.take_notes(find_memory_notes(self._home), _NOTES, timeout_s=_WAIT_S)
+        found = find_memory_notes(self._home)
+        problems += builder.take_notes(found, _NOTES, timeout_s=_WAIT_S)
         return is_complete
 
     # -- after reading the sources ---
@@ -137,9 +196,9 @@ class Maintainer:
         index = self._files.index
         index.check()
         is_due = time.monotonic() >= self._guidance_due
-        problems = self._take_all(
-            self._builder(), on_taken=on_taken, with_guidance=is_due
-        )
+        builder = self._builder()
+        problems = [Problem(each) for each in self._leave_other_history(builder)]
+        problems += self._take_all(builder, on_taken=on_taken, with_guidance=is_due)
         if is_due:
             self._guidance_due = time.monotonic() + _GUIDANCE_S
         index.tidy()
@@ -157,7 +216,7 @@ class Maintainer:
         builder.catch_up(on_taken=on_taken)
         problems = builder.take_notes(find_memory_notes(self._home), _NOTES)
         if with_guidance:
-            problems += builder.take_notes(self._find_guidance(), _GUIDANCE)
+            problems += builder.take_guidance(self._find_guidance())
         return problems
 
     def _expect_own_damage(self, damage: StoreDamaged) -> None:
@@ -226,8 +285,7 @@ class Maintainer:
         index = self._files.index
         if index.list_to_embed(1):
             return True
-        has_any = bool(index.get_state("vectors_of"))
-        return has_any and not index.has_vectors_of(embedder.fingerprint)
+        return index.has_vectors() and not index.has_vectors_of(embedder.fingerprint)
 
     def work(self) -> None:
         """Do the worker's work, unless another process is doing it."""
@@ -251,7 +309,10 @@ class Maintainer:
         # process that reads the sources.
         kinds = {file.kind for file in index.list_files()}
         is_cleared = UnitKind.GUIDANCE not in kinds
-        self._take_all(self._builder(), with_guidance=is_cleared)
+        builder = self._builder()
+        for notice in self._leave_other_history(builder):
+            logger.warning("%s", notice)
+        self._take_all(builder, with_guidance=is_cleared)
         try:
             self.embed()
         except (ProviderError, ConfigError) as exc:
@@ -275,7 +336,10 @@ class Maintainer:
 
     def embed(self, *, on_embedded: OnCount | None = None) -> bool:
         """Make the vectors that are missing; returns whether all are there now."""
-        self._builder().catch_up()
+        builder = self._builder()
+        for notice in self._leave_other_history(builder):
+            logger.warning("%s", notice)
+        builder.catch_up()
         embedder = self._files.embedder
         if embedder is None:
             return True
@@ -294,6 +358,7 @@ class Maintainer:
         """Build a new index beside the old one, which serves until it is complete.
 
         Vectors come from the cache. If it is stopped at any point, nothing has changed.
+        What only the old index knows is saved, unless it is damaged.
         """
         try:
             return self._rebuild(on_taken)
@@ -304,10 +369,11 @@ class Maintainer:
 
     def _rebuild(self, on_taken: OnCount | None) -> IndexReport:
         with locked(self._home / _REBUILD_LOCK):
+            problems = self._save_before_rebuild()
             new = self._files.make_new_index()
             try:
                 builder = IndexBuilder(self._history, new, self._clock)
-                problems = self._take_all(builder, on_taken=on_taken)
+                problems += self._take_all(builder, on_taken=on_taken)
                 self._take_cached_vectors(new)
                 self._files.put_in_place(new)
             finally:
@@ -316,6 +382,24 @@ class Maintainer:
             (self._home / _DAMAGE_MARK).unlink(missing_ok=True)
             self._files.index.delete_unused_vectors()
             return IndexReport(problems=tuple(problems))
+
+    def _save_before_rebuild(self) -> list[Problem]:
+        if not self._files.has_index():
+            return []
+        try:
+            if self._builder().origin() is IndexOrigin.SAME:
+                return []
+            saved = self._save_lost_texts()
+        except StoreProblem as exc:
+            logger.info("%s", exc)
+            return []
+        return [Problem(describe_saved(saved))] if saved else []
+
+    def salvage_texts(self) -> SavedTexts | None:
+        """Save the texts of messages that the index has and the history has not."""
+        if not self._files.has_index():
+            return None
+        return self._save_lost_texts()
 
     def _take_cached_vectors(self, index: SearchIndex) -> None:
         with suppress(ProviderError, ConfigError):
@@ -344,7 +428,7 @@ class Maintainer:
             failure = index.get_state(_FAILURE) or ""
             return IndexStatus(
                 units=counts.units,
-                with_meaning=counts.with_meaning,
+                embeddable=counts.embeddable,
                 embedded=counts.embedded,
                 size_bytes=index.size_bytes(),
                 embedder=name,
@@ -354,6 +438,24 @@ class Maintainer:
         except StoreProblem as exc:
             return IndexStatus(embedder=name, problem=str(exc))
 
+    def list_problems(self) -> list[Problem]:
+        """What is wrong between the index and the history."""
+        if not self._files.has_index():
+            return []
+        try:
+            is_lost = self._builder().origin() is IndexOrigin.LOST
+            return [Problem(self._describe_loss())] if is_lost else []
+        except StoreProblem:
+            return []  # the status of the index says it
+
+    def list_note_problems(self) -> list[Problem]:
+        """What is wrong with notes now, and was with guidance when it was last read."""
+        problems = list(iter_problems(find_memory_notes(self._home)))
+        with suppress(StoreProblem):
+            if self._files.has_index():
+                problems += self._builder().list_guidance_problems()
+        return problems
+
     def _has_own_vectors(self) -> bool:
         if not self._files.has_embeddings():
             return False
@@ -361,3 +463,20 @@ class Maintainer:
             embedder, index = self._files.embedder, self._files.index
             return embedder is None or index.has_vectors_of(embedder.fingerprint)
         return True
+
+
+def describe_saved(saved: SavedTexts) -> str:
+    """What was saved of messages that are lost, and how to read it in."""
+    return (
+        f"the texts of {saved.messages:,} messages that only the index had were saved "
+        f"to {saved.path}; 'backstory index --path' reads them in"
+    )
+
+
+def to_notices(problems: Sequence[Problem]) -> list[str]:
+    """Problems of notes, as a search tells about them."""
+    notices = [str(problem) for problem in problems[:_MAX_NOTICES]]
+    if len(problems) > _MAX_NOTICES:
+        more = len(problems) - _MAX_NOTICES
+        notices.append(f"{more:,} more notes have problems; see 'backstory status'")
+    return notices

@@ -28,7 +28,6 @@ from backstory.values.history import (
     SessionFacts,
     Source,
 )
-from backstory.values.moments import from_microseconds
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +123,7 @@ class Follower:
     def _parse(self, reader: LineReader, file: FoundFile, memo: Memo) -> Iterator[Item]:
         origin = Origin(
             file.path,
-            modified=from_microseconds(file.mtime_ns // 1000),
+            modified=file.modified,
             beside=self.importer.look_beside(file.path, _read_quietly),
         )
         for item in reader.records():

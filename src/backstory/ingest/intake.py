@@ -37,7 +37,7 @@ from backstory.values.identity import content_id
 
 MAX_BATCH_MESSAGES = 2_000
 MAX_BATCH_CHARS = 4 * 1024 * 1024
-# A file of rubbish is wrong in every line; this many say enough.
+# In a garbage file every line is a problem; keep at most this many.
 MAX_PROBLEMS = 1_000
 
 # What an intake remembers between two readings of a source, beside the parser's memo.
@@ -53,8 +53,8 @@ Said = TypeVar("Said", NewMessage, SessionFacts)
 class Rules:
     """What may be kept, and how much of it."""
 
-    excluded_folders: tuple[Path, ...] = ()
-    max_tool_output_bytes: int = 64 * 1024
+    excluded_folders: tuple[Path, ...]
+    max_tool_output_bytes: int
 
     @property
     def fingerprint(self) -> str:
@@ -64,11 +64,11 @@ class Rules:
         return content_id(*sorted(map(str, self.excluded_folders)))
 
     def exclude(self, path: str | Path) -> bool:
-        """Whether nothing at ``path`` or about it may be read, by any of its names."""
+        """Whether this path is excluded under any of its names."""
         if not self.excluded_folders:
             return False
         names = {Path(path)}
-        # A path from a transcript can be anything, with a NUL in it for one.
+        # A path from a transcript can be anything, for example contain a NUL.
         with suppress(OSError, ValueError, RuntimeError):
             names.add(Path(path).resolve())
         return any(
@@ -88,11 +88,11 @@ class Rules:
         depth: int,
         cuts: Mapping[str, int] = MappingProxyType({}),
     ) -> tuple[KeptMessage, int]:
-        """The same for a piece of what was said at once; ``line`` is where it stands.
+        """The same for a piece of what was said at once; ``line`` is where it is.
 
-        ``depth`` private passages are open before the piece; returned with it is how
-        many are open behind it. ``cuts`` are the marks of strings that were cut when
-        they were read, and how long those were.
+        ``depth`` private passages are open before the piece; also returns how many are
+        open after it. ``cuts`` are the marks of strings that were cut when they were
+        read, and how long those were.
         """
         message = _without_surrogates(message)
         text, depth = hide_private(drop_injected(message.text), depth)
@@ -170,12 +170,12 @@ class Intake:
         self._excluded_before = len(self._excluded)
         self._own_calls = set(memo.pop(_OWN_CALLS, ()))
         self._problem_count = memo.pop(_PROBLEMS, 0)
-        # Made by a reading that was killed: its work goes on here.
+        # Made by a reading that was killed: this one continues its work.
         self._made = set(memo.pop(_MADE, ()))
         self.made_now.update((self.host, made) for made in self._made)
 
     def save(self, memo: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
-        """The memo with what this intake must know when reading goes on."""
+        """The memo with what this intake must know when reading resumes."""
         kept = dict(memo)
         if self._excluded:
             kept[_EXCLUDED] = sorted(self._excluded)
@@ -188,7 +188,7 @@ class Intake:
         return kept
 
     def _about_to_make(self) -> set[str]:
-        """The sessions that the batch at hand will make."""
+        """The sessions that the current batch will create."""
         ids = {each.message.session_id for each in self._open().messages}
         return {each for each in ids if not self.store.has_session(self.host, each)}
 
@@ -209,7 +209,7 @@ class Intake:
         ) or self._chars >= MAX_BATCH_CHARS
 
     def add(self, item: Item, line: int | None = None) -> None:
-        """Take one item; ``line`` is where it stands."""
+        """Take one item; ``line`` is where it is."""
         self.last_line = max(self.last_line, line or 0)
         try:
             match item:
@@ -299,7 +299,7 @@ class Intake:
             if message.call_id and is_own_tool_call(message.tool_name, message.text):
                 self._own_calls.add(message.call_id)
             elif message.call_id:
-                # Some hosts count their calls anew in every turn.
+                # Some hosts number their calls from the start again in every turn.
                 self._own_calls.discard(message.call_id)
             return False
         if message.role is not Role.TOOL_RESULT:
@@ -317,7 +317,7 @@ class Intake:
             self._open().facts.append(self.rules.keep_facts(about))
 
     def _exclude(self, session_id: str) -> None:
-        """Leave the session out, also what was taken in before its folder was known."""
+        """Leave the session out, even what was taken in before its folder was known."""
         self._excluded.add(session_id)
         batch = self._open()
         batch.facts = [each for each in batch.facts if each.native_id != session_id]

@@ -29,14 +29,14 @@ from backstory.ingest.parsing.databases import (
 )
 from backstory.ingest.parsing.failures import describe_failure
 from backstory.ingest.reading.beside import read_beside
-from backstory.ingest.reading.changes import ChangedMeanwhile, describe_file
+from backstory.ingest.reading.changes import ChangedWhileReading, describe_file
 from backstory.ingest.reading.databases import DatabaseReading
 from backstory.ingest.reading.documents import read_document
 from backstory.ingest.reading.known import KnownSources
 from backstory.ingest.reading.lines import LineReading, Start, find_start
 from backstory.store.base.history import HistoryStore, SourceKey, SourceState, Written
 from backstory.values.history import FoundFile, Problem, Source
-from backstory.values.moments import Localise, from_microseconds, read_as_local
+from backstory.values.moments import Localize, read_as_local
 from backstory.values.reports import IndexReport, OnProgress
 
 logger = logging.getLogger(__name__)
@@ -58,9 +58,9 @@ class HistorySync:
     store: HistoryStore
     find_format: Callable[[str], Format]
     clock: Callable[[], datetime]
+    rules: Rules
     companions: frozenset[str] = frozenset()
-    rules: Rules = field(default_factory=Rules)
-    localise: Localise = read_as_local
+    localize: Localize = read_as_local
     # Problems that belong to no source that was read; a dictionary keeps their order.
     loose_problems: dict[Problem, None] = field(default_factory=dict)
 
@@ -145,7 +145,7 @@ class _CallerFailed(BaseException):
 
 
 class _Progress:
-    """Tells somebody how many bytes of all sources have been looked at."""
+    """Reports how many bytes have been read."""
 
     def __init__(self, tell: OnProgress | None, *, total: int) -> None:
         self._tell = tell or (lambda done, total, name: None)
@@ -155,13 +155,13 @@ class _Progress:
         self._name = ""
 
     def begin(self, item: Found) -> None:
-        """Go on to the next item."""
+        """Continue with the next item."""
         self._before += self._size
         self._size, self._name = _size(item), _name(item)
         self.advance_to(0)
 
     def advance_to(self, read_bytes: int) -> None:
-        """Say how far the item at hand is read."""
+        """Say how far the current item is read."""
         self._say(self._before + read_bytes, self._name)
 
     def end(self) -> None:
@@ -248,7 +248,7 @@ class _Pass:
             try:
                 self._take_once(source)
                 return
-            except ChangedMeanwhile:
+            except ChangedWhileReading:
                 source = replace(source, file=describe_file(source.file.path))
                 self._known = self._list_known()
         raise SourceUnreadable("it changes faster than it can be read")
@@ -351,8 +351,8 @@ class _Pass:
     def _origin(self, source: Source, beside: Mapping[str, str]) -> Origin:
         return Origin(
             path=Path(source.entry) if source.entry else source.file.path,
-            modified=from_microseconds(source.file.mtime_ns // 1000),
-            localise=self._sync.localise,
+            modified=source.file.modified,
+            localize=self._sync.localize,
             beside=beside,
         )
 

@@ -1,9 +1,9 @@
 """Make the messages of a loop fit a model's window, by trimming tool results.
 
 The largest results are trimmed first, down to the next largest, and so on: a few steps,
-each of which computes a size and cannot fail to end. What the model has not seen yet is
-spared as long as possible. Results of our own tools get a marker without an id: a model
-that fetches something must never be told to fetch it again.
+each of which computes a size, so it always terminates. What the model has not seen yet
+is spared as long as possible. Results of our own tools get a marker without an id: a
+model that fetches something must never be told to fetch it again.
 """
 
 from collections import Counter
@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from backstory.errors import BadQuery
 from backstory.runs.dialects import parts_of, replace_results
 from backstory.runs.dialects.base import Part
-from backstory.runs.trim import CountTokens, Size, find_cap, make_marker, trim_text
+from backstory.runs.trim import Size, find_cap, make_marker, trim_text
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, Fitted
 

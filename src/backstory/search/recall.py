@@ -19,6 +19,7 @@ from backstory.store.base.index import Chunk, SearchIndex
 from backstory.text.excerpts import excerpt
 from backstory.text.redaction import mask_secrets
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
+from backstory.text.tokens import BYTES_PER_TOKEN
 from backstory.text.words import word_set
 from backstory.values.hits import Hit, Recalled
 from backstory.values.identity import content_id
@@ -134,8 +135,10 @@ def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
         "conversation" if isinstance(chunk.container, SessionRef) else "file",
         _source_name(hit),
         hit.score,
-        # Masked before it is cut: half a secret would not be recognised.
-        excerpt(mask_secrets(text), query, max_chars=4 * MAX_CHUNK_TOKENS),
+        # Masked before it is cut: half a secret would not be recognized.
+        excerpt(
+            mask_secrets(text), query, max_chars=BYTES_PER_TOKEN * MAX_CHUNK_TOKENS
+        ),
         hit,
     )
 

@@ -16,6 +16,7 @@ from backstory.text.arguments import (
 )
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Session
+from backstory.values.identity import is_below
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -53,7 +54,7 @@ def get_session(history: HistoryStore, name: str) -> Session:
     found = history.find_sessions(name) if name else []
     # A subagent's id may begin with its parent's, which is then the one meant.
     ids = {each.native_id for each in found}
-    found = [each for each in found if not _is_below(each.native_id, ids)]
+    found = [each for each in found if not is_below(each.native_id, ids)]
     if not found:
         raise UnknownName(
             f"no session is called '{show_name(name)}'",
@@ -67,10 +68,6 @@ def get_session(history: HistoryStore, name: str) -> Session:
             hint=f"say which: {names}{more}",
         )
     return found[0]
-
-
-def _is_below(native_id: str, others: Collection[str]) -> bool:
-    return any(native_id.startswith(f"{other}/") for other in others)
 
 
 def iter_messages(

@@ -12,7 +12,7 @@ from typing import Any
 
 from backstory.notes.facts import DEFAULT_TOPIC
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.redaction import mask_secrets
 from backstory.values.history import Session
 
@@ -95,11 +95,11 @@ def tidy_line(value: object) -> str:
     """A model's text as one line that is plain text in a Markdown list."""
     if not isinstance(value, str):
         return ""
-    line = one_line(neutralise(replace_surrogates(value)), 4 * MAX_ITEM_CHARS)
+    line = one_line(neutralize(replace_surrogates(value)), 4 * MAX_ITEM_CHARS)
     line = _BLOCK_MARK.sub("", line)
     # A comment would hide what comes after it.
     line = line.replace("<!--", "< !--").replace("-->", "-- >")
-    # Masked before it is cut: half a secret is not recognised.
+    # Masked before it is cut: half a secret is not recognized.
     return one_line(mask_secrets(line), MAX_ITEM_CHARS)
 
 
@@ -175,7 +175,7 @@ def join(parts: Iterable[SummaryLists]) -> SummaryLists:
 def heading_start(session: Session) -> str:
     """What the headings of all blocks about a session begin with: title and host."""
     title = session.title or session.preview or session.native_id
-    shown = one_line(mask_secrets(neutralise(title)), _MAX_TITLE_CHARS)
+    shown = one_line(mask_secrets(neutralize(title)), _MAX_TITLE_CHARS)
     return f"{shown.lstrip('#-*>+ ')} ({session.host}"
 
 

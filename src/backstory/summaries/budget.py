@@ -9,22 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from backstory.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from backstory.errors import (
+    BudgetSpent,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+)
 from backstory.providers.llms.base import THOUGHT_TOKENS, Answer, Llm
 from backstory.store.base.summaries import SummaryStore
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.tokens import most_tokens
 
 _MAX_OUTCOME_CHARS = 300
 # What a provider adds around the texts that it is sent.
 _FRAME_TOKENS = 50
-
-
-class BudgetSpent(ProviderRefused):
-    """The call could exceed the day's budget; nothing was sent."""
-
-    hint = "it goes on tomorrow; llm.daily_tokens sets the budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class BudgetedLlm:
             )
             used, outcome = _used_by(answer), "ok"
         except ProviderError as exc:
-            outcome = one_line(neutralise(str(exc)), _MAX_OUTCOME_CHARS)
+            outcome = one_line(neutralize(str(exc)), _MAX_OUTCOME_CHARS)
             used = _NOTHING_USED if _is_free(exc) else most
             raise
         finally:

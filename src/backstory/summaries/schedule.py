@@ -39,10 +39,10 @@ _PROBLEM = "log_problem"
 class LogOptions:
     """What the settings say about daily logs."""
 
-    is_enabled: bool = True
-    in_background: bool = True
-    curate_daily: bool = True
-    daily_tokens: int = 200_000
+    is_enabled: bool
+    in_background: bool
+    curate_daily: bool
+    daily_tokens: int
 
 
 class Summaries:
@@ -107,7 +107,7 @@ class Summaries:
         """Whether a worker would find something to write."""
         if not self.is_enabled:
             return False
-        if self._store.sessions_waiting():
+        if self._store.list_waiting_sessions():
             return True
         with suppress(ConfigError, ProviderError):
             if self.llm is not None:
@@ -124,7 +124,7 @@ class Summaries:
         if not self.is_enabled:
             return LogReport(problems=["daily logs are turned off"])
         with locked(self.home / _LOCK):
-            if self.llm is None and not self._store.sessions_waiting():
+            if self.llm is None and not self._store.list_waiting_sessions():
                 raise NoModel(_NO_MODEL)
             return self._run(on_session, is_asked_for=True)
 
@@ -227,7 +227,7 @@ class Summaries:
         if own and own[-1].outcome not in ("ok", "running"):
             problem = problem or own[-1].outcome
         due = self._store.count_due()
-        if due or self._store.sessions_waiting():
+        if due or self._store.list_waiting_sessions():
             problem = problem or self._store.get_state(_PROBLEM) or ""
         return LogStatus(
             model=model,

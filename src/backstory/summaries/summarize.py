@@ -15,10 +15,16 @@ from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from backstory.errors import BackstoryError, BadQuery, ProviderError
+from backstory.errors import (
+    BackstoryError,
+    BadQuery,
+    BudgetSpent,
+    PromptTooLong,
+    ProviderError,
+    UnusableAnswer,
+)
 from backstory.notes.facts import TOPICS
 from backstory.notes.notebook import Notebook
-from backstory.providers.llms.base import PromptTooLong, UnusableAnswer
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.summaries import Due, Summary, SummaryStore
 from backstory.summaries.answer import (
@@ -32,9 +38,9 @@ from backstory.summaries.answer import (
     to_json,
     to_markdown,
 )
-from backstory.summaries.budget import BudgetedLlm, BudgetSpent
+from backstory.summaries.budget import BudgetedLlm
 from backstory.text.cut import cut_middle, one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import most_tokens
 from backstory.values.history import Message, Role, Session
@@ -125,7 +131,7 @@ class Summarizer:
         that were postponed. What a later run may do better is not raised but reported.
         """
         try:
-            for session_id in self.store.sessions_waiting():
+            for session_id in self.store.list_waiting_sessions():
                 self._write_notes(session_id)
             if self.llm is not None:
                 now = None if is_asked_for else self.clock()
@@ -190,7 +196,8 @@ class Summarizer:
 
     def _summarize(self, llm: BudgetedLlm, session: Session, due: Due) -> None:
         limit = min(_STRETCH_TOKENS, llm.context_tokens - _OUTPUT_TOKENS)
-        max_tokens = limit - most_tokens(_SYSTEM) - most_tokens(_RETRY)
+        frame = to_prompt(Stretch(self.clock().date(), ()))
+        max_tokens = limit - sum(map(most_tokens, (_SYSTEM, frame, _RETRY)))
         active_at = session.last_active.at if session.last_active else self.clock()
         stretches = iter_stretches(
             self._iter_unlogged(session, due),
@@ -248,7 +255,7 @@ class Summarizer:
 
     def _write_block(self, session: Session, summaries: Sequence[Summary]) -> None:
         last = summaries[-1]
-        lists = join(from_json(each.highlights) for each in summaries)
+        lists = join(from_json(each.lists) for each in summaries)
         block = to_markdown(lists, self._heading(session, summaries))
         # The marker of the last summary stands for all of them.
         if block and self.notebook.append_log(last.day, block, last.marker):
@@ -266,7 +273,7 @@ class Summarizer:
         times = dict.fromkeys(each.strftime("%H:%M") for each in sent if each)
         project = (session.project or "").rstrip("/\\").replace("\\", "/")
         details = (project.rpartition("/")[2], "–".join(times))
-        shown = [one_line(neutralise(each), 40) for each in details if each]
+        shown = [one_line(neutralize(each), 40) for each in details if each]
         return ", ".join([heading_start(session), *shown]) + ")"
 
 
@@ -297,11 +304,11 @@ def _iter_blocks(summaries: Iterable[Summary]) -> Iterator[list[Summary]]:
     block: list[Summary] = []
     size = 0
     for each in summaries:
-        if block and size + len(each.highlights) > _MAX_BLOCK_CHARS:
+        if block and size + len(each.lists) > _MAX_BLOCK_CHARS:
             yield block
             block, size = [], 0
         block.append(each)
-        size += len(each.highlights)
+        size += len(each.lists)
     if block:
         yield block
 
@@ -321,7 +328,7 @@ def iter_stretches(
         sent = local_time(message)
         said = day if sent is None else sent.date()
         message = _shortened(message, max_tokens)
-        cost = most_tokens(_entry(message)) + 1
+        cost = _entry_tokens(message)
         if taken and ((day is not None and said != day) or tokens + cost > max_tokens):
             yield Stretch(day or fallback, tuple(taken))
             taken, tokens = [], 0
@@ -340,13 +347,17 @@ def to_prompt(stretch: Stretch) -> str:
 
 def _shortened(message: Message, max_tokens: int) -> Message:
     """The message, with its middle cut out until it fits into a call."""
-    # Masked before it is cut: half a secret is not recognised.
+    # Masked before it is cut: half a secret is not recognized.
     text = cut_middle(mask_secrets(message.text), _MAX_MESSAGE_CHARS)
     shortened = replace(message, text=text)
-    while most_tokens(_entry(shortened)) >= max_tokens and len(text) > _MIN_CHARS:
+    while _entry_tokens(shortened) > max_tokens and len(text) > _MIN_CHARS:
         text = cut_middle(text, len(text) // 2)
         shortened = replace(message, text=text)
     return shortened
+
+
+def _entry_tokens(message: Message) -> int:
+    return most_tokens(f"{_entry(message)},\n")
 
 
 def _entry(message: Message) -> str:

@@ -13,13 +13,15 @@ from pathlib import Path, PurePath
 from backstory.errors import BadQuery, UnknownName
 from backstory.text.cut import one_line
 from backstory.text.dates import parse_days
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.json_values import compact_json
+from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role
 from backstory.values.moments import (
     Moment,
     from_microseconds,
     parse_iso,
+    start_in_utc,
     start_of_day,
     to_moment,
 )
@@ -27,6 +29,8 @@ from backstory.values.query import DayRange
 
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
+# More days than any history has.
+MAX_DAYS = 100_000
 # No history is older or newer, and time zones cannot be computed much beyond.
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 
@@ -38,7 +42,7 @@ DATE_HINT = "write it as 2026-02-25, or in words: yesterday, last week, 3 days a
 def show_value(value: object) -> str:
     """A value that makes no sense, for an error: short, and safe to print."""
     try:
-        return one_line(neutralise(repr(value)), _MAX_SHOWN_CHARS)
+        return one_line(neutralize(repr(value)), _MAX_SHOWN_CHARS)
     except Exception:
         # Anybody's __repr__ can fail, and Python's own for a number that is too long.
         return f"a value of type {type(value).__name__}"
@@ -46,7 +50,7 @@ def show_value(value: object) -> str:
 
 def show_name(name: object) -> str:
     """A name that nobody has, for an error: short, and safe to print."""
-    return one_line(neutralise(str(name)), _MAX_SHOWN_CHARS)
+    return one_line(neutralize(str(name)), _MAX_SHOWN_CHARS)
 
 
 def to_text(value: str, name: str) -> str:
@@ -116,15 +120,47 @@ def to_number(value: int, name: str) -> int:
     raise BadQuery(f"{name} is {show_value(value)}, not a whole number")
 
 
+@dataclass(frozen=True, slots=True)
+class _CheckedCount:
+    """A caller's function that counts tokens, checked each time it answers."""
+
+    count: CountTokens
+
+    def __call__(self, text: str) -> int:
+        number = to_number(self.count(text), "the answer of count_tokens")
+        if number < 0:
+            raise BadQuery(f"the answer of count_tokens is {number}, less than 0")
+        return number
+
+
+def to_counter(count_tokens: CountTokens | None) -> CountTokens:
+    """How to count tokens: as the caller does, or at most as many as there can be."""
+    if count_tokens is None:
+        return most_tokens
+    if count_tokens is most_tokens or isinstance(count_tokens, _CheckedCount):
+        return count_tokens
+    if not callable(count_tokens):
+        raise BadQuery(
+            f"count_tokens is {count_tokens!r:.60}, not a function",
+            hint="pass a function that returns the number of tokens in a text",
+        )
+    return _CheckedCount(count_tokens)
+
+
 # -- which days -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A stretch of time in microseconds, up to but not including its end."""
+    """A stretch of time in microseconds, up to but not including its end.
+
+    ``days`` are the same days in UTC, from the start of the first to the end of the
+    last: what is known by its day only is in one zone as in every other.
+    """
 
     first: int | None = None
     end: int | None = None
+    days: tuple[int | None, int | None] = (None, None)
 
     @property
     def why_empty(self) -> str:
@@ -132,7 +168,7 @@ class Period:
         if self.first is None or self.end is None or self.first < self.end:
             return ""
         first, last = _local_day(self.first), _local_day(self.end - 1)
-        return f"from {first} is after {last}: there are no such days"
+        return f"the first day, {first}, is after the last, {last}"
 
 
 EVER = Period()
@@ -151,16 +187,26 @@ def to_period(
     last.
     """
     today = now.astimezone().date()
-    starts = []
+    starts, first_days = [], []
     if (first := to_days(date_from, "date_from", today=today)) is not None:
         starts.append(start_of_day(first.first))
+        first_days.append(start_in_utc(first.first))
     if (count := to_number(days, "days")) > 0:
         # So many days that there is no such date means all of them.
         with suppress(OverflowError):
-            starts.append(Moment(now - timedelta(days=count)).to_microseconds())
+            since = Moment(now - timedelta(days=count))
+            starts.append(since.to_microseconds())
+            first_days.append(start_in_utc(since.in_local_zone().date()))
     last = to_days(date_to, "date_to", today=today)
-    end = None if last is None else start_of_day(last.last + timedelta(days=1))
-    return Period(max(starts, default=None), end)
+    after = None if last is None else last.last + timedelta(days=1)
+    return Period(
+        max(starts, default=None),
+        None if after is None else start_of_day(after),
+        (
+            max(first_days, default=None),
+            None if after is None else start_in_utc(after),
+        ),
+    )
 
 
 def to_days(value: date | str | None, name: str, *, today: date) -> DayRange | None:

@@ -11,11 +11,11 @@ UNSAFE = re.compile(
 
 
 def replace_surrogates(text: str) -> str:
-    """Put U+FFFD for unpaired surrogates, which UTF-8 cannot encode."""
+    """Replace unpaired surrogates, which UTF-8 cannot encode, with U+FFFD."""
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def neutralise(text: str) -> str:
+def neutralize(text: str) -> str:
     """Make text safe to print: control and direction characters become visible symbols.
 
     Line ends and tabs stay; carriage returns go, since terminals overwrite with them.

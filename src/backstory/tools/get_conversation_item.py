@@ -37,7 +37,9 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
             f"Parameter 'offset' must be less than {len(item.text)}, the length of "
             f"this item in characters: {offset}"
         )
-    text, page = render_page(item, offset, max_tokens=run.answer_tokens)
+    text, page = render_page(
+        item, offset, max_tokens=run.answer_tokens, count_tokens=run.count_tokens
+    )
     return ToolResult(text, page_object(item, offset, page))
 
 
@@ -62,14 +64,14 @@ GET_CONVERSATION_ITEM = ToolRow(
         "properties": {
             "id": {
                 "type": "string",
-                "description": "The id that stands where content was elided, or in a "
+                "description": "The id shown where content was elided, or in a "
                 "search result; or the id of a tool call.",
             },
             "offset": {
                 "type": "integer",
                 "default": 0,
-                "description": "The character to begin at, to read on in a long item "
-                "or to see what was elided. Default: 0, its beginning",
+                "description": "The character to begin at, to continue a long item or "
+                "to see what was elided. Default: 0, its beginning",
             },
         },
         "required": ["id"],

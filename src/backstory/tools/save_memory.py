@@ -49,12 +49,12 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     saved: list[dict[str, str]] = []
     known: list[str] = []
     for fact in _read_facts(content):
-        filed = topic or fact.topic or DEFAULT_TOPIC
-        text = notebook.add_fact(fact.text, filed)
+        chosen = topic or fact.topic or DEFAULT_TOPIC
+        text = notebook.add_fact(fact.text, chosen)
         if text is None:
             known.append(find_duplicate(notebook.read_memory(), fact.text) or fact.text)
         else:
-            saved.append({"topic": filed, "text": text})
+            saved.append({"topic": chosen, "text": text})
     return _answer(saved, known)
 
 

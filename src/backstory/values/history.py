@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from backstory.values.moments import Moment
+from backstory.values.moments import Moment, to_modified
 
 
 class Role(StrEnum):
@@ -57,7 +57,8 @@ class SessionFacts:
 
     Facts may come in several pieces. A later piece overrides an earlier one, except for
     ``project``, ``git_branch`` and ``started``: they say where and when the session
-    began, so the first value stays.
+    began, so the first value stays. ``saved`` is the time of a file that carries none
+    itself: it counts only if the file says something new.
     """
 
     native_id: str
@@ -68,6 +69,7 @@ class SessionFacts:
     started: Moment | None = None
     last_active: Moment | None = None
     kind: SessionKind | None = None
+    saved: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,11 @@ class FoundFile:
     def signature(self) -> str:
         """A text that changes when the file is written or replaced."""
         return f"{self.size_bytes}:{self.mtime_ns}:{self.file_id}"
+
+    @property
+    def modified(self) -> Moment | None:
+        """The file's own time; None if it is beyond all dates, as it may be."""
+        return to_modified(self.mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from backstory.ingest.importers.base import (
     Record,
     first_records,
     made_id,
-    told_apart,
+    make_unique,
 )
 from backstory.text.json_values import (
     JsonObject,
@@ -46,7 +46,7 @@ class BackstoryJsonl:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         name = path.name.lower().removesuffix(".zst")
         if name.endswith(SUFFIX):
             return True
@@ -152,7 +152,7 @@ def _made_id(
     """
     if sent is not None:
         made = made_id(session_id, role, text, sent, 0)
-        return told_apart(made, sent, memo)
+        return make_unique(made, sent, memo)
     counts = memo.setdefault("untimed", {})
     counts[session_id] = ordinal = counts.get(session_id, 0) + 1
     return made_id(session_id, role, text, None, ordinal)

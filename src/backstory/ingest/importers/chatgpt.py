@@ -1,6 +1,6 @@
 """ChatGPT: the export of an account, conversations as trees of messages.
 
-A tree grows a branch whenever a message is edited or an answer made anew. The branch
+A tree grows a branch whenever a message is edited or an answer regenerated. The branch
 that ends in ``current_node``, the one that ChatGPT shows, is the conversation; what was
 said on abandoned branches is left out.
 """
@@ -65,7 +65,7 @@ class ChatGpt:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return is_export(path, head, _MARKS)
 
     def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:

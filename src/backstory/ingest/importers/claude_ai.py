@@ -1,7 +1,7 @@
 """Claude.ai: the export of an account, conversations as lists of messages.
 
-Messages that were edited or answered anew stand in the list with those that took their
-place, and nothing says which are current; so all are kept, in the order of the list.
+Messages that were edited or regenerated are in the list with those that replaced them,
+and nothing says which are current; so all are kept, in the order of the list.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ class ClaudeAi:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return is_export(path, head, _MARKS)
 
     def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Claude Code: one JSONL file a session, subagents in files of their own."""
+"""Claude Code: one JSONL file per session, subagents in files of their own."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class ClaudeCode:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".jsonl" and any(
             as_text(record.get("type")) in _KNOWN
             and ("sessionId" in record or "leafUuid" in record)
@@ -157,7 +157,7 @@ class _Reading:
         return False
 
     def _summary_of(self, uuid: str, session_id: str) -> Iterator[Item]:
-        """The title that a summary gave to the session in which this message stands."""
+        """The title that a summary gave to the session of this message."""
         summary = self.memo.get("summaries", {}).pop(uuid, None)
         if summary is not None and self.memo.get("title_rank", 0) <= 1:
             self.memo["title_rank"] = 1
@@ -189,7 +189,7 @@ class _Reading:
             return f"agent-{record['agentId']}"
         if self.origin.path.name.startswith("agent-"):
             return self.origin.path.stem
-        # Before subagents had files, they stood among their parent's lines.
+        # Before subagents had files, they were among their parent's lines.
         return f"{session_id}/sidechain" if record.get("isSidechain") else session_id
 
     def _facts(self, record: JsonObject, session_id: str) -> Iterator[Item]:
@@ -231,7 +231,7 @@ def _without_reminders(text: str) -> str:
 
 
 def _without_last_reminders(text: str) -> str:
-    """A tool's result without what the program put behind it.
+    """A tool's result without what the program put after it.
 
     Only there, and on lines of its own: a file that was read may have the mark, too.
     """
@@ -246,7 +246,7 @@ def _without_last_reminders(text: str) -> str:
 
 
 def _end_of_text(text: str, end: int) -> int:
-    """Where the blanks begin that stand before ``end``."""
+    """Where the blanks before ``end`` begin."""
     while end and text[end - 1].isspace():
         end -= 1
     return end
@@ -289,7 +289,7 @@ class ClaudeCodeAgentMeta:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name.startswith("agent-") and path.name.endswith(".meta.json")
 
     def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Codex: one JSONL rollout a thread, and a database that knows the threads' titles.
+"""Codex: one JSONL rollout per thread, and a database with the threads' titles.
 
 A rollout says everything twice: ``response_item`` records are what model and person
 exchanged, ``event_msg`` records are the same turns as the screen showed them. Only the
@@ -20,7 +20,7 @@ from backstory.ingest.importers.base import (
     ReadBeside,
     Record,
     made_id,
-    told_apart,
+    make_unique,
     unknown_record,
 )
 from backstory.ingest.parsing.rows import iter_rows
@@ -87,7 +87,7 @@ _THREAD_IN_NAME = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}(?:-[0-9a-f]{4,12}){
 
 
 class Codex:
-    """Rollout files of Codex, also compressed ones (``.jsonl.zst``).
+    """Rollout files of Codex, compressed (``.jsonl.zst``) or not.
 
     Shape seen in 0.166.0 (2026-11). The other kinds of item, and the first rollouts of
     2025, which had no envelope, as ``codex-rs/protocol`` in
@@ -97,7 +97,7 @@ class Codex:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         if not path.name.endswith((".jsonl", ".jsonl.zst")):
             return False
         if b'"session_meta"' in head and b'"payload"' in head:
@@ -143,7 +143,7 @@ class Codex:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where and when a record stands, and what is known from those before it."""
+    """Where and when a record was written, and what is known from those before it."""
 
     line: int
     sent: Moment | None
@@ -171,7 +171,7 @@ def _session_facts(meta: JsonObject, origin: Origin, memo: Memo) -> Iterator[Ite
 
 
 def _folder_facts(item: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    """The folder of an old rollout: it stands only in what the model was told."""
+    """The folder of an old rollout, which is only in what the model was told."""
     if memo.get("has_folder", "session" in memo) or item.get("role") != "user":
         return
     for part in as_list(item.get("content")):
@@ -227,7 +227,7 @@ def _item(item: JsonObject, place: _Place) -> Iterator[Item]:
     yield from _session_facts({}, place.origin, memo)
     session_id = memo["session"]
     # Two calls may say the same at the same instant; their call ids differ.
-    own_id = as_text(item.get("id")) or told_apart(
+    own_id = as_text(item.get("id")) or make_unique(
         made_id(session_id, role, f"{call_id or ''}{text}", sent, place.line),
         sent,
         memo,
@@ -281,7 +281,7 @@ def _command(text: str) -> str:
 
 
 def _role_between_agents(item: JsonObject) -> Role:
-    """An agent's task stands in the person's place; what agents report does not.
+    """The role of what one agent tells another: a task counts as a person's prompt.
 
     Agents are named by their place: ``/root`` starts ``/root/counter``.
     """
@@ -351,7 +351,7 @@ def _told(role: Role, content: object, place: _Place) -> Iterator[Item]:
     session_id = memo["session"]
     yield NewMessage(
         session_id,
-        told_apart(made_id(session_id, role, text, sent, place.line), sent, memo),
+        make_unique(made_id(session_id, role, text, sent, place.line), sent, memo),
         role,
         text,
         sent=sent,
@@ -386,7 +386,7 @@ class CodexThreads:
     kind: Literal["database"] = "database"
     tables = frozenset({"threads"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return re.fullmatch(
             r"state_\d+\.sqlite", path.name
         ) is not None and head.startswith(b"SQLite format 3\0")

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI: one event log a session, and a small file that names it."""
+"""GitHub Copilot CLI: one event log per session, and a small file that names it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -136,7 +136,7 @@ class CopilotCli:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         first = head.partition(b"\n")[0]
         return (
             path.suffix == ".jsonl"
@@ -331,7 +331,7 @@ class _Event:
 
 
 def _message_text(value: object) -> str | None:
-    """The text of a message that may stand alone or in an object."""
+    """The text of a message that is a string or an object."""
     return as_text(as_object(value).get("message")) or as_text(value)
 
 
@@ -355,7 +355,7 @@ class CopilotCliWorkspace:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "workspace.yaml" and all(
             re.search(rb"^" + field + rb": ", head, re.MULTILINE)
             for field in (b"id", b"cwd", b"summary_count")

@@ -1,4 +1,4 @@
-"""Gemini CLI: one event log a session, and the single documents of older versions."""
+"""Gemini CLI: one event log per session; in older versions, one document."""
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -29,7 +29,7 @@ _ROLES = {
     "warning": Role.SYSTEM,
     "error": Role.ERROR,
 }
-# What hooks add to a prompt or put behind a result; the mark is always closed.
+# What hooks add to a prompt or put after a result; the mark is always closed.
 _HOOK_CONTEXT = ("<hook_context>", "</hook_context>")
 _SESSION_CONTEXT = ("<session_context>", "</session_context>")
 # What the program puts in place of a history that has grown too long.
@@ -49,7 +49,7 @@ class GeminiCli:
     kind: Literal["lines"] = "lines"
     revises = True
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         first = head.partition(b"\n")[0]
         return (
             path.suffix == ".jsonl"
@@ -63,7 +63,7 @@ class GeminiCli:
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         line, value = record
         if "$rewindTo" in value:
-            # What was taken back was said all the same.
+            # What was rewound was said, too.
             return
         if isinstance(value.get("$set"), dict):
             yield from _changes(value["$set"], line, origin, memo)
@@ -84,7 +84,7 @@ class GeminiCliDocument:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".json" and all(
             mark in head for mark in (b'"sessionId"', b'"projectHash"', b'"messages"')
         )
@@ -331,7 +331,7 @@ def _without_context(text: str) -> str:
 
 
 def _without_last_context(text: str) -> str:
-    """A tool's result without what a hook put behind it."""
+    """A tool's result without what a hook put after it."""
     opening, closing = _HOOK_CONTEXT
     if not text.endswith(closing) or opening not in text:
         return text

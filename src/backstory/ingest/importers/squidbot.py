@@ -1,8 +1,8 @@
-"""squidbot: one JSONL file a session, later one history for all of them.
+"""squidbot: one JSONL file per session, later one history for all of them.
 
-Both layouts may lie side by side with the same messages in them. Lines have no ids, so
-they are made from session, time and text; the session is found so that a line gets the
-same one in either layout.
+Both layouts may exist side by side with the same messages in them. Lines have no ids,
+so they are made from session, time and text; a line has the same session in either
+layout.
 """
 
 import re
@@ -19,7 +19,7 @@ from backstory.ingest.importers.base import (
     Record,
     first_records,
     made_id,
-    told_apart,
+    make_unique,
     unknown_record,
 )
 from backstory.text.json_values import (
@@ -58,14 +58,14 @@ class Squidbot:
     """Session files and the global history of squidbot.
 
     Shape as in ``adapters/persistence/jsonl.py`` and ``core/memory.py`` of
-    github.com/Athemis/squidbot (2026, read 2026-11), which went from a file a session
+    github.com/Athemis/squidbot (2026, read 2026-11), which went from a file per session
     to one history, and then gave its lines a ``session_id``.
     """
 
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         is_placed = (
             path.name.startswith(_HISTORY)
             or path.parent.name == "sessions"
@@ -82,7 +82,7 @@ class Squidbot:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
-        # A file that is renamed goes on as the session it began as.
+        # A file that is renamed stays the session it began as.
         if "file" not in memo:
             memo["file"] = _name_of(origin.path)
         given = record.value.get("role")
@@ -169,7 +169,7 @@ def _messages(
     text = plain_text(content)
     if text or role is Role.TOOL_RESULT:
         made = made_id(session_id, role, text, sent, ordinal)
-        native_id = told_apart(made, sent, memo)
+        native_id = make_unique(made, sent, memo)
         tool_name, call_id = _tool(role, text, value, native_id, memo)
         yield NewMessage(session_id, native_id, role, text, tool_name, call_id, sent)
     for call in map(as_object, calls):
@@ -180,7 +180,7 @@ def _messages(
         made = made_id(session_id, Role.TOOL_CALL, identity, sent, ordinal)
         yield NewMessage(
             session_id,
-            told_apart(made, sent, memo),
+            make_unique(made, sent, memo),
             Role.TOOL_CALL,
             arguments,
             tool_name,

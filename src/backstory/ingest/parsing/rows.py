@@ -1,9 +1,8 @@
 """Read rows of another program's database, whatever columns and bytes they hold.
 
-Schemas grow over the years, and SQLite lets any bytes stand in a text column. So a
-column that is not there reads as None, bytes that are not UTF-8 are replaced, and of a
-very long value only the beginning is read: one bad value costs itself, not the
-conversation around it.
+Schemas grow over the years, and SQLite allows any bytes in a text column. So a missing
+column reads as None, bytes that are not UTF-8 are replaced, and of a very long value
+only the beginning is read: only the bad value is lost, not the conversation around it.
 """
 
 import codecs
@@ -30,7 +29,7 @@ _CHUNK = 1024 * 1024
 class LongText(str):
     """The beginning of a value that was too long to read; ``size`` is all of it.
 
-    Of a JSON object it is an object again, with the long strings in it cut: ``cuts``.
+    A JSON object stays an object; only its long strings are cut: ``cuts``.
     """
 
     __slots__ = ("cuts", "size")
@@ -53,7 +52,7 @@ def iter_rows(
     rest: str = "",
     params: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table as mappings of ``columns``; ``rest`` is the SQL behind FROM.
+    """The rows of a table as mappings of ``columns``; ``rest`` is the SQL after FROM.
 
     ``table``, ``columns`` and ``rest`` are constants of the calling importer, never
     text from a database; ``params`` are bound.
@@ -73,10 +72,10 @@ def report_long(row: Mapping[str, object], what: str) -> Iterator[Problem]:
 
 
 def lenient(expression: str) -> str:
-    """SQL for a value that any bytes may stand in; ``decode`` what it gives.
+    """SQL for a value that may hold any bytes; ``decode`` what it gives.
 
-    apsw raises on text that is not UTF-8; bytes it hands over as they are. So what
-    comes back as text can only be the size of a value that is too long.
+    apsw raises on text that is not UTF-8, but returns bytes as they are. So what comes
+    back as text can only be the size of a value that is too long.
     """
     return _LENIENT.format(expression, MAX_VALUE_BYTES)
 
@@ -95,7 +94,7 @@ def decode(value: object) -> object:
 
 
 class ForeignTable:
-    """Some columns of a table, of which there may be fewer, or none at all.
+    """Some columns of a table, some of which may be missing, or the whole table.
 
     ``blobs`` are columns whose bytes are not text; too long, they are ``LongText``.
     """
@@ -127,7 +126,7 @@ class ForeignTable:
     def rows(
         self, rest: str = "", params: Sequence[str] = ()
     ) -> Iterator[dict[str, Any]]:
-        """The rows that ``rest``, the SQL behind FROM, leaves."""
+        """The rows that ``rest``, the SQL after FROM, leaves."""
         if not self.known:
             return
         for rowid, *values in self.db.execute(self._select + rest, params):

@@ -46,7 +46,7 @@ ZIP_ERRORS = (*_FOREIGN_ERRORS, KeyError, ValueError)
 
 
 def is_seekable(source: Source) -> bool:
-    """Whether reading can go on in the middle: not inside anything compressed."""
+    """Whether reading can resume in the middle: not inside anything compressed."""
     return not source.entry and source.file.path.suffix.lower() != ".zst"
 
 

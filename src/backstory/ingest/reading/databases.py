@@ -15,7 +15,7 @@ from backstory.ingest.parsing.databases import (
     open_foreign,
 )
 from backstory.ingest.parsing.failures import UntilFailure, describe_failure
-from backstory.ingest.reading.changes import ChangedMeanwhile, database_signature
+from backstory.ingest.reading.changes import ChangedWhileReading, database_signature
 from backstory.store.base.history import SourceState
 from backstory.values.history import Item, Problem, Source
 
@@ -34,7 +34,7 @@ class DatabaseReading:
     def open(
         cls, source: Source, importer: DatabaseFormat, signature: str
     ) -> Iterator[Self]:
-        """Raises ``ChangedMeanwhile`` at the end if the database was changed.
+        """Raises ``ChangedWhileReading`` at the end if the database was changed.
 
         That comes before any other error: whatever was wrong with it, a database that
         changed is read again.
@@ -96,4 +96,4 @@ class DatabaseReading:
         if not self._foreign.is_unguarded:
             return
         if database_signature(self.source) != self.signature:
-            raise ChangedMeanwhile
+            raise ChangedWhileReading

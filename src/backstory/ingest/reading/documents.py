@@ -6,7 +6,7 @@ from backstory.ingest.importers.base import DocumentFormat, Origin
 from backstory.ingest.intake import Intake
 from backstory.ingest.parsing.failures import UntilFailure, describe_failure
 from backstory.ingest.parsing.streams import open_source
-from backstory.ingest.reading.changes import ChangedMeanwhile, describe_file
+from backstory.ingest.reading.changes import ChangedWhileReading, describe_file
 from backstory.store.base.history import SourceState
 from backstory.values.history import Problem, Source
 
@@ -14,7 +14,7 @@ from backstory.values.history import Problem, Source
 def read_document(
     source: Source, importer: DocumentFormat, origin: Origin, *, intake: Intake
 ) -> None:
-    """Read a document. Raises ``ChangedMeanwhile`` if it is rewritten meanwhile."""
+    """Read a document. Raises ``ChangedWhileReading`` if it is rewritten."""
     with open_source(source) as file:
         said = UntilFailure(lambda: importer.parse(file, origin))
         for item in said:
@@ -23,7 +23,7 @@ def read_document(
                 intake.commit(None)
         _report_failure(said.failure, file, intake)
     if describe_file(source.file.path).signature != source.file.signature:
-        raise ChangedMeanwhile
+        raise ChangedWhileReading
     intake.commit(
         SourceState(
             key=intake.key,

@@ -1,7 +1,7 @@
 """Read a file that grows by lines, from where the last reading stopped.
 
 Every batch is written together with the place it was read to, always between two lines.
-So a reading that is killed goes on from its last batch, and one that meets the same
+So a reading that is killed resumes after its last batch, and one that meets the same
 lines again writes nothing twice.
 """
 
@@ -35,7 +35,7 @@ class Start:
 
 
 def find_start(source: Source, known: KnownSources) -> Start:
-    """Where to begin: behind what was read, or at the start of a rewritten file."""
+    """Where to begin: after what was read, or at the start of a rewritten file."""
     state = known.find(SourceKey(str(source.file.path), source.entry))
     if state is not None:
         if _has_only_grown(source, state, known):
@@ -59,7 +59,7 @@ def _has_only_grown(source: Source, state: SourceState, known: KnownSources) -> 
 
 
 class LineReading:
-    """One reading of a line file. Raises ``ChangedMeanwhile`` if it is rewritten."""
+    """One reading of a line file. Raises ``ChangedWhileReading`` if it is rewritten."""
 
     def __init__(
         self, source: Source, importer: LineFormat, origin: Origin, *, start: Start
@@ -69,7 +69,7 @@ class LineReading:
         self._origin = origin
         self._start = start
         self._memo = start.memo
-        # Inside something compressed, a reading can neither go on nor be compared.
+        # Inside something compressed, a reading can neither resume nor be compared.
         self._snapshot = Snapshot.of(source.file) if is_seekable(source) else None
 
     def read(self, intake: Intake, on_progress: Callable[[int], None]) -> int:
@@ -84,7 +84,7 @@ class LineReading:
             reader = LineReader(file, self._start.read_to, self._start.lines_read)
             records = UntilFailure(reader.records)
             for item in records:
-                # The line at hand may have been reported on already.
+                # The current line may have been reported on already.
                 if intake.is_full and intake.last_line <= reader.line:
                     self._write_batch(intake, reader)
                     on_progress(reader.read_to)
@@ -125,7 +125,7 @@ class LineReading:
         return file.size_bytes > 0 and not entry and self._snapshot is None
 
     def _write_batch(self, intake: Intake, reader: LineReader) -> None:
-        # A second reading cannot go on in the middle: it would not know which ids it
+        # A second reading cannot resume in the middle: it would not know which ids it
         # has met. Killed, it starts again.
         is_second = self._start.is_second
         progress = None if is_second else self._progress(intake, reader, is_last=False)
@@ -134,7 +134,7 @@ class LineReading:
     def _progress(
         self, intake: Intake, reader: LineReader, *, is_last: bool
     ) -> SourceState:
-        """How far the file is read: behind the last line that the reader has given."""
+        """How far the file is read: up to the last line that the reader has given."""
         file = self._source.file
         state = SourceState(
             key=intake.key,

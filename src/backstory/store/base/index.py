@@ -6,13 +6,20 @@ What is *shown* is the chunk around it. Whatever changes together is written in 
 transaction, so a reader sees all of a change or none of it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
-from backstory.values.units import Container, FileRef, NewChunk, NewUnit, UnitKind
+from backstory.values.units import (
+    OF_A_DAY,
+    Container,
+    FileRef,
+    NewChunk,
+    NewUnit,
+    UnitKind,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,21 +44,49 @@ class IndexedFile:
 
 # -- what is read ---------------------------------------------------------------------
 
+# The first time, and the first time that is too late; None for no limit.
+Bounds = tuple[int | None, int | None]
+
 
 @dataclass(frozen=True, slots=True)
 class UnitFilter:
     """Which units may be found; every condition that is set must hold.
 
     Times are microseconds; ``said_before`` itself is excluded. Units without a time
-    match only if neither is set.
+    match only if neither is set. Units of which only the day is known may have bounds
+    of their own, ``days``: the same days begin at other times in UTC.
     """
 
     kinds: frozenset[UnitKind]
     said_from: int | None = None
     said_before: int | None = None
+    days: Bounds | None = None
     containers: frozenset[Container] | None = None
     without: frozenset[int] = frozenset()
     without_containers: frozenset[Container] = frozenset()
+
+    def bounds(self, kind: UnitKind) -> Bounds:
+        """From when, and before when, units of a kind may be found."""
+        if self.days is not None and kind in OF_A_DAY:
+            return self.days
+        return self.said_from, self.said_before
+
+    def kinds_by_bounds(self) -> dict[Bounds, list[UnitKind]]:
+        """The kinds, grouped by when units of them may be found."""
+        grouped: dict[Bounds, list[UnitKind]] = {}
+        for kind in sorted(self.kinds):
+            grouped.setdefault(self.bounds(kind), []).append(kind)
+        return grouped
+
+    def widest_bounds(self) -> Bounds:
+        """The bounds that no unit which may be found is outside of."""
+        bounds = self.kinds_by_bounds()
+        firsts = [first for first, _ in bounds if first is not None]
+        ends = [end for _, end in bounds if end is not None]
+        return (
+            min(firsts) if firsts and len(firsts) == len(bounds) else None,
+            max(ends) if ends and len(ends) == len(bounds) else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +111,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of a source, as it is stored."""
+    """A part of a session or file, as it is stored."""
 
     chunk_id: int
     container: Container
@@ -118,11 +153,15 @@ class MadeVector:
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """How many units there are, how many want a vector, and how many have one."""
+    """How many units there are, how many want a vector, and how many have one.
+
+    ``messages`` are those of the units that are messages.
+    """
 
     units: int = 0
-    with_meaning: int = 0
+    embeddable: int = 0
     embedded: int = 0
+    messages: int = 0
 
 
 class EmbeddingCache(Protocol):
@@ -231,6 +270,10 @@ class IndexWriter(Protocol):
         """
         ...
 
+    def set_signature(self, file_id: int, signature: str) -> None:
+        """Record that a file looks different but says the same."""
+        ...
+
     def delete_file(self, file_id: int) -> None:
         """Delete a file with all its units and chunks."""
         ...
@@ -259,6 +302,10 @@ class SearchIndex(Protocol):
         """The cache that its vectors come from."""
         ...
 
+    def has_vectors(self) -> bool:
+        """Whether a model's vectors have been set, whichever model that is."""
+        ...
+
     def has_vectors_of(self, fingerprint: str) -> bool:
         """Whether the index has vectors of this model, from its own cache."""
         ...
@@ -270,7 +317,7 @@ class SearchIndex(Protocol):
         ...
 
     def get_state(self, name: str) -> str | None:
-        """A value that was set by name. ``units`` is the number of units."""
+        """A value that was set by name."""
         ...
 
     def list_files(self) -> list[IndexedFile]:
@@ -278,6 +325,10 @@ class SearchIndex(Protocol):
         ...
 
     def counts(self) -> IndexCounts: ...
+
+    def count_units(self) -> int:
+        """How many units there are, without counting them."""
+        ...
 
     def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
         """In how many units each word occurs, roughly; a word is its spellings."""
@@ -327,6 +378,17 @@ class SearchIndex(Protocol):
         """The units with these numbers; unknown numbers are left out."""
         ...
 
+    def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
+        """The message units with the highest numbers, and the hashes of their meanings.
+
+        None for a unit that has no meaning.
+        """
+        ...
+
+    def iter_texts(self) -> Iterator[tuple[Unit, str]]:
+        """All units of sessions and their folded texts, by session and position."""
+        ...
+
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
         """What the units of files say; units of sessions are left out."""
         ...
@@ -371,7 +433,7 @@ class SearchIndex(Protocol):
         """A vector from the bytes that the cache returns."""
         ...
 
-    # -- upkeep ---
+    # -- maintenance ---
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
         """Stop what these threads are reading; they get a ``StoreProblem``."""

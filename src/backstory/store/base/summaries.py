@@ -1,6 +1,6 @@
 """What a summary store promises: which messages still have to go into the daily logs.
 
-A message is summarised once, whatever happens in between. So three things are kept
+A message is summarized once, whatever happens in between. So three things are kept
 beside the messages: how far each session has been logged, the summaries of later
 messages until they are safely in the notes, and what every call of a model cost.
 """
@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A session whose messages up to ``last_message_id`` are to be summarised."""
+    """A session whose messages up to ``last_message_id`` are to be summarized."""
 
     session_id: int
     last_message_id: int
@@ -25,7 +25,8 @@ class Due:
 class Summary:
     """What a model made of some messages of one day, waiting to be written.
 
-    ``highlights`` is JSON; ``marker`` is unlike that of any other summary.
+    ``lists`` holds the ``SummaryLists`` as JSON; ``marker`` is
+    unlike that of any other summary.
     """
 
     session_id: int
@@ -33,7 +34,7 @@ class Summary:
     first_message_id: int
     last_message_id: int
     marker: str
-    highlights: str
+    lists: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class ModelCall:
 
 
 class SummaryStore(Protocol):
-    """Sessions due to be summarised, summaries waiting to be written, and model calls.
+    """Sessions due to be summarized, summaries waiting to be written, and model calls.
 
     Safe to use from several threads and processes; every write is durable. Failures are
     raised as ``StoreProblem``.
@@ -65,7 +66,7 @@ class SummaryStore(Protocol):
     def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
         """Ask for a session's log, up to the last message that is there now.
 
-        Returns whether there is anything to summarise. A session that was postponed may
+        Returns whether there is anything to summarize. A session that was postponed may
         be tried at once. Waits only a moment for other writers, then raises
         ``StoreLocked``.
         """
@@ -87,11 +88,11 @@ class SummaryStore(Protocol):
         ...
 
     def delete_due(self, due: Due) -> None:
-        """Note that a session is done, unless more was asked for meanwhile."""
+        """Note that a session is done, unless more was asked for since."""
         ...
 
     def next_position(self, session_id: int) -> int:
-        """The position of the first message that is not summarised yet."""
+        """The position of the first message that is not summarized yet."""
         ...
 
     # -- what a model made of it ---
@@ -104,7 +105,7 @@ class SummaryStore(Protocol):
         """The summaries waiting to be written, in the order of the messages."""
         ...
 
-    def sessions_waiting(self) -> list[int]:
+    def list_waiting_sessions(self) -> list[int]:
         """The sessions that have such summaries."""
         ...
 

@@ -18,7 +18,7 @@ from backstory.values.units import UnitKind
 _TEXT_WEIGHT = 1.0
 _AROUND_WEIGHT = 0.6
 _BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
-# Up to so many units of the wanted days are listed before words are matched.
+# Up to this many units of the wanted days are listed before words are matched.
 _FEW_UNITS = 20_000
 # Counts of rarer words are not cached: they are fast to make and soon outdated.
 _FREQUENT = 2_000
@@ -35,7 +35,7 @@ class WordSearch:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start fresh in a forked child."""
         self._tokenizers = threading.local()
 
     def match(
@@ -168,7 +168,7 @@ def match_words(
 
 def _days_clause(db: apsw.Connection, where: UnitFilter) -> Clause:
     """A condition that avoids reading units of other days, if few are of these."""
-    values = [where.said_from, where.said_before]
+    values = list(where.widest_bounds())
     if None in values:
         return Clause("", [])
     days = "SELECT unit_id FROM units WHERE said_at >= ? AND said_at < ?"
@@ -241,9 +241,9 @@ def count_word(db: apsw.Connection, word: str) -> int:
     return count or 0
 
 
-def count_filed(db: apsw.Connection) -> tuple[int, int, int]:
+def count_units_and_words(db: apsw.Connection) -> tuple[int, int, int]:
     """How many units there are, how many without words, and how many have words."""
-    filed, without_words, with_words = db.execute(
+    units, without_words, with_words = db.execute(
         """
         SELECT (SELECT COUNT(*) FROM units),
                (SELECT COUNT(*) FROM units
@@ -251,7 +251,7 @@ def count_filed(db: apsw.Connection) -> tuple[int, int, int]:
                (SELECT COUNT(*) FROM words_docsize)
         """
     ).get
-    return filed, without_words, with_words
+    return units, without_words, with_words
 
 
 def has_scores(db: apsw.Connection) -> bool:

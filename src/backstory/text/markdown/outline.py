@@ -382,10 +382,10 @@ class _Scan:
         after = len(line) - len(line.lstrip(" \t")) + len(marker)
         rest = line[after:]
         text = rest.lstrip(" \t")
-        behind = column + len(marker)
-        start = indent_of(rest, behind)
-        if is_blank(text) or start - behind > 4:
-            start, text = behind + 1, rest[1:]
+        after_column = column + len(marker)
+        start = indent_of(rest, after_column)
+        if is_blank(text) or start - after_column > 4:
+            start, text = after_column + 1, rest[1:]
         item = Item(number, number + 1, 0, len(line) - len(text), start, marker, depth)
         if depth and not self.open_items[-1].head_end:
             self.open_items[-1].head_end = self.last_full + 1
@@ -443,12 +443,12 @@ class _Scan:
         if depth:
             return
         # Lines of indented code are one block, whatever is between them.
-        if kind is BlockKind.CODE and self._goes_on_with_code(number):
+        if kind is BlockKind.CODE and self._continues_code(number):
             return
         self._close_block()
         self.block = Block(kind, number, number + 1)
 
-    def _goes_on_with_code(self, number: int) -> bool:
+    def _continues_code(self, number: int) -> bool:
         if self.block is None or self.block.kind is not BlockKind.CODE:
             return False
         lines = self.outline.lines

@@ -20,7 +20,7 @@ from backstory.providers.embedders.base import (
 )
 from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 
 if TYPE_CHECKING:
     from backstory.providers.embedders.minilm.inference import Model
@@ -34,8 +34,8 @@ SHA256 = {
         "e171b61b8656515e456ac9582c014061085b2a74dc8a9cf408b316e7064e52e2"
     ),
 }
-# Incremented when what is done to a text before the model sees it changes.
-_PIPELINE = "1"
+# Incremented when the same files would give a text another vector than before.
+_PIPELINE = "2"
 
 # This much is enough to judge the script: the model reads little more.
 _JUDGED_CHARS = 2_000
@@ -122,6 +122,6 @@ def _translated(failure: str) -> Iterator[None]:
         yield
     except Exception as exc:
         raise ProviderUnavailable(
-            f"the bundled model {failure} ({one_line(neutralise(str(exc)), 200)})",
+            f"the bundled model {failure} ({one_line(neutralize(str(exc)), 200)})",
             hint="install Backstory again; until then searches go by words alone",
         ) from exc

@@ -43,14 +43,14 @@ def _skip_nothing(path: Path) -> bool:
     return False
 
 
-def iter_recognised(
+def iter_recognized(
     path: Path,
     formats: Sequence[FormatRow],
     skip: Callable[[Path], bool] = _skip_nothing,
 ) -> Iterator[Source | Problem | FoundFile]:
     """The sources at ``path``, a file or a folder; a file of no known format as it is.
 
-    Only a folder's files with a name that could be a transcript's are looked at, and
+    Only a folder's files with a name that could be a transcript's are opened, and
     none that ``skip`` names.
     """
     try:
@@ -61,7 +61,7 @@ def iter_recognised(
         yield Problem(f"it cannot be read ({_reason(exc)})", path=shown_name(path))
         return
     if file is not None:
-        yield from _recognise_one(file, formats)
+        yield from _recognize_one(file, formats)
         return
     # The files of one folder come one after the other.
     for _, group in groupby(find_files(path, "**/*"), key=_folder_of):
@@ -70,7 +70,7 @@ def iter_recognised(
                 if not _is_harmless_link(found):
                     yield found
             elif _could_be_transcript(found.path) and not skip(found.path):
-                for item in _recognise(found, formats):
+                for item in _recognize(found, formats):
                     yield found if _is_stranger(item, formats) else item
 
 
@@ -83,7 +83,7 @@ def _path_of(found: FoundFile | Problem) -> Path:
 
 
 def _oldest_first(found: FoundFile | Problem) -> tuple[str, int]:
-    """A log is sorted behind what was moved aside from it, the highest number first."""
+    """A log is sorted after what was moved aside from it, the highest number first."""
     name = _path_of(found).name
     moved = _MOVED_ASIDE.search(name)
     if moved is None:
@@ -119,7 +119,7 @@ def _is_stranger(
         return False
 
 
-def _recognise_one(
+def _recognize_one(
     file: Path, formats: Sequence[FormatRow]
 ) -> Iterator[Source | Problem | FoundFile]:
     if not has_text_name(file):
@@ -128,10 +128,10 @@ def _recognise_one(
     elif not file.is_file():
         yield Problem("neither a file nor a folder", path=str(file))
     else:
-        yield from _recognise(describe(file), formats)
+        yield from _recognize(describe(file), formats)
 
 
-def _recognise(
+def _recognize(
     file: FoundFile, formats: Sequence[FormatRow]
 ) -> Iterator[Source | Problem | FoundFile]:
     try:
@@ -168,7 +168,7 @@ def _look_inside(
                 if left < 0:
                     yield Problem(too_much(file.size_bytes), path=str(file.path))
                     return
-                row = _recognise_entry(archive, entry, formats)
+                row = _recognize_entry(archive, entry, formats)
                 found.append(row)
                 if isinstance(row, FormatRow):
                     yield Source(row.host, row.name, file, entry.filename)
@@ -192,7 +192,7 @@ def _is_transcript(entry: zipfile.ZipInfo) -> bool:
     return not is_folder and _could_be_transcript(_path_in_zip(entry))
 
 
-def _recognise_entry(
+def _recognize_entry(
     archive: zipfile.ZipFile, entry: zipfile.ZipInfo, formats: Sequence[FormatRow]
 ) -> FormatRow | str | None:
     """The format of an entry, or what is wrong with it; None if it is of no format."""
@@ -221,4 +221,4 @@ def find_format(
     # A suffix in capitals is the same suffix.
     if path.suffix:
         path = path.with_suffix(path.suffix.lower())
-    return next((row for row in formats if row.load().recognises(path, head)), None)
+    return next((row for row in formats if row.load().recognizes(path, head)), None)
