@@ -32,6 +32,7 @@ from backstory.values.reports import IndexReport
 from tests.builders import SESSION, a_line, a_tool_result, append, session_file
 from tests.chance import seeds
 from tests.grid import in_one_test
+from tests.index_builders import WordEmbedder, an_indexed_memory
 from tests.samples import a_memory, all_cases
 
 HEALTHY = "healthy-session"
@@ -443,6 +444,27 @@ def test_a_session_of_which_only_metadata_is_written_is_no_problem(
     report = memory.index()
 
     assert (report.problems, memory.sessions()) == ((), [])
+
+
+def test_touching_a_guidance_file_embeds_nothing_again(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    guidance = project / "CLAUDE.md"
+    guidance.write_text("# Rules\n\nAlways indent with tabs.\n")
+    embedder = WordEmbedder()
+    with an_indexed_memory(tmp_path, embedder=embedder) as memory:
+        memory.record("s", "user", "hello", project=project)
+        memory.index()
+        memory.embed()
+        before = list(embedder.embedded)
+
+        os.utime(guidance, (2_000_000_000, 2_000_000_000))
+        memory.index()
+        memory.embed()
+        found = memory.search("tabs", sources="guidance")
+
+        assert [hit.path for hit in found.hits] == [str(guidance)]
+        assert embedder.embedded == before
 
 
 # -- anything ---

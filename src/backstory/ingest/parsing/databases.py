@@ -134,6 +134,12 @@ def list_tables(db: apsw.Connection) -> frozenset[str]:
 
 
 def list_columns(db: apsw.Connection, table: str) -> frozenset[str]:
-    """The names of a table's columns: schemas of other programs grow over time."""
+    """The names of a table's columns: schemas of other programs grow over time.
+
+    A view has none: no program that we know reads through one, and a crafted view can
+    have rows without end.
+    """
+    if table not in list_tables(db):
+        return frozenset()
     rows = db.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return frozenset(name for (name,) in rows)
