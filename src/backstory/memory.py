@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from backstory.assembly import Parts
+from backstory.errors import BadQuery
 from backstory.index.damage import check_home, repair_history
 from backstory.ingest.record import RECORDED_HOST, RecordedMessage
 from backstory.ingest.watch import repeat_reading
@@ -15,12 +16,17 @@ from backstory.notes.notebook import Notebook
 from backstory.search.prompt_context import Context
 from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
-from backstory.search.sessions import get_session, iter_messages, list_sessions
+from backstory.search.sessions import (
+    get_session,
+    iter_messages,
+    list_sessions,
+    to_numbers,
+)
 from backstory.settings import Settings, load_settings
 from backstory.store.base.history import SessionFilter
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import run_as_worker, start_worker
-from backstory.text.arguments import to_day, to_instant, to_limit
+from backstory.text.arguments import to_day, to_instant, to_limit, to_optional_text
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
@@ -61,7 +67,7 @@ class Memory:
     ) -> None:
         self.home = home
         self.settings = settings
-        self._parts = Parts(
+        self._open_parts: Parts | None = Parts(
             home,
             settings,
             machine,
@@ -113,10 +119,23 @@ class Memory:
         return repair_history(find_home(this_machine(), home))
 
     def close(self) -> None:
-        """Close the memory; it cannot be used again."""
-        self._parts.close()
+        """Close the memory, its notebook and its runs; none can be used again."""
+        parts, self._open_parts = self._open_parts, None
+        if parts is not None:
+            parts.close()
+
+    @property
+    def _parts(self) -> Parts:
+        if self._open_parts is None:
+            raise BadQuery("the memory is closed", hint="open it again: Memory.open()")
+        return self._open_parts
+
+    def _check_open(self) -> None:
+        """Raise ``BadQuery`` if the memory is closed."""
+        assert self._parts
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -245,7 +264,7 @@ class Memory:
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[IndexReport]:
         """Index again and again; yields the report of each time."""
-        every_s = self.settings.number("index.watch_seconds")
+        every_s = self._parts.settings.number("index.watch_seconds")
         return repeat_reading(partial(self.index, host=host, path=path), every_s, sleep)
 
     # -- searching ---
@@ -319,7 +338,8 @@ class Memory:
         """The memories to put below the system prompt of an agent asked ``prompt``.
 
         The long-term memory, and what was said or noted before that fits the prompt,
-        but not in ``session`` itself. Never raises: if it fails, there are none.
+        but not in ``session`` itself. Never raises while the memory is open: if it
+        fails, there are none.
         """
         return self._parts.prompt_context.build(
             prompt, session=session, max_tokens=max_tokens
@@ -337,6 +357,8 @@ class Memory:
         # Only agents need them.
         from backstory.tools import bind_tools
 
+        self._check_open()
+        session = to_optional_text(session, "session")
         return bind_tools(self, session=session, run=run)
 
     def new_run(self) -> "RunHistory":
@@ -405,9 +427,8 @@ class Memory:
         sessions that ran in any folder with that name or whose path ends with it.
         Raises ``UnknownName`` if no session ran there. ``since`` is a day or a time.
         """
-        self._parts.check_host(host)
         where = SessionFilter(
-            host,
+            self._parts.check_host(host),
             active_since=to_instant(since, "since", today=self._parts.today()),
             limit=None if limit is None else to_limit(limit),
         )
@@ -422,7 +443,7 @@ class Memory:
 
     def short_ids(self, sessions: Collection[Session]) -> dict[int, str]:
         """For each session's number, the shortest id that ``session`` finds it by."""
-        return self._parts.history.short_ids({each.session_id for each in sessions})
+        return self._parts.history.short_ids(to_numbers(sessions))
 
     def messages(
         self,
@@ -436,7 +457,16 @@ class Memory:
         ``around`` is a message's number or native id.
         """
         found = self.session(session) if isinstance(session, str) else session
-        return iter_messages(self._parts.history, found, around=around, context=context)
+        messages = iter_messages(
+            self._parts.history, found, around=around, context=context
+        )
+        return self._while_open(messages)
+
+    def _while_open(self, messages: Iterator[Message]) -> Iterator[Message]:
+        self._check_open()
+        for message in messages:
+            yield message
+            self._check_open()
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""

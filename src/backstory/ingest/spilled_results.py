@@ -4,12 +4,15 @@ The transcript holds the path of the file and part of the result. A transcript c
 anything, so only files in the session's own folder are read.
 """
 
+import os
 import re
 from pathlib import Path
 
 import orjson
 
 from backstory.ingest.parsing.lines import MAX_LINE_BYTES
+from backstory.system.files import open_file
+from backstory.text.cut import cut_mark
 from backstory.text.json_values import plain_text
 from backstory.values.history import NewMessage, Source
 
@@ -71,12 +74,12 @@ def _spill_folder(source: Source, session_id: str) -> tuple[Path, str] | None:
 
 
 def read_spilled(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         raw = file.read(_MAX_SPILLED_BYTES)
-        rest = path.stat().st_size - len(raw)
+        rest = os.fstat(file.fileno()).st_size - len(raw)
     text = raw.decode("utf-8", errors="replace")
     if rest > 0:
-        return f"{text}\n[cut: {len(raw):,} of {len(raw) + rest:,} bytes kept]"
+        return text + cut_mark(len(raw), len(raw) + rest)
     return _from_blocks(text)
 
 

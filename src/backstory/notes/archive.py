@@ -19,7 +19,7 @@ from typing import NoReturn
 from backstory.errors import SourceUnreadable, StoreUnwritable
 from backstory.notes.find import MAX_NOTE_BYTES, parse_log_name
 from backstory.notes.notebook import Notebook
-from backstory.system.files import storing, write_new
+from backstory.system.files import open_file, storing, write_new
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 
@@ -110,7 +110,7 @@ def read_archive(path: Path) -> Archive:
     too large makes the whole archive unusable.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             return _read_entries(archive, path)
     except FileNotFoundError as exc:
         raise SourceUnreadable(f"{path}: {exc.strerror}") from exc

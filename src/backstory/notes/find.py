@@ -14,7 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from backstory.errors import SourceUnreadable
-from backstory.system.files import describe, has_text_name, is_inside, shown_name
+from backstory.system.files import (
+    describe,
+    has_text_name,
+    is_inside,
+    open_file,
+    shown_name,
+)
 from backstory.values.history import Problem
 
 MAX_NOTE_BYTES = 2_000_000
@@ -300,7 +306,7 @@ def read_note(note: FoundNote) -> str:
     ``SourceUnreadable``, with the reason alone.
     """
     try:
-        with note.path.open("rb") as file:
+        with open_file(note.path) as file:
             raw = file.read(MAX_NOTE_BYTES + 1)
     except OSError as exc:
         raise SourceUnreadable(f"the file cannot be read ({exc.strerror})") from exc

@@ -61,7 +61,7 @@ class Search:
         options: SearchOptions,
         *,
         clock: Callable[[], datetime],
-        check_host: Callable[[str | None], None],
+        check_host: Callable[[str | None], str | None],
     ) -> None:
         self._history = history
         self._files = files
@@ -122,13 +122,13 @@ class Search:
 
     def _find_containers(self, filters: Filters) -> frozenset[Container] | None:
         """The sessions of a host or a project, and the guidance files of a project."""
-        self._check_host(filters.host)
-        if filters.host is None and filters.project is None:
+        host = self._check_host(filters.host)
+        if host is None and filters.project is None:
             return None
-        where = SessionFilter(filters.host)
+        where = SessionFilter(host)
         sessions = list_sessions(self._history, where, project=filters.project)
         found: set[Container] = {SessionRef(each.session_id) for each in sessions}
-        if filters.host is None:
+        if host is None:
             found |= self._find_guidance({each.project for each in sessions} - {None})
         return frozenset(found)
 

@@ -17,6 +17,7 @@ from backstory.ingest.importers.base import (
     Conversation,
     Memo,
     Origin,
+    ReadBeside,
     Record,
     made_id,
     make_unique,
@@ -110,7 +111,7 @@ class Codex:
             and b'"timestamp"' in first_line
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:

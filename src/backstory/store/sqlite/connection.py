@@ -126,11 +126,16 @@ def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
 def close_database(db: apsw.Connection) -> None:
     """Close a connection; the last one moves what is in the log into the file.
 
-    If there is no room for that, it stays in the log, where it is as safe.
+    If there is no room for that, it stays in the log, where it is as safe. Raises
+    ``apsw.ThreadingViolationError`` if another thread is using the connection.
     """
-    with suppress(apsw.Error):
+    try:
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         db.close(True)
+    except apsw.ThreadingViolationError:
+        raise
+    except apsw.Error:
+        return
 
 
 def _open_to_read(path: Path, migrations: str) -> apsw.Connection | None:
