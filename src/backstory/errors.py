@@ -37,9 +37,14 @@ class BackstoryError(Exception):
     hint: str = ""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(_printable(message))
         if hint is not None:
-            self.hint = hint
+            self.hint = _printable(hint)
+
+
+def _printable(text: str) -> str:
+    """The text without half characters, which a name on a command line may have."""
+    return text.encode(errors="replace").decode()
 
 
 class ConfigError(BackstoryError):
@@ -87,6 +92,15 @@ def nearest_hint(name: str, names: Iterable[str]) -> str:
     more = len(listed) - _MAX_NAMES_LISTED
     some = ", ".join(listed[:_MAX_NAMES_LISTED])
     return f"the names are: {some}" + (f" and {more} more" if more > 0 else "")
+
+
+def shown(value: object) -> str:
+    """A value as an error quotes it."""
+    try:
+        return f"{value!r:.60}"
+    except ValueError:
+        # Python writes no number of more than 4,300 digits.
+        return f"a huge {type(value).__name__}"
 
 
 class StoreProblem(BackstoryError):

@@ -412,7 +412,7 @@ class Memory:
 
         ``around`` is a message's number or native id.
         """
-        found = self.session(session) if isinstance(session, str) else session
+        found = session if isinstance(session, Session) else self.session(session)
         return iter_messages(self._parts.history, found, around=around, context=context)
 
     def sources(self) -> list[SourceSummary]:

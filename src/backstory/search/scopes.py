@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from backstory.errors import BadQuery, UnknownName, nearest_hint
+from backstory.errors import BadQuery, UnknownName, nearest_hint, shown
+from backstory.text.arguments import to_name
 from backstory.values.hits import HitSource
 
 VIEWS = ("ranked", "episodes")
@@ -33,13 +34,16 @@ def to_sources(
     scope: str, sources: Collection[HitSource | str] | str | None
 ) -> frozenset[HitSource]:
     """The kinds of hits in a scope, narrowed to ``sources`` if they are given."""
-    if scope not in SCOPES:
+    if to_name(scope, "scope") not in SCOPES:
         raise UnknownName(
             f"no scope is called '{scope}'", hint=nearest_hint(str(scope), SCOPES)
         )
     if sources is None:
         return SCOPES[scope]
-    named = {sources} if isinstance(sources, str) else set(sources)
+    if not isinstance(sources, str | Collection):
+        raise BadQuery(f"sources is {shown(sources)}, not a list of names")
+    given = [sources] if isinstance(sources, str) else sources
+    named = {to_name(each, "a source") for each in given}
     for name in named - set(HitSource):
         raise UnknownName(
             f"no source is called '{name}'", hint=nearest_hint(str(name), HitSource)
@@ -58,7 +62,7 @@ def to_sources(
 
 def to_source_type(source_type: str) -> frozenset[HitSource]:
     """The kinds of hits of a source type."""
-    if source_type not in SOURCE_TYPES:
+    if to_name(source_type, "source_type") not in SOURCE_TYPES:
         raise UnknownName(
             f"no source type is called '{source_type}'",
             hint=nearest_hint(str(source_type), SOURCE_TYPES),

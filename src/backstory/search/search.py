@@ -30,7 +30,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
-from backstory.text.arguments import to_limit, to_period, to_query
+from backstory.text.arguments import to_limit, to_name, to_period, to_query
 from backstory.text.query import parse_query
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.query import Query
@@ -118,7 +118,8 @@ class Search:
 
     def _find_containers(self, filters: Filters) -> frozenset[Container] | None:
         """The sessions of a host or a project, and the guidance files of a project."""
-        self._check_host(filters.host)
+        if filters.host is not None:
+            self._check_host(to_name(filters.host, "host"))
         if filters.host is None and filters.project is None:
             return None
         where = SessionFilter(filters.host)
@@ -140,7 +141,7 @@ class Search:
         if session is None:
             return frozenset()
         try:
-            asking = get_session(self._history, session)
+            asking = get_session(self._history, to_name(session, "session"))
         except UnknownName:
             return frozenset()
         # Its preview is the last thing said, so it is left out as well.

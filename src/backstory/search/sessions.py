@@ -4,14 +4,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from backstory.errors import UnknownName
+from backstory.errors import UnknownName, shown
 from backstory.search.projects import in_project
 from backstory.store.base.history import HistoryStore, SessionFilter
-from backstory.text.arguments import to_number
+from backstory.text.arguments import to_name, to_number
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Session
 from backstory.values.identity import is_below
 
+# More messages than any session has.
+_MAX_REACH = 10**12
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -43,6 +45,7 @@ def get_session(history: HistoryStore, name: str) -> Session:
 
     Raises ``UnknownName`` if there is none or more than one.
     """
+    name = to_name(name, "the name of a session")
     found = history.find_sessions(name) if name else []
     # A subagent's id may begin with its parent's, which is then the one meant.
     ids = {each.native_id for each in found}
@@ -71,13 +74,14 @@ def iter_messages(
     """
     if around is None:
         return history.iter_messages(session.session_id)
-    middle = history.find_message(session.session_id, str(around))
+    named = to_name(around if isinstance(around, str) else shown(around), "around")
+    middle = history.find_message(session.session_id, named)
     if middle is None:
         raise UnknownName(
-            f"no message of session {session.native_id} is called '{around}'",
+            f"no message of session {session.native_id} is called '{named}'",
             hint=f"run '{show_command(session.native_id)}' to see their numbers",
         )
-    reach = max(0, to_number(context, "context"))
+    reach = min(max(0, to_number(context, "context")), _MAX_REACH)
     return history.iter_messages(
         session.session_id,
         first=max(0, middle.position - reach),

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from backstory.errors import BadQuery, UnknownName
+from backstory.errors import BadQuery, UnknownName, shown
 from backstory.text.dates import parse_days
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
@@ -34,7 +34,7 @@ def to_role(role: Role | str) -> Role:
         return Role(role)
     except ValueError:
         raise UnknownName(
-            f"there is no role {role!r}",
+            f"there is no role {shown(role)}",
             hint="the roles are: " + ", ".join(known.value for known in Role),
         ) from None
 
@@ -54,17 +54,24 @@ def to_said(role: Role, text: object) -> str:
 def to_query(query: str) -> str:
     """The query without the spaces around it. Any text but an empty one is a query."""
     if not isinstance(query, str):
-        raise BadQuery(f"the query is {query!r}, not a text")
+        raise BadQuery(f"the query is {shown(query)}, not a text")
     if not query.strip():
         raise BadQuery("the query is empty", hint="say what to search for")
     # JSON can hold half a character, but UTF-8 cannot.
     return replace_surrogates(query.strip())
 
 
+def to_name(value: str, name: str) -> str:
+    """A name of something; there may be nothing of that name."""
+    if not isinstance(value, str):
+        raise BadQuery(f"{name} is {shown(value)}, not a text")
+    return replace_surrogates(value)
+
+
 def to_limit(limit: int) -> int:
     number = to_number(limit, "limit")
     if number < 1:
-        raise BadQuery(f"limit is {number}, but must be 1 or more")
+        raise BadQuery(f"limit is {shown(number)}, but must be 1 or more")
     return min(number, _MOST)
 
 
@@ -72,7 +79,7 @@ def to_number(value: int, name: str) -> int:
     if not isinstance(value, bool):
         with suppress(TypeError):
             return operator.index(value)
-    raise BadQuery(f"{name} is {value!r}, not a whole number")
+    raise BadQuery(f"{name} is {shown(value)}, not a whole number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class _CheckedCount:
     def __call__(self, text: str) -> int:
         number = to_number(self.count(text), "the answer of count_tokens")
         if number < 0:
-            raise BadQuery(f"the answer of count_tokens is {number}, less than 0")
+            raise BadQuery("the answer of count_tokens is less than 0")
         return number
 
 
@@ -96,7 +103,7 @@ def to_counter(count_tokens: CountTokens | None) -> CountTokens:
         return count_tokens
     if not callable(count_tokens):
         raise BadQuery(
-            f"count_tokens is {count_tokens!r:.60}, not a function",
+            f"count_tokens is {shown(count_tokens)}, not a function",
             hint="pass a function that returns the number of tokens in a text",
         )
     return _CheckedCount(count_tokens)
@@ -160,7 +167,7 @@ def to_days(value: date | str | None, name: str, *, today: date) -> DayRange | N
     if isinstance(found, DayRange):
         return DayRange(_clamp(found.first), _clamp(found.last))
     if isinstance(found, datetime):
-        with suppress(OverflowError):
+        with suppress(OverflowError, ValueError):
             found = found if found.tzinfo is None else found.astimezone()
         found = found.date()
     return DayRange(_clamp(found), _clamp(found))
@@ -181,7 +188,8 @@ def to_instant(value: date | str | None, name: str, *, today: date) -> datetime 
         found = found.first
     if not isinstance(found, datetime):
         found = datetime.combine(_clamp(found), time.min)
-    with suppress(OverflowError):
+    # Near the first and the last year there is, zones cannot be computed.
+    with suppress(OverflowError, ValueError):
         return found.astimezone(UTC)
     return found.replace(tzinfo=UTC)
 
@@ -193,7 +201,7 @@ def _parse(value: date | str, name: str, today: date) -> date | DayRange:
     if isinstance(value, str):
         found = parse_iso(value) or parse_days(value, today=today)
     if found is None:
-        raise BadQuery(f"{name} is {value!r}, not a date", hint=DATE_HINT)
+        raise BadQuery(f"{name} is {shown(value)}, not a date", hint=DATE_HINT)
     return found
 
 
