@@ -37,9 +37,14 @@ class BackstoryError(Exception):
     hint: str = ""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(_printable(message))
         if hint is not None:
-            self.hint = hint
+            self.hint = _printable(hint)
+
+
+def _printable(text: str) -> str:
+    """The text without half characters, which a name on a command line may have."""
+    return text.encode(errors="replace").decode()
 
 
 class ConfigError(BackstoryError):
@@ -70,6 +75,7 @@ class BadQuery(BackstoryError):
 
 
 _MAX_NAMES_LISTED = 20
+_MAX_SHOWN_CHARS = 80
 
 
 def nearest_hint(name: str, names: Iterable[str]) -> str:
@@ -84,6 +90,18 @@ def nearest_hint(name: str, names: Iterable[str]) -> str:
     more = len(listed) - _MAX_NAMES_LISTED
     some = ", ".join(listed[:_MAX_NAMES_LISTED])
     return f"the names are: {some}" + (f" and {more} more" if more > 0 else "")
+
+
+def show_value(value: object) -> str:
+    """A value that makes no sense, for an error: short, and safe to print."""
+    try:
+        written = repr(value)
+    except Exception:
+        # Anybody's __repr__ can fail, and Python's own for a number that is too long.
+        return f"a value of type {type(value).__name__}"
+    if len(written) > _MAX_SHOWN_CHARS:
+        written = written[: _MAX_SHOWN_CHARS - 1] + "…"
+    return "".join(each if each.isprintable() else "\ufffd" for each in written)
 
 
 class StoreProblem(BackstoryError):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backstory.errors import ConfigError, nearest_hint
+from backstory.errors import ConfigError, nearest_hint, show_value
 from backstory.providers.embedders import EMBEDDERS
 from backstory.providers.llms import LLMS
 from backstory.search.weights import Weights
@@ -22,7 +22,7 @@ from backstory.system.machine import (
     find_user_file,
 )
 from backstory.system.toml_file import read_toml
-from backstory.text.arguments import show_name, show_value
+from backstory.text.arguments import show_name
 from backstory.text.escape import replace_surrogates
 from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
 from backstory.values.tool_names import TOOL_NAMES, enabling_setting

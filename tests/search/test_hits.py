@@ -21,6 +21,7 @@ from backstory.search.tuned_profile import TunedProfile
 from backstory.text.query import parse_words
 from backstory.values.hits import Hit, HitSource, SearchResult
 from tests.builders import USUAL
+from tests.grid import in_one_test
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -435,6 +436,111 @@ def test_what_was_said_over_and_over_hides_nothing_else(
     }
 
 
+# -- enough hits, and how good they are ---
+
+
+def unlike(number: int) -> str:
+    """Words that no two numbers share."""
+    return f"word{number}a word{number}b word{number}c"
+
+
+@pytest.fixture(scope="module")
+def blogging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    with open_memory(tmp_path_factory.mktemp("blogging")) as memory:
+        facts = [f"blogging {unlike(number)}" for number in range(500)]
+        # All the same, so that one of them is shown.
+        facts += ["read the log of today"] * 140
+        (memory.home / "memory").mkdir()
+        text = "".join(f"- {fact}\n" for fact in facts)
+        (memory.home / "memory" / "MEMORY.md").write_text(text, encoding="utf-8")
+        for number in range(5):
+            memory.record("s", "user", f"weblogs {unlike(number)}", sent_at=NOW)
+        memory.record("s", "user", "the log", sent_at=NOW)
+        yield memory
+
+
+@pytest.mark.parametrize(
+    ("query", "whole_words"),
+    [
+        ("log", {"read the log of today"}),
+        ('"log"', {"read the log of today"}),
+        ("oggin", set()),
+    ],
+)
+@pytest.mark.parametrize("limit", [10, 50])
+def test_parts_of_words_fill_the_list_where_the_words_are_too_few(
+    blogging: Memory, query: str, whole_words: set[str], limit: int
+) -> None:
+    hits = blogging.search(query, scope="memory", limit=limit).hits
+
+    assert len(hits) == limit
+    assert {text for text in texts(hits) if "blogging" not in text} == whole_words
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert min(scores) > 0
+
+
+def test_parts_of_words_fill_the_list_within_the_filters(blogging: Memory) -> None:
+    hits = blogging.search("log", sources=["message"], limit=50).hits
+
+    assert sorted(texts(hits)) == [
+        "the log",
+        *(f"weblogs {unlike(number)}" for number in range(5)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def weak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    """Many short messages with one of four words, and a long result with all."""
+    with open_memory(tmp_path_factory.mktemp("weak")) as memory:
+        words = ["zulu " * 6] * 20 + ["kilo", "lima", "mike"] * 8
+        for number, word in enumerate(words):
+            text = f"{word} {unlike(number)}"
+            memory.record(f"s{number}", "user", text, sent_at=NOW)
+        around = " ".join(map(unlike, range(1_000, 1_400)))
+        text = f"{around} kilo lima mike zulu {around}"
+        memory.record("x", "tool_result", text, sent_at=at("2025-02-03"))
+        yield memory
+
+
+@pytest.mark.parametrize("limit", [1, 5, 10, 50])
+def test_a_hit_that_matches_well_is_shown_however_many_weak_ones_score_higher(
+    weak: Memory, limit: int
+) -> None:
+    result = weak.search("kilo lima mike zulu", limit=limit)
+
+    strengths = [hit.strength.value for hit in result.hits]
+    assert (strengths.count("strong"), strengths[-1]) == (1, "strong")
+    assert result.notices == ()
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("limit", [1, 5, 50])
+def test_where_nothing_matches_well_the_nearest_three_are_shown(
+    weak: Memory, limit: int
+) -> None:
+    result = weak.search("kilo lima mike zulu", limit=limit, date_from="2026-01-01")
+
+    assert result.notices == ("nothing matches well; these are the nearest",)
+    assert [hit.strength.value for hit in result.hits] == ["weak"] * min(3, limit)
+
+
+def test_a_hit_by_meaning_alone_has_a_score(tmp_path: Path) -> None:
+    settings = ("embedder.in_background=false",)
+    with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
+        text = "We had dinner at a sushi place near the station; the tuna was excellent"
+        memory.record("s", "user", text, sent_at=NOW)
+        memory.embed()
+
+        (hit,) = memory.search("restaurants").hits
+        (recalled,) = memory.recall("restaurants").found
+
+    assert (hit.text, hit.strength.value) == (text, "weak")
+    assert 0.1 < hit.score < 0.3
+    assert 0.1 < recalled.score < 0.5
+
+
 # -- days ---
 
 
@@ -545,6 +651,67 @@ def test_where_the_phrase_is_nowhere_all_its_words_are_looked_for(used: Memory) 
         "Is there a good sushi restaurant there?"
     ]
     assert used.episodes("sushi parseInvoice").episodes == ()
+
+
+WRITTEN = [
+    "make an export please",
+    "first\n\tmake export, then rest",
+    "er hat es ERZÄHLT",
+    "send_reminders.py calls parseJson",
+    "本の検索ページ",
+    "C++ at 100% of `x`",
+    "padding " * 5_000 + "needle",
+    "make a plan and export it",
+    "morgen nachfragen",
+]
+# What docs/how-to/search-well.md says can be searched for, and which texts have it.
+AS_WRITTEN = {
+    "make export": [1],
+    '"make export"': [1],
+    '"make export" please': [1],
+    '"an export" "make an"': [0],
+    "export, then": [1],
+    "erzahlt": [2],
+    "náchfragen": [8],
+    "erzähl": [2],
+    "reminders": [3],
+    "json": [3],
+    "検索": [4],
+    "索ペ": [4],
+    "c++": [5],
+    "100%": [5],
+    "`x`": [5],
+    "needle": [6],
+    "export make": [0, 1, 7],
+    "make export last week": [0, 1, 7],
+    "nowhere": [],
+}
+
+
+@pytest.fixture(scope="module", params=["with an index", "without one"])
+def written(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Memory]:
+    folder = tmp_path_factory.mktemp("written")
+    with open_memory(folder) as memory:
+        for number, text in enumerate(WRITTEN):
+            sent_at = NOW - timedelta(days=number)
+            memory.record("s", "user", text, sent_at=sent_at)
+    if request.param == "without one":
+        (folder / "backstory" / "index.db").write_bytes(b"no database " * 1_000)
+    with open_memory(folder) as memory:
+        yield memory
+
+
+@in_one_test("case", {query: (query, shown) for query, shown in AS_WRITTEN.items()})
+def test_episodes_find_the_text_as_written(
+    case: tuple[str, list[int]], written: Memory
+) -> None:
+    query, shown = case
+
+    episodes = written.episodes(query).episodes
+
+    assert [each.matched.text for each in episodes] == [WRITTEN[n] for n in shown]
 
 
 # -- trouble ---

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from backstory.errors import BadQuery, UnknownName
+from backstory.errors import BadQuery, UnknownName, show_value
 from backstory.runs.dialects import find_said
 from backstory.runs.dialects.base import Part
 from backstory.runs.fit import Fitter, OriginalResult
@@ -260,7 +260,7 @@ class RunHistory:
         Raises ``UnknownName`` if there is none, or not any more.
         """
         if not isinstance(item_id, str):
-            raise BadQuery(f"the id of an item is a text, not {item_id!r:.60}")
+            raise BadQuery(f"the id of an item is a text, not {show_value(item_id)}")
         with self._using():
             try:
                 return self._items.get(item_id)
@@ -370,7 +370,7 @@ class RunHistory:
         """
         if not callable(create):
             raise BadQuery(
-                f"{create!r:.60} is not callable",
+                f"{show_value(create)} is not callable",
                 hint="pass the function that calls the model",
             )
         if budget is not None:
@@ -405,14 +405,14 @@ def _check_limits(limits: RunLimits | None) -> RunLimits:
 def _check_names(**names: object) -> None:
     for name, value in names.items():
         if value is not None and not isinstance(value, str):
-            raise BadQuery(f"{name} is {value!r:.60}, not a text")
+            raise BadQuery(f"{name} is {show_value(value)}, not a text")
 
 
 def _to_iteration(iteration: int) -> int:
     number = to_number(iteration, "iteration")
     if not 0 <= number <= _MAX_ITERATION:
         raise BadQuery(
-            f"iteration is {number!r:.60}, not the number of a model call",
+            f"iteration is {show_value(number)}, not the number of a model call",
             hint="count the calls of the model from 1, or leave it out",
         )
     return number
@@ -430,6 +430,6 @@ def _check_messages(messages: object) -> None:
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, int) or isinstance(budget, bool) or budget <= 0:
         raise BadQuery(
-            f"budget is {budget!r}, not a positive whole number",
+            f"budget is {show_value(budget)}, not a positive whole number",
             hint="pass the number of tokens that the messages may take",
         )

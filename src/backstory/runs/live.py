@@ -21,7 +21,7 @@ from backstory.runs.history import RunHistory
 from backstory.runs.items import RunItems
 from backstory.runs.record import IterationCounter
 from backstory.system.machine import Machine, absolute
-from backstory.text.arguments import to_optional_text, to_path
+from backstory.text.arguments import to_optional_text, to_path, to_text
 from backstory.text.envelope import label
 from backstory.text.tokens import CountTokens
 from backstory.values.history import NewMessage, Problem, Role, Source
@@ -145,7 +145,7 @@ class LiveSessions:
                 hint="give its id (--session), or the path of the transcript that its "
                 "program writes (--transcript)",
             )
-        follower = self.get_by_id(session, host)
+        follower = self.get_by_id(to_text(session, "session"), host)
         return LiveRun(lambda: follower, limits, count_tokens=count_tokens)
 
     # -- by path ---

@@ -6,6 +6,7 @@ nothing does, what contains all its words. There is no ranking and no meaning.
 
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -285,15 +286,25 @@ class _Matcher:
 
     def __init__(self, query: Query) -> None:
         self._folded = query.folded
-        self._terms = [term.spellings for term in query.subject]
-        # For every term, strings; a text with the term contains at least one of them.
+        self._phrases = query.phrases
+        self._terms = [
+            tuple(map(_without_accents, term.spellings)) for term in query.subject
+        ]
+        # For every term, the strings of which a text with the term has at least one.
         self._needed = [
-            {fold(term.text), *(spelling.split()[0] for spelling in term.spellings)}
-            for term in query.subject
+            {
+                _without_accents(fold(term.text)),
+                *(spelling.split()[0] for spelling in spellings),
+            }
+            for term, spellings in zip(query.subject, self._terms, strict=True)
         ]
 
     def matches_query(self, text: str) -> bool:
-        return self._folded in fold(text)
+        """Whether the text contains the query as typed, or all its quoted phrases."""
+        folded = fold(text)
+        return self._folded in folded or (
+            bool(self._phrases) and all(each in folded for each in self._phrases)
+        )
 
     def may_match(self, text: str) -> bool:
         """A quick check, always true for text that is not ASCII."""
@@ -308,7 +319,8 @@ class _Matcher:
         """Whether the text has, for every term, a word that begins with it."""
         if not self._terms:
             return False
-        words = " " + " ".join(_WORD.findall(fold(index_words(text))))
+        folded = _without_accents(fold(index_words(text)))
+        words = " " + " ".join(_WORD.findall(folded))
         return all(
             any(f" {spelling}" in words for spelling in spellings)
             for spellings in self._terms
@@ -316,6 +328,14 @@ class _Matcher:
 
 
 # -- pieces ---------------------------------------------------------------------------
+
+
+def _without_accents(text: str) -> str:
+    """The text as the index compares words."""
+    if text.isascii():
+        return text
+    letters = unicodedata.normalize("NFD", text)
+    return "".join(each for each in letters if not unicodedata.combining(each))
 
 
 def _read_titles(

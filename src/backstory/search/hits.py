@@ -1,7 +1,7 @@
 """Answer a query with ranked hits, as ``search_history`` does."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from backstory.store.base.index import SearchIndex
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, word_set
-from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult
+from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult, Strength
 from backstory.values.query import Query
 
 # Whether an answer is weak must not depend on how many hits are wanted.
@@ -46,12 +46,12 @@ class HitSearch:
             chosen = self._choose(query, found, ranked, profile, wanted)
             # More is retrieved while most hits say the same.
             is_varied = chosen.repeats < len(ranked) / 2 or len(ranked) < POOL
-            if len(chosen.hits) == wanted or is_varied or time.monotonic() >= until:
+            if chosen.is_full or is_varied or time.monotonic() >= until:
                 break
-        hits, notices = profile.finish(query, chosen.hits)
-        return SearchResult(
-            query, tuple(hits[: request.limit]), (*found.notices, *notices)
+        hits, notices = profile.finish(
+            query, chosen.hits, chosen.noise, limit=request.limit
         )
+        return SearchResult(query, tuple(hits), (*found.notices, *notices))
 
     def _choose(
         self,
@@ -61,11 +61,20 @@ class HitSearch:
         profile: Profile,
         limit: int,
     ) -> "_Choice":
-        """The first hits that say something new."""
+        """The first hits that say something new, and later ones that match better."""
         choice = _Choice(limit)
         hydrator = Hydrator(self.history, self.index, found.units)
         for start in range(0, len(ranked), 2 * limit):
             some = ranked[start : start + 2 * limit]
+            if start:
+                chosen, is_full = choice.hits, choice.is_full
+                some = [
+                    each
+                    for each in some
+                    if profile.may_improve(
+                        query, each.candidate, chosen, is_full=is_full
+                    )
+                ]
             hydrator.load([each.candidate.unit_id for each in some])
             hits = [
                 score_hit(
@@ -73,18 +82,24 @@ class HitSearch:
                 )
                 for each in some
             ]
-            choice.add([hit for hit in hits if hit is not None])
-            if choice.is_full:
-                break
+            choice.add(
+                [hit for hit in hits if hit is not None],
+                is_noise=lambda hit: profile.is_noise(query, hit),
+            )
         return choice
 
 
 @dataclass(slots=True)
 class _Choice:
-    """Hits that say something new, and the number of those that did not."""
+    """Hits that say something new, and the number of those that did not.
+
+    If there are enough, only strong ones are added. ``noise`` are hits that help only
+    if there are no others.
+    """
 
     limit: int
     repeats: int = 0
+    noise: list[Hit] = field(default_factory=list)
     _kept: list[tuple[Hit, frozenset[str]]] = field(default_factory=list)
     _said_by_session: dict[int, list[str]] = field(default_factory=dict)
 
@@ -94,23 +109,25 @@ class _Choice:
 
     @property
     def is_full(self) -> bool:
-        return len(self._kept) == self.limit
+        return len(self._kept) >= self.limit
 
-    def add(self, hits: Sequence[Hit]) -> None:
+    def add(self, hits: Sequence[Hit], *, is_noise: Callable[[Hit], bool]) -> None:
         """Choose from some more hits, best first."""
+        self.noise += filter(is_noise, hits)
+        hits = [hit for hit in hits if not is_noise(hit)]
         for hit in hits:
             if hit.source is HitSource.MESSAGE and hit.session is not None:
                 said = self._said_by_session.setdefault(hit.session.session_id, [])
                 said.append(hit.text)
         self._kept = [each for each in self._kept if not self._is_repeat(each[0])]
         for hit in hits:
+            if self.is_full and hit.strength is not Strength.STRONG:
+                continue
             words = word_set(hit.text)
             if any(overlap(words, other) > DUPLICATE_SHARE for _, other in self._kept):
                 self.repeats += 1
             elif not self._is_repeat(hit):
                 self._kept.append((hit, words))
-            if self.is_full:
-                return
 
     def _is_repeat(self, hit: Hit) -> bool:
         return repeats_message(hit, self._said_by_session)

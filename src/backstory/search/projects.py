@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath, PureWindowsPath
 
-from backstory.errors import UnknownName, nearest_hint
+from backstory.errors import BadQuery, UnknownName, nearest_hint, show_value
 from backstory.store.base.history import SessionFilter
 from backstory.system.machine import both_names
 from backstory.text.arguments import show_name
@@ -21,6 +21,10 @@ def in_project(
     ``known`` are the folders of all sessions. A name is a folder's own name or the end
     of its path; if no folder has it as typed, case is ignored.
     """
+    if not isinstance(project, str | PurePath):
+        raise BadQuery(
+            f"project is {show_value(project)}, not the path or name of a folder"
+        )
     is_path = isinstance(project, PurePath) or PurePath(project).is_absolute()
     if is_path:
         folders = sorted(map(str, both_names(Path(project).absolute())))

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 POOL = 150
 TEXT_POOL = 200
 _DAY_POOL = 50
+# How many units with the longest phrase of a query are searched for the others.
+_MAX_WITH_PHRASE = 10_000
 # Once there are many units, a word in more of them than this says next to nothing.
 _FREQUENT_SHARE = 0.1
 _MANY_UNITS = 1_000
@@ -151,10 +153,16 @@ class Retriever:
             found,
             until=until,
         )
-        if found.frequent and not found.words:
-            # The query is part of words, which nothing else finds.
+        if found.frequent and len(found.words) < pool:
+            # There are no more units with the words, so others must fill the list:
+            # those in which the query is part of longer words.
+            limit = width * TEXT_POOL
             self.run(
-                {"by text": lambda: self._newest_with_text(found.frequent, where)},
+                {
+                    "by text": lambda: self._newest_with_text(
+                        found.frequent, where, limit
+                    )
+                },
                 found,
                 until=until,
             )
@@ -349,17 +357,32 @@ class Retriever:
         return found
 
     def find_query(self, query: Query, where: UnitFilter, limit: int) -> Retrieved:
-        """Units that contain the query as typed or, if none does, all its words."""
+        """Units that contain the query as typed; if none does, what it asks for.
+
+        That is all its quoted phrases or, if there are none, all its words.
+        """
         found = self.index.find_text(query.folded, where, limit)
-        if not found and query.terms:
-            words = [term.spellings for term in query.terms]
+        if not found and query.phrases:
+            found = self._find_phrases(query.phrases, where)[:limit]
+        if not found and query.subject:
+            words = [term.spellings for term in query.subject]
             found = self.index.find_all_words(words, where, limit)
         return Retrieved(with_text=found)
 
-    def _newest_with_text(self, parts: Sequence[str], where: UnitFilter) -> Retrieved:
+    def _find_phrases(self, phrases: Sequence[str], where: UnitFilter) -> list[int]:
+        first, *others = sorted(phrases, key=len, reverse=True)
+        found = self.index.find_text(first, where, _MAX_WITH_PHRASE)
+        for phrase in others:
+            having = set(self.index.having_text(phrase, found))
+            found = [unit_id for unit_id in found if unit_id in having]
+        return found
+
+    def _newest_with_text(
+        self, parts: Sequence[str], where: UnitFilter, limit: int
+    ) -> Retrieved:
         found = Retrieved()
         for part in parts:
-            found.with_text += self.index.find_text(part, where, _DAY_POOL)
+            found.with_text += self.index.find_text(part, where, limit)
         return found
 
     def _check_text(self, parts: Sequence[str], unit_ids: frozenset[int]) -> Retrieved:

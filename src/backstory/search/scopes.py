@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from backstory.errors import BadQuery, UnknownName, nearest_hint
-from backstory.text.arguments import show_name, show_value, to_text
+from backstory.errors import BadQuery, UnknownName, nearest_hint, show_value
+from backstory.text.arguments import show_name, to_text
 from backstory.values.hits import HitSource
 
 VIEWS = ("ranked", "episodes")

@@ -31,7 +31,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
-from backstory.text.arguments import to_limit, to_period, to_query
+from backstory.text.arguments import to_limit, to_period, to_query, to_text
 from backstory.text.query import parse_query
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.query import Query
@@ -144,7 +144,7 @@ class Search:
         if session is None:
             return frozenset()
         try:
-            asking = get_session(self._history, session)
+            asking = get_session(self._history, to_text(session, "session"))
         except UnknownName:
             return frozenset()
         # Its preview is the last thing said, so it is left out as well.

@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from backstory.errors import BadQuery, UnknownName
+from backstory.errors import BadQuery, UnknownName, show_value
 from backstory.search.projects import in_project
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.text.arguments import (
     show_name,
-    show_value,
     to_number,
     to_path,
     to_text,
@@ -18,6 +17,8 @@ from backstory.text.shell import show_command
 from backstory.values.history import Message, Session
 from backstory.values.identity import is_below
 
+# More messages than any session has.
+_MAX_REACH = 10**12
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -90,7 +91,7 @@ def iter_messages(
             f"'{show_name(around)}'",
             hint=f"run '{show_command(session.native_id)}' to see their numbers",
         )
-    reach = max(0, to_number(context, "context"))
+    reach = min(max(0, to_number(context, "context")), _MAX_REACH)
     return history.iter_messages(
         session.session_id,
         first=max(0, middle.position - reach),

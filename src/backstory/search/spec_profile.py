@@ -124,8 +124,18 @@ class SpecProfile:
         """Everything in a list is a result."""
         return True
 
-    def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
-        return hits, []
+    def is_noise(self, query: Query, hit: Hit) -> bool:
+        return False
+
+    def may_improve(
+        self, query: Query, candidate: Candidate, hits: Sequence[Hit], *, is_full: bool
+    ) -> bool:
+        return not is_full
+
+    def finish(
+        self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int
+    ) -> tuple[Sequence[Hit], list[str]]:
+        return hits[:limit], []
 
 
 # -- the formulas ---------------------------------------------------------------------

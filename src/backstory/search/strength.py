@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from backstory.search.rank import Candidate
 from backstory.store.base.index import SearchIndex
-from backstory.text.words import index_words, is_spaceless
+from backstory.text.similarity import DUPLICATE_SHARE, overlap
+from backstory.text.words import index_words, is_spaceless, word_set
 from backstory.values.hits import Hit, Strength
 from backstory.values.query import Query, Term
 
@@ -82,21 +83,60 @@ def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
     )
 
 
-def drop_noise(query: Query, hits: Sequence[Hit]) -> list[Hit]:
-    """Leave out hits that would not help."""
+def is_noise(query: Query, hit: Hit) -> bool:
+    """Whether a hit does not help if anything better was found."""
     if query.days and not query.subject:
         # "Tuesday" may be a day, or what somebody said.
-        return [hit for hit in hits if hit.is_on_named_day or _has_part(hit, "phrase")]
-    if are_all_weak(hits):
-        return list(hits[:_MAX_WEAK])
-    if len(query.terms) <= _KEYWORDS:
-        # Someone who types a word or two wants to see those words.
-        return [
-            hit
-            for hit in hits
-            if hit.strength is not Strength.WEAK or _has_part(hit, "coverage")
-        ]
-    return list(hits)
+        return not (hit.is_on_named_day or _has_part(hit, "phrase"))
+    # Someone who types a word or two wants to see those words.
+    return (
+        len(query.terms) <= _KEYWORDS
+        and hit.strength is Strength.WEAK
+        and not _has_part(hit, "coverage")
+    )
+
+
+def may_help(query: Query, candidate: Candidate) -> bool:
+    """Whether a candidate may be more than noise, as far as the index can tell."""
+    if query.days and not query.subject:
+        return candidate.is_on_named_day or candidate.has_phrase
+    return (
+        len(query.terms) > _KEYWORDS
+        or candidate.words > 0
+        or judge_candidate(query, candidate, coverage=0.0) is not Strength.WEAK
+    )
+
+
+def may_be_strong(query: Query, candidate: Candidate) -> bool:
+    """Whether a candidate may be strong, as far as the index can tell."""
+    if candidate.words > 0:
+        return True
+    return judge_candidate(query, candidate, coverage=0.0) is Strength.STRONG
+
+
+def choose_shown(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """The first hits; if they are all weak, strong ones after them take their places.
+
+    They stay in order.
+    """
+    shown, rest = list(hits[:limit]), hits[limit:]
+    if are_all_weak(shown):
+        strong = [hit for hit in rest if hit.strength is Strength.STRONG][:limit]
+        shown = shown[: limit - len(strong)] + strong
+    return shown
+
+
+def find_nearest(hits: Iterable[Hit], limit: int) -> list[Hit]:
+    """The few best of hits that are all weak, without those that say the same."""
+    nearest: list[Hit] = []
+    for hit in sorted(hits, key=lambda hit: -hit.score):
+        words = word_set(hit.text)
+        known = (overlap(words, word_set(each.text)) for each in nearest)
+        if not any(share > DUPLICATE_SHARE for share in known):
+            nearest.append(hit)
+        if len(nearest) == min(limit, _MAX_WEAK):
+            break
+    return nearest
 
 
 def are_all_weak(hits: Iterable[Hit]) -> bool:

@@ -1,14 +1,23 @@
 """How a search retrieves, ranks and filters its hits: ``tuned`` or ``spec``."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Protocol
 
-from backstory.search.rank import Ranked, rank, to_candidates
+from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.spec_profile import SpecProfile
-from backstory.search.strength import are_all_weak, drop_noise, is_relevant
+from backstory.search.strength import (
+    are_all_weak,
+    choose_shown,
+    find_nearest,
+    is_noise,
+    is_relevant,
+    may_be_strong,
+    may_help,
+)
 from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.values.hits import Hit
@@ -51,8 +60,23 @@ class Profile(Protocol):
         """Whether a hit has anything to do with the query."""
         ...
 
-    def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
-        """The hits worth showing, and notices about them."""
+    def is_noise(self, query: Query, hit: Hit) -> bool:
+        """Whether a hit does not help if anything better was found."""
+        ...
+
+    def may_improve(
+        self, query: Query, candidate: Candidate, hits: Sequence[Hit], *, is_full: bool
+    ) -> bool:
+        """Whether a candidate after the best ones may be worth showing.
+
+        ``hits`` are those chosen so far; ``is_full`` says that there are enough.
+        """
+        ...
+
+    def finish(
+        self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int
+    ) -> tuple[Sequence[Hit], list[str]]:
+        """The hits to show, and notices about them."""
         ...
 
 
@@ -105,13 +129,26 @@ class TunedProfile:
     def is_relevant(self, ranked: Ranked, coverage: float) -> bool:
         return is_relevant(coverage, ranked.candidate, ranked.part("words"))
 
-    def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
-        kept = drop_noise(query, hits)
-        if not kept and query.days and not query.subject:
-            return kept, ["nothing was said on those days"]
-        if kept and are_all_weak(kept):
-            return kept, ["nothing matches well; these are the nearest"]
-        return kept, []
+    def is_noise(self, query: Query, hit: Hit) -> bool:
+        return is_noise(query, hit)
+
+    def may_improve(
+        self, query: Query, candidate: Candidate, hits: Sequence[Hit], *, is_full: bool
+    ) -> bool:
+        if is_full:
+            return are_all_weak(hits) and may_be_strong(query, candidate)
+        return may_help(query, candidate)
+
+    def finish(
+        self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int
+    ) -> tuple[Sequence[Hit], list[str]]:
+        if query.days and not query.subject:
+            return hits[:limit], [] if hits else ["nothing was said on those days"]
+        if not are_all_weak(hits):
+            return choose_shown(hits, limit), []
+        nearest = find_nearest([*hits, *noise], limit)
+        notice = "nothing matches well; these are the nearest"
+        return nearest, [notice] if nearest else []
 
 
 def choose_profile(name: str, retriever: Retriever) -> Profile:

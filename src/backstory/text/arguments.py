@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
 from pathlib import Path, PurePath
 
-from backstory.errors import BadQuery, UnknownName
+from backstory.errors import BadQuery, UnknownName, show_value
 from backstory.text.cut import one_line
 from backstory.text.dates import parse_days
 from backstory.text.escape import neutralize, replace_surrogates
@@ -39,15 +39,6 @@ _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 _MAX_SHOWN_CHARS = 80
 
 DATE_HINT = "write it as 2026-02-25, or in words: yesterday, last week, 3 days ago"
-
-
-def show_value(value: object) -> str:
-    """A value that makes no sense, for an error: short, and safe to print."""
-    try:
-        return one_line(neutralize(repr(value)), _MAX_SHOWN_CHARS)
-    except Exception:
-        # Anybody's __repr__ can fail, and Python's own for a number that is too long.
-        return f"a value of type {type(value).__name__}"
 
 
 def show_name(name: object) -> str:
@@ -137,7 +128,7 @@ class _CheckedCount:
     def __call__(self, text: str) -> int:
         number = to_number(self.count(text), "the answer of count_tokens")
         if number < 0:
-            raise BadQuery(f"the answer of count_tokens is {number}, less than 0")
+            raise BadQuery("the answer of count_tokens is less than 0")
         return number
 
 
@@ -149,7 +140,7 @@ def to_counter(count_tokens: CountTokens | None) -> CountTokens:
         return count_tokens
     if not callable(count_tokens):
         raise BadQuery(
-            f"count_tokens is {count_tokens!r:.60}, not a function",
+            f"count_tokens is {show_value(count_tokens)}, not a function",
             hint="pass a function that returns the number of tokens in a text",
         )
     return _CheckedCount(count_tokens)

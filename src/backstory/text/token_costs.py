@@ -8,6 +8,7 @@ that repeats one unlucky word.
 """
 
 from bisect import bisect_right
+from operator import add
 
 # -- words ----------------------------------------------------------------------------
 
@@ -63,7 +64,7 @@ def word_cost(word: str) -> int:
     if len(word) > MAX_WORD_CHARS:
         return most
     folded = word.lower()
-    pairs = map(str.__add__, folded, folded[1:])
+    pairs = map(add, folded, folded[1:])
     oddness = 10 * sum(map(_UNUSUAL_PAIRS.__getitem__, pairs))
     if word.isupper():
         oddness += _CAPITAL_LETTER * len(word)

@@ -54,7 +54,7 @@ _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
 MOST_CHARS_A_TOKEN = 16
 # How much longer a text may be than the sum of its pieces says.
 _MOST_SPARE = 2
-_MAX_REMEMBERED = 20_000
+_MAX_REMEMBERED = 50_000
 
 CountTokens = Callable[[str], int]
 Piece = TypeVar("Piece", str, bytes)
@@ -78,7 +78,10 @@ class _Remembered(dict[Piece, int], Generic[Piece]):
 
 def _letters_cost(letters: bytes) -> int:
     """The cost of a run of letters, which may be several words: ``parseJson``."""
-    return sum(map(_word_costs.__getitem__, _WORD.findall(letters.decode())))
+    text = letters.decode()
+    if letters.islower():
+        return costs.word_cost(text)
+    return sum(map(_word_costs.__getitem__, _WORD.findall(text)))
 
 
 _letters_costs = _Remembered(_letters_cost)

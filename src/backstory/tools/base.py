@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import orjson
 
-from backstory.errors import BackstoryError, UnknownName, nearest_hint
+from backstory.errors import BackstoryError, UnknownName, nearest_hint, show_value
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
 from backstory.values.tool_names import enabling_setting
@@ -253,7 +253,7 @@ def read_number(arguments: Arguments, name: str, *, default: int, maximum: int) 
         return default
     number = math.nan
     if isinstance(value, int) and not isinstance(value, bool):
-        number = min(value, maximum)
+        number = min(max(value, 0), maximum)
     elif isinstance(value, float | str):
         with suppress(ValueError):
             number = float(value)
@@ -266,4 +266,5 @@ def say_value(value: object) -> str:
     """A value as it is quoted in an answer."""
     if isinstance(value, bool):
         return str(value).lower()
-    return one_line(echo_query(str(value)), _MAX_QUOTED_CHARS)
+    words = str(value) if isinstance(value, str | BackstoryError) else show_value(value)
+    return one_line(echo_query(words), _MAX_QUOTED_CHARS)
