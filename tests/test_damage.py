@@ -433,3 +433,19 @@ def test_a_rebuild_replaces_files_of_any_version(
         memory.embed()
 
     assert ask(tmp_path / "other") == ask(tmp_path / "truth")
+
+
+def test_a_database_with_pages_of_another_size_is_used_without_checksums(
+    tmp_path: Path,
+) -> None:
+    make_old_history(tmp_path / "backstory")
+    db = apsw.Connection(str(tmp_path / "backstory" / "history.db"))
+    db.execute("PRAGMA page_size = 8192")
+    db.execute("VACUUM")
+    db.close()
+
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, ["alpha " * 5_000, "beta"], session="s9")
+    with an_indexed_memory(tmp_path) as memory:
+        assert len(list(memory.messages("s1"))) == 3
+        assert found(memory, "beta", sources=["message"]) == ["beta"]
