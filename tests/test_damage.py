@@ -282,7 +282,8 @@ def test_everything_that_can_be_read_is_saved_and_the_rest_counted(
     assert (repair.returncode, deep.returncode) == (0, 0)
     assert 1 <= lost < 20
     # The index still knows what they said.
-    assert f"the texts of {lost} messages that only the index had" in notices[1]
+    assert "texts that only the index had were saved" in notices[1]
+    assert f"({lost});" in notices[1]
 
 
 def test_a_history_whose_list_of_tables_is_lost_can_be_salvaged(
@@ -348,6 +349,29 @@ def test_a_damaged_log_loses_no_message_without_a_word(
 
     assert kept == 5 or "history.db-wal: its end cannot be read" in caplog.text
     assert sum(map(bool, searched)) >= kept
+
+
+def test_a_log_that_is_gone_is_noticed_by_the_index(tmp_path: Path) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, ["first"], session="first")
+
+    def write_search_and_die() -> None:
+        memory = an_indexed_memory(tmp_path)
+        say_all(memory, ["lost"], session="lost")
+        memory.search("lost")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert end_of(in_child(write_search_and_die)) == "SIGKILL"
+    for file in (tmp_path / "backstory").glob("history.db-*"):
+        file.unlink()
+
+    with an_indexed_memory(tmp_path) as memory:
+        result = memory.search("lost")
+
+        assert result.hits == ()
+        assert "the history was restored or replaced" in result.notices[0]
+        assert "texts that only the index had were saved" in result.notices[1]
+        assert found(memory, "first", sources=["message"]) == ["first"]
 
 
 # -- databases without checksums ------------------------------------------------------
@@ -433,3 +457,19 @@ def test_a_rebuild_replaces_files_of_any_version(
         memory.embed()
 
     assert ask(tmp_path / "other") == ask(tmp_path / "truth")
+
+
+def test_a_database_with_pages_of_another_size_is_used_without_checksums(
+    tmp_path: Path,
+) -> None:
+    make_old_history(tmp_path / "backstory")
+    db = apsw.Connection(str(tmp_path / "backstory" / "history.db"))
+    db.execute("PRAGMA page_size = 8192")
+    db.execute("VACUUM")
+    db.close()
+
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, ["alpha " * 5_000, "beta"], session="s9")
+    with an_indexed_memory(tmp_path) as memory:
+        assert len(list(memory.messages("s1"))) == 3
+        assert found(memory, "beta", sources=["message"]) == ["beta"]

@@ -95,8 +95,8 @@ def test_texts_that_only_the_index_has_are_saved_and_can_be_read_in(
 
         assert notices == (
             MADE_AGAIN,
-            "the texts of 1 messages that only the index had were saved to "
-            f"{saved}; 'backstory index --path' reads them in",
+            f"texts that only the index had were saved to {saved} (1); "
+            "'backstory index --path' reads them in",
         )
         assert saved.stat().st_mode & 0o777 == 0o600
         assert orjson.loads(saved.read_bytes()) == {

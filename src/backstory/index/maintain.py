@@ -500,8 +500,8 @@ class Maintainer:
 def describe_saved(saved: SavedTexts) -> str:
     """What was saved of messages that are lost, and how to read it in."""
     return (
-        f"the texts of {saved.messages:,} messages that only the index had were saved "
-        f"to {saved.path}; 'backstory index --path' reads them in"
+        f"texts that only the index had were saved to {saved.path} "
+        f"({saved.messages:,}); 'backstory index --path' reads them in"
     )
 
 

@@ -32,16 +32,22 @@ def find_last_commit(path: Path) -> int:
                 return 0
             file.seek(0)
             header = file.read(_HEADER_BYTES + _FRAME_HEADER_BYTES)
-            # Frames of an older log may follow. One of these salts may be damaged.
+            # Frames of an older log may follow; they have another salt.
             salts = (header[_SALT_IN_HEADER], header[_HEADER_BYTES:][_SALT_IN_FRAME])
             for number in range(count, 0, -1):
                 file.seek(_HEADER_BYTES + (number - 1) * _FRAME_BYTES)
                 frame = file.read(_FRAME_HEADER_BYTES)
-                if frame[_SALT_IN_FRAME] in salts and any(frame[_COMMIT]):
+                salt = frame[_SALT_IN_FRAME]
+                if any(frame[_COMMIT]) and any(_is_like(salt, own) for own in salts):
                     return number
     except OSError:
         pass
     return 0
+
+
+def _is_like(salt: bytes, other: bytes) -> bool:
+    """Whether two salts are the same, apart from a damaged byte."""
+    return sum(a != b for a, b in zip(salt, other, strict=False)) <= 1
 
 
 def warn_if_lost(db: apsw.Connection, path: Path, last_commit: int) -> None:

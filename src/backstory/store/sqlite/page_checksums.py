@@ -12,7 +12,6 @@ there, our bytes are zeros. Pages that another program copied from the log, such
 write them. If another program changes a page that has a checksum, it counts as damaged.
 """
 
-import ctypes
 import logging
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,9 @@ APPLICATION_ID = 0x426B7374
 VERIFIED = "backstory"
 UNVERIFIED = "backstory-unverified"
 
-# Where a database's first page says how many bytes of each page SQLite leaves to us.
+# Where a database's first page says how large pages are, and how many bytes of each
+# SQLite leaves to us.
+_SIZE_AT = slice(16, 18)
 _RESERVED_AT = 20
 # SQLITE_IOCAP_SUBPAGE_READ, which not every version of apsw knows.
 _READS_PARTS = 0x8000
@@ -47,7 +48,11 @@ _READS_PARTS = 0x8000
 
 def has_checksums(header: bytes) -> bool:
     """Whether a database that begins so has a checksum in every page."""
-    return len(header) > _RESERVED_AT and header[_RESERVED_AT] == CHECKSUM_BYTES
+    return _has_our_size(header) and header[_RESERVED_AT] == CHECKSUM_BYTES
+
+
+def _has_our_size(header: bytes) -> bool:
+    return int.from_bytes(header[_SIZE_AT], "big") == PAGE_BYTES
 
 
 def read_first_page(path: Path) -> bytes:
@@ -108,7 +113,7 @@ class _ChecksumFile(apsw.VFSFile):
                 # SQLite reads the header before it has a lock. Later it reads the page.
                 return page[within : within + amount]
         if not self._has_checksums:
-            return page[within : within + amount]
+            return super().xRead(amount, offset)
         # The one checksum is enough here; most of the time goes into it.
         if not has_crc(page, number) and not is_sound(page, number):
             page = self._correct(page, number)
@@ -170,6 +175,9 @@ _REGISTERED = (
 
 def reserve_bytes(db: apsw.Connection) -> None:
     """Have SQLite leave room for checksums in a database that is still empty."""
+    # Slow to import, and only new databases need it.
+    import ctypes
+
     wanted = ctypes.c_int(CHECKSUM_BYTES)
     db.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(wanted))
 
@@ -178,7 +186,8 @@ def add_checksums(db: apsw.Connection, path: Path) -> None:
     """Give every page its checksum, if they have none, by writing the file anew.
 
     All of it is one transaction. If there is no room for it now, or another process is
-    writing, it is left to the next time. Raises ``CorruptError`` if the file should
+    writing, it is left to the next time; a file that someone has given pages of another
+    size stays without. Raises ``CorruptError`` if the file should
     have checksums but its header denies it.
     """
     if db.execute("PRAGMA application_id").get == APPLICATION_ID:
@@ -186,7 +195,8 @@ def add_checksums(db: apsw.Connection, path: Path) -> None:
             raise apsw.CorruptError("its header is damaged")
         return
     try:
-        if not has_checksums(read_first_page(path)):
+        first = read_first_page(path)
+        if _has_our_size(first) and not has_checksums(first):
             _write_anew(db)
         # Not before the file itself has them: a process may be killed in between.
         if has_checksums(read_first_page(path)):
