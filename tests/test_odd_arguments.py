@@ -80,20 +80,21 @@ def usual_arguments(memory: Memory) -> dict[str, dict[str, Any]]:
 
 
 def methods() -> dict[str, Callable[..., Any]]:
+    """The methods of an open memory: not those that take the path of a home."""
     return {
         name: function
-        for name, function in inspect.getmembers(Memory, inspect.isfunction)
-        if not name.startswith("_") and name not in ("open", "close")
+        for name, function in vars(Memory).items()
+        if inspect.isfunction(function) and not name.startswith("_") and name != "close"
     }
 
 
 def parameters() -> dict[str, tuple[str, str]]:
-    """Every parameter of every method, except for the functions among them."""
+    """Every parameter of every method, except for functions and open files."""
     return {
         f"{method}({parameter})": (method, parameter)
         for method, function in methods().items()
         for parameter in list(inspect.signature(function).parameters)[1:]
-        if not parameter.startswith("on_") and parameter != "sleep"
+        if not parameter.startswith("on_") and parameter not in ("sleep", "lock")
     }
 
 
