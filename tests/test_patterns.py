@@ -19,7 +19,7 @@ from tests.package_patterns import (
 # One process has the package's expressions recorded.
 pytestmark = pytest.mark.xdist_group("patterns")
 
-LENGTH = 50_000 if SOAK else 2_000
+LENGTH = 50_000 if SOAK else 1_500
 # Enough to tell those that are meant to be slow, which would take minutes above.
 SHORT = 600
 # Less than this is not worth measuring again: quadratic time would be longer.
