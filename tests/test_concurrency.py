@@ -20,6 +20,7 @@ import pytest
 from backstory.errors import StoreDamaged, StoreFull, StoreTooNew, StoreUnwritable
 from backstory.memory import Memory
 from backstory.store.sqlite.history import SqliteHistory
+from backstory.store.sqlite.page_checksums import VERIFIED
 from tests.builders import a_line, append, session_file
 from tests.chance import seeds
 from tests.ordinary_user import as_ordinary_user
@@ -311,7 +312,8 @@ def test_a_damaged_store_is_said_so_and_left_alone(tmp_path: Path) -> None:
 
 def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     a_memory(tmp_path).close()
-    db = apsw.Connection(str(tmp_path / "backstory" / "history.db"))
+    path = str(tmp_path / "backstory" / "history.db")
+    db = apsw.Connection(path, vfs=VERIFIED)
     db.execute("PRAGMA user_version = 999")
     db.close()
 

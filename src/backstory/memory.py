@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from backstory.assembly import Parts
+from backstory.index.damage import check_home, repair_history
 from backstory.ingest.record import RECORDED_HOST, RecordedMessage
 from backstory.ingest.watch import repeat_reading
 from backstory.notes.notebook import Notebook
@@ -24,11 +25,13 @@ from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.reports import (
+    CheckedFile,
     Curation,
     IndexReport,
     LogReport,
     OnCount,
     OnProgress,
+    SalvagedHistory,
     SavedTexts,
     SourceSummary,
     Status,
@@ -93,6 +96,21 @@ class Memory:
             start_worker=worker,
             count_tokens=count_tokens,
         )
+
+    @staticmethod
+    def check(
+        home: str | Path | None = None, *, is_deep: bool = False
+    ) -> list[CheckedFile]:
+        """What is wrong with each file of a home, whether or not it can be opened."""
+        return check_home(find_home(this_machine(), home), is_deep=is_deep)
+
+    @staticmethod
+    def repair(home: str | Path | None = None) -> SalvagedHistory | None:
+        """Repair a damaged history: all that can be read is kept, and the damaged file.
+
+        Returns None if it is not damaged. Call ``rebuild`` for a damaged index.
+        """
+        return repair_history(find_home(this_machine(), home))
 
     def close(self) -> None:
         """Close the memory; it cannot be used again."""

@@ -34,6 +34,7 @@ SKIPPED_SOME = 3
 # Each command and its module; only that of the command that is called is loaded.
 COMMANDS = {
     "call": "tools",
+    "check": "maintain",
     "context": "context",
     "curate": "context",
     "demo": "demo",
@@ -99,6 +100,15 @@ class Commands(click.Group):
             # Importing its module registers the command.
             import_module(f"backstory.cli.{COMMANDS[cmd_name]}")
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            # Of those it knows, click suggests the nearest.
+            for name in COMMANDS:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -75,7 +75,7 @@ def index(
         raise SystemExit(SKIPPED_SOME)
 
 
-@commands.command()
+@commands.command(short_help="Show what the agents have on this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_obj
 def sources(app: App, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from backstory.text.envelope import quote_content
 from backstory.text.redaction import is_own_tool_call
 from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
+from backstory.values.identity import content_id
 from backstory.values.moments import Moment, whole_day
 from backstory.values.units import (
     OF_A_DAY,
@@ -190,9 +191,13 @@ def chunk_text(messages: Iterable[Message]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CutNote:
-    """A Markdown file, cut: the heading and text of each unit to be, and the chunks."""
+    """A Markdown file, cut: the heading and text of each unit to be, and the chunks.
+
+    ``hash`` is that of its whole text.
+    """
 
     note: FoundNote
+    hash: str
     parts: list[tuple[str, str]]
     chunks: list[NewChunk]
 
@@ -239,7 +244,7 @@ def cut_note(note: FoundNote, text: str) -> CutNote:
             if section.heading:
                 shown = f"{section.heading}\n{shown}"
             chunks.append(NewChunk(first, len(parts) - 1, rough_tokens(shown), shown))
-    return CutNote(note, parts, chunks)
+    return CutNote(note, content_id(text), parts, chunks)
 
 
 def note_meaning(heading: str, text: str) -> str:

@@ -18,6 +18,7 @@ from backstory.errors import (
     StoreDamaged,
     StoreLocked,
     StoreProblem,
+    StoreTooNew,
 )
 from backstory.index.build import IndexBuilder
 from backstory.index.files import INDEX_NAME, IndexFiles
@@ -224,7 +225,7 @@ class Maintainer:
         if not self._files.owns(damage.path):
             raise damage
         logger.warning("the index is damaged and will be rebuilt: %s", damage)
-        self._files.drop_embeddings_if(damage)
+        self._files.repair_embeddings_if(damage)
 
     def _delete_leftovers(self, index: SearchIndex) -> None:
         """Delete what a killed rebuild or writer left behind."""
@@ -362,8 +363,8 @@ class Maintainer:
         """
         try:
             return self._rebuild(on_taken)
-        except StoreDamaged as exc:
-            if not self._files.drop_embeddings_if(exc):
+        except (StoreDamaged, StoreTooNew) as exc:
+            if not self._files.repair_embeddings_if(exc):
                 raise
             return self._rebuild(on_taken)
 
@@ -387,7 +388,8 @@ class Maintainer:
         if not self._files.has_index():
             return []
         try:
-            if self._builder().origin() is IndexOrigin.SAME:
+            is_same = self._builder().origin() is IndexOrigin.SAME
+            if is_same and not self._history.has_damage():
                 return []
             saved = self._save_lost_texts()
         except StoreProblem as exc:

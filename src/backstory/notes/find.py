@@ -77,12 +77,13 @@ def find_memory_notes(home: Path) -> Iterator[FoundNote | Problem]:
         yield _unreadable_folder(folder / "daily", exc)
         return
     for entry in entries:
-        day = _day_of(entry.name)
+        day = parse_log_name(entry.name)
         if day is not None:
             yield from _describe_note(entry, NoteKind.DAILY_LOG, inside=folder, day=day)
 
 
-def _day_of(name: str) -> date | None:
+def parse_log_name(name: str) -> date | None:
+    """The day of a daily log, such as ``2026-02-25.md``; None for other names."""
     found = _DAILY_NAME.fullmatch(name)
     if found is None:
         return None

@@ -351,7 +351,7 @@ class Notebook:
 
 
 def _saved_at(path: Path) -> datetime:
-    """The local time of a file, which may lie beyond all dates."""
+    """The local time of a file, which may be out of a date's range."""
     with suppress(OverflowError, ValueError):
         return datetime.fromtimestamp(path.stat().st_mtime)
     return datetime.min.replace(year=1000)  # four digits on every system

@@ -122,7 +122,7 @@ class FoundFile:
 
     @property
     def modified(self) -> Moment | None:
-        """The file's own time; None if it is beyond all dates, as it may be."""
+        """The file's own time; None if it is out of a date's range."""
         return to_modified(self.mtime_ns)
 
 

@@ -79,7 +79,7 @@ class UnitFilter:
         return grouped
 
     def widest_bounds(self) -> Bounds:
-        """The bounds that no unit which may be found is outside of."""
+        """The widest bounds: no matching unit is outside of them."""
         bounds = self.kinds_by_bounds()
         firsts = [first for first, _ in bounds if first is not None]
         ends = [end for _, end in bounds if end is not None]

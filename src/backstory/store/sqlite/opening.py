@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from backstory.store.sqlite.connection import close_database
 from backstory.system.fork_safety import block_forks, close_before_fork, reset_in_child
 
 # A read-only connection is reopened after this time: the file may be writable by then,
@@ -91,6 +92,6 @@ class Connections:
         """Close them; used again, each thread opens a new one."""
         with self._lock:
             for connection in list(self._of_threads.values()):
-                connection.close()
+                close_database(connection)
             self._of_threads.clear()
             self._generation += 1
