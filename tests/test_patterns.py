@@ -19,7 +19,7 @@ from tests.package_patterns import (
 # One process has the package's expressions recorded.
 pytestmark = pytest.mark.xdist_group("patterns")
 
-LENGTH = 50_000 if SOAK else 1_500
+LENGTH = 50_000 if SOAK else 2_000
 # Enough to tell those that are meant to be slow, which would take minutes above.
 SHORT = 600
 # Less than this is not worth measuring again: quadratic time would be longer.
@@ -27,7 +27,7 @@ QUICK_S_PER_CHAR = 0.25e-6
 
 # They make expressions later than at import, of words that were typed.
 MAKE_PATTERNS = {
-    "text.dates._way",  # called at import
+    "text.dates._row",  # called at import
     "text.excerpts._iter_needles",
     "runs.search._make_phrase_check",
 }
