@@ -6,13 +6,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, history, run, search
+from bench import context, history, patterns, run, search
 
 MEASURES = {
     **history.MEASURES,
     **search.MEASURES,
     **context.MEASURES,
     **run.MEASURES,
+    **patterns.MEASURES,
 }
 
 if __name__ == "__main__":

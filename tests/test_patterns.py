@@ -27,7 +27,7 @@ QUICK_S_PER_CHAR = 0.25e-6
 
 # They make expressions later than at import, of words that were typed.
 MAKE_PATTERNS = {
-    "text.dates._way",  # called at import
+    "text.dates._row",  # called at import
     "text.excerpts._iter_needles",
     "runs.search._make_phrase_check",
 }

@@ -18,6 +18,7 @@ from backstory.notes.facts import (
     list_facts,
     list_topics,
     remove_fact,
+    remove_repeats,
     replace_fact,
     split_facts,
 )
@@ -455,3 +456,23 @@ def test_no_text_raises_anything_else(text: str, old: str, new: str) -> None:
 def test_any_text_keeps_its_beginning(text: str) -> None:
     assert split_bom(text)[1].startswith(first_lines(text, 3))
     assert "".join(split_lines(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "removed"),
+    [
+        pytest.param("- a\n" * 400, "- a\n", ["a"] * 399, id="many"),
+        pytest.param("- a\n\n- a\n\n- b\n", "- a\n\n- b\n", ["a"], id="apart"),
+        pytest.param("- a\n- b\n- a\n- b", "- a\n- b", ["a", "b"], id="no last end"),
+        pytest.param(
+            "- a\n\n- a\n- a\n\ntext\n", "- a\n\ntext\n", ["a", "a"], id="blank lines"
+        ),
+        pytest.param(
+            "1. a\n\n- b\n1. a\n", "1. a\n\n- b\n", ["a"], id="in another list"
+        ),
+    ],
+)
+def test_facts_that_repeat_another_are_removed(
+    text: str, expected: str, removed: list[str]
+) -> None:
+    assert remove_repeats(text) == (expected, removed)

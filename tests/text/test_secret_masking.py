@@ -47,7 +47,15 @@ _BEGIN, _END = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----
             f"...[masked]\n{_END}",
             id="key without its beginning",
         ),
+        pytest.param(
+            "\n".join(["x", *["Ab12Cd34"] * 500, _END]),
+            f"x\n[masked]\n{_END}",
+            id="a long key without its beginning",
+        ),
         pytest.param("password = hunter2x", "password = [masked]", id="password"),
+        pytest.param(
+            f"token={'a' * 300}1", "token=aaaa[masked]", id="a digit far behind"
+        ),
         pytest.param("Password: 12345678", "Password: [masked]", id="digits"),
         pytest.param(
             '{"password": "correcthorse"}', '{"password": "[masked]"}', id="JSON"
@@ -104,6 +112,8 @@ def test_a_secret_is_masked(text: str, expected: str) -> None:
         "token: new_token_2, more",
         "token = settings.API_TOKEN_2",
         "password = getpass.getpass()",
+        "token=1" * 20 + "(",
+        "token=a" * 20,
         'api_key = os.environ["OPENAI_API_KEY_2"]',
         "api_key=$OPENAI_API_KEY_2",
         "TOKEN=${TOKEN_2_VALUE}",

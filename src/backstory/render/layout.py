@@ -7,6 +7,11 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from backstory.text.escape import neutralize
 
 _MIN_TEXT_WIDTH = 10
+# Nobody reads a longer name or path; as JSON it is whole.
+_MAX_CELL_CHARS = 1_000
+# Marks take no room of their own: the characters of one line are at most so many times
+# its width.
+_CHARS_PER_CELL = 8
 
 
 def render_columns(
@@ -43,15 +48,24 @@ def cut_to_width(line: str, width: int) -> str:
 def wrap_to_width(line: str, width: int) -> Iterator[str]:
     """Break a line into several that fit a terminal, between words if possible."""
     width = max(width, _MIN_TEXT_WIDTH)
-    while cell_len(line) > width:
-        fits = chop_cells(line, width)[0]
+    start, most = 0, _CHARS_PER_CELL * width
+    while (rest := line[start : start + most]) and (
+        start + len(rest) < len(line) or cell_len(rest) > width
+    ):
+        # Marks without a letter are no cells at all.
+        fits = next(iter(chop_cells(rest, width)), rest)
         space = fits.rfind(" ", len(fits) // 2)
-        at = len(fits) if space < 0 or line[len(fits)] == " " else space
-        yield line[:at].rstrip()
-        line = line[at:].lstrip(" ")
-    yield line
+        is_between_words = line[start + len(fits)] == " "
+        at = len(fits) if space < 0 or is_between_words else space
+        yield rest[:at].rstrip()
+        start += at
+        while line.startswith(" ", start):
+            start += 1
+    yield rest
 
 
 def to_cell(text: str) -> str:
-    """Make text from history safe to print, on one line."""
+    """Make text from history safe to print, on one line of a readable length."""
+    if len(text) > _MAX_CELL_CHARS:
+        text = text[: _MAX_CELL_CHARS - 1] + "…"
     return neutralize(text).replace("\n", " ").replace("\t", " ")

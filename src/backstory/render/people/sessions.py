@@ -52,7 +52,7 @@ def _ending(text: str, width: int | None) -> str:
     """The end of a text that is too long, after an ellipsis."""
     if width is None or cell_len(text) <= width:
         return text
-    kept = text
+    kept = text[-width:]
     while cell_len(kept) > width - 1:
         kept = kept[1:]
     return f"…{kept}"
