@@ -3,9 +3,9 @@
 ::
 
     BackstoryError                10
-      ConfigError                 11   a setting is unknown, malformed or not allowed
+      ConfigError                 11   a setting is unknown or malformed
         NoModel                   11   a language model is needed but not configured
-      UnknownName                 12   no source, format, session or folder of that name
+      UnknownName                 12   no program, format, session or folder has it
       BadQuery                    14   a request that makes no sense
       StoreProblem                20   anything wrong with one of our databases
         StoreLocked               22   another process has been writing for too long
@@ -37,14 +37,9 @@ class BackstoryError(Exception):
     hint: str = ""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(_printable(message))
+        super().__init__(message)
         if hint is not None:
-            self.hint = _printable(hint)
-
-
-def _printable(text: str) -> str:
-    """The text without half characters, which a name on a command line may have."""
-    return text.encode(errors="replace").decode()
+            self.hint = hint
 
 
 class ConfigError(BackstoryError):
@@ -59,14 +54,11 @@ class ConfigError(BackstoryError):
 class NoModel(ConfigError):
     """A language model is needed, and none is configured."""
 
-    hint = (
-        "put llm.name into your config.toml; 'backstory settings' shows where values "
-        "come from"
-    )
+    hint = "set llm.name; 'backstory settings' shows in which file"
 
 
 class UnknownName(BackstoryError):
-    """There is no source, format, session or project folder of that name."""
+    """There is no agent program, format, session or project folder of that name."""
 
     exit_code = 12
 
@@ -94,15 +86,6 @@ def nearest_hint(name: str, names: Iterable[str]) -> str:
     return f"the names are: {some}" + (f" and {more} more" if more > 0 else "")
 
 
-def shown(value: object) -> str:
-    """A value as an error quotes it."""
-    try:
-        return f"{value!r:.60}"
-    except ValueError:
-        # Python writes no number of more than 4,300 digits.
-        return f"a huge {type(value).__name__}"
-
-
 class StoreProblem(BackstoryError):
     """Something is wrong with one of our databases; ``path`` is its file."""
 
@@ -126,7 +109,10 @@ class StoreDamaged(StoreProblem):
     """The database is damaged, or the file is not a database."""
 
     exit_code = 23
-    hint = "restore the file from a backup, or move it away to start an empty one"
+    hint = (
+        "run 'backstory check' to see what is damaged, and 'backstory check --repair' "
+        "to save everything that can be read"
+    )
 
 
 class StoreTooNew(StoreProblem):
@@ -184,7 +170,7 @@ class FactAmbiguous(BackstoryError):
         self.count = count
         self.matches = tuple(matches)
         found = ", ".join(f"'{each}'" for each in self.matches)
-        super().__init__(message, hint=f"give more of it; there are: {found}")
+        super().__init__(message, hint=f"give more of it; the matches are: {found}")
 
 
 class ProviderError(BackstoryError):

@@ -1,4 +1,4 @@
-"""What every summary store must do: nothing summarised twice, nothing left out."""
+"""What every summary store must do: nothing summarized twice, nothing left out."""
 
 import threading
 from collections.abc import Iterator
@@ -91,6 +91,8 @@ def test_a_session_is_tried_again_later(memory: Memory, store: SummaryStore) -> 
     assert store.list_due(now=NOW) == []
     waiting = [Due(session_id, last, "session end", 1)]
     assert store.list_due(now=LATER) == store.list_due(now=None) == waiting
+    # The clock was set back: nothing is ever postponed for that long.
+    assert store.list_due(now=NOW - timedelta(days=30)) == waiting
 
     # Whoever asks again need not wait.
     store.mark_due(session_id, "session end", now=NOW)
@@ -118,7 +120,7 @@ def test_what_was_asked_for_meanwhile_stays_due(
 # -- summaries ---
 
 
-def test_what_waits_for_the_notes_is_not_summarised_again(
+def test_what_waits_for_the_notes_is_not_summarized_again(
     memory: Memory, store: SummaryStore
 ) -> None:
     first = say(memory, "user", "one")

@@ -769,7 +769,7 @@ def test_a_piece_says_where_it_stands_and_where_the_next_begins(
     a_result(run, "x" * 20 + "\n" + "walnut\n" * 5_000, call="c1")
 
     first, *_, last = fetched(run, "c1", offset=21).text.splitlines()
-    end = int(last.removeprefix("[End of item; it goes on at offset ").rstrip("]"))
+    end = int(last.removeprefix("[End of item; it continues at offset ").rstrip("]"))
 
     assert first == (
         f"[tool result of read_file at iteration 1 (id=c1, characters 21-{end} of "

@@ -1,4 +1,4 @@
-"""Cutting and neutralising text."""
+"""Cutting and neutralizing text."""
 
 import unicodedata
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.cut import cut_bytes, one_line
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.cut import cut_bytes, cut_mark, one_line
+from backstory.text.escape import neutralize, replace_surrogates
 
 # Unicode's Bidi_Control property, which the standard library does not know.
 BIDI_CONTROLS = frozenset(
@@ -46,11 +46,20 @@ def test_a_text_is_cut_at_a_whole_character_and_says_its_true_length(
 
 
 def test_a_text_that_was_cut_before_keeps_the_length_it_had_at_first() -> None:
-    once, _ = cut_bytes("x" * 70_000, 65_536)
+    once, full_bytes = cut_bytes("x" * 70_000, 65_536)
 
-    twice = cut_bytes(once, 5)
+    twice = cut_bytes(once, 5, full_bytes=full_bytes)
 
     assert twice == ("xxxxx\n[cut: 5 of 70,000 bytes kept]", 70_000)
+
+
+def test_a_mark_in_the_text_says_nothing_about_its_length() -> None:
+    forged = "x" * 10 + cut_mark(1, 10**20)
+
+    assert cut_bytes(forged, 5) == (
+        f"xxxxx\n[cut: 5 of {len(forged)} bytes kept]",
+        len(forged),
+    )
 
 
 @given(st.text(), st.integers(0, 50))
@@ -140,12 +149,12 @@ def test_a_text_without_half_characters_can_be_encoded(text: str) -> None:
     ],
 )
 def test_characters_that_fool_a_reader_become_visible(text: str, expected: str) -> None:
-    assert neutralise(text) == expected
+    assert neutralize(text) == expected
 
 
 @given(st.text(st.characters() | st.sampled_from(sorted(BIDI_CONTROLS))))
 def test_no_control_or_direction_character_is_left(text: str) -> None:
-    shown = neutralise(text)
+    shown = neutralize(text)
 
     left = {
         character
@@ -157,6 +166,6 @@ def test_no_control_or_direction_character_is_left(text: str) -> None:
 
 @given(st.text())
 def test_neutral_text_stays_as_it_is(text: str) -> None:
-    shown = neutralise(text)
+    shown = neutralize(text)
 
-    assert neutralise(shown) == shown
+    assert neutralize(shown) == shown

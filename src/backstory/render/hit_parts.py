@@ -1,15 +1,14 @@
 """The parts of a hit that every audience is shown: excerpt, rank, how to see more.
 
-The whole text is masked before it is cut: half a secret would not be recognised.
+The whole text is masked before it is cut: half a secret would not be recognized.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from backstory.render.format import render_day
 from backstory.text.envelope import label
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.text.redaction import mask_secrets
 from backstory.text.shell import show_command
@@ -20,8 +19,10 @@ from backstory.values.query import Query
 EPISODE_CHARS = 300
 LABEL_CHARS = 120
 CUT_MARK = "..."
-# The last word of a line that was cut; the first four characters always stay.
-_CUT_WORD = re.compile(r"(?<=.{4}) ?[!-~]+…$", re.MULTILINE)
+_ELLIPSIS = "…"
+# What a secret is written with. Of a line that was cut, the first four characters stay.
+_VISIBLE_ASCII = "".join(map(chr, range(ord("!"), ord("~") + 1)))
+_CHARS_BEFORE_CUT = 4
 Mask = Callable[[str], str]
 
 
@@ -38,7 +39,7 @@ def mask_cached(text: str) -> str:
 
 def mask_and_escape(text: str) -> str:
     """Mask secrets, and make the text safe to print: for models and their programs."""
-    return neutralise(mask_cached(text))
+    return neutralize(mask_cached(text))
 
 
 def render_speaker(role: Role, tool_name: str | None) -> str:
@@ -101,4 +102,15 @@ def mask_lines(text: str, mask: Mask = mask_cached) -> str:
 
     Then its last word is dropped, because it may be half a secret.
     """
-    return text if mask is unchanged else _CUT_WORD.sub("…", mask(text))
+    if mask is unchanged:
+        return text
+    return "\n".join(map(_without_cut_word, mask(text).split("\n")))
+
+
+def _without_cut_word(line: str) -> str:
+    cut = line.removesuffix(_ELLIPSIS)
+    before = cut.rstrip(_VISIBLE_ASCII)
+    if cut == line or before == cut:
+        return line
+    kept = max(_CHARS_BEFORE_CUT, len(before) - before.endswith(" "))
+    return cut[:kept] + _ELLIPSIS

@@ -34,7 +34,13 @@ from backstory.values.hits import (
 )
 from backstory.values.moments import Moment
 from backstory.values.query import Query
-from backstory.values.reports import IndexReport, ListedLog, SourceSummary, Status
+from backstory.values.reports import (
+    CheckedFile,
+    IndexReport,
+    ListedLog,
+    SourceSummary,
+    Status,
+)
 from backstory.values.runs import RunHit, RunItem
 
 
@@ -94,6 +100,10 @@ def problem_object(problem: Problem) -> dict[str, object]:
     return {"path": problem.path, "line": problem.line, "reason": problem.reason}
 
 
+def checked_object(file: CheckedFile) -> dict[str, object]:
+    return {"path": str(file.path), "problems": list(file.problems)}
+
+
 def source_object(source: SourceSummary) -> dict[str, object]:
     return {
         "host": source.host,
@@ -150,7 +160,11 @@ def setting_object(chosen: Chosen) -> dict[str, object]:
 
 
 def to_iso(moment: Moment | None) -> str | None:
-    return None if moment is None else moment.in_own_zone().isoformat()
+    """A time with its offset; a day without a time is a date alone."""
+    if moment is None:
+        return None
+    written = moment.in_own_zone()
+    return (written.date() if moment.is_day else written).isoformat()
 
 
 def search_object(

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from backstory.errors import BadQuery, UnknownName, shown
+from backstory.errors import BadQuery, UnknownName
 from backstory.runs.dialects import find_said
 from backstory.runs.dialects.base import Part
 from backstory.runs.fit import Fitter, OriginalResult
@@ -24,6 +24,7 @@ from backstory.runs.wrap import CallWrapper
 from backstory.system.expiry import expire_when_due
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.arguments import (
+    show_value,
     to_counter,
     to_limit,
     to_number,
@@ -172,7 +173,7 @@ class RunHistory:
             return self.limits.ttl_s
 
     def _expire(self) -> None:
-        """Drop all items. Numbers go on: an old id must not mean something new."""
+        """Drop all items. Numbers continue: an old id must not mean something new."""
         self._items.close()
         items = RunItems(self.limits.max_bytes, first_number=self._items.next_number)
         self._reset(items, self._recorder.iterations)
@@ -216,7 +217,7 @@ class RunHistory:
         """Record what is new in a loop's list of messages, in any of the dialects.
 
         Call it with the whole list, as often as you like: what was recorded before is
-        recognised, even after older messages were removed or trimmed. Raises
+        recognized, even after older messages were removed or trimmed. Raises
         ``BadQuery`` for messages in an unknown format, after recording the others.
         """
         _check_messages(messages)
@@ -260,7 +261,7 @@ class RunHistory:
         Raises ``UnknownName`` if there is none, or not any more.
         """
         if not isinstance(item_id, str):
-            raise BadQuery(f"the id of an item is a text, not {shown(item_id)}")
+            raise BadQuery(f"the id of an item is a text, not {show_value(item_id)}")
         with self._using():
             try:
                 return self._items.get(item_id)
@@ -370,7 +371,7 @@ class RunHistory:
         """
         if not callable(create):
             raise BadQuery(
-                f"{shown(create)} is not callable",
+                f"{show_value(create)} is not callable",
                 hint="pass the function that calls the model",
             )
         if budget is not None:
@@ -405,14 +406,14 @@ def _check_limits(limits: RunLimits | None) -> RunLimits:
 def _check_names(**names: object) -> None:
     for name, value in names.items():
         if value is not None and not isinstance(value, str):
-            raise BadQuery(f"{name} is {shown(value)}, not a text")
+            raise BadQuery(f"{name} is {show_value(value)}, not a text")
 
 
 def _to_iteration(iteration: int) -> int:
     number = to_number(iteration, "iteration")
     if not 0 <= number <= _MAX_ITERATION:
         raise BadQuery(
-            f"iteration is {shown(number)}, not the number of a model call",
+            f"iteration is {show_value(number)}, not the number of a model call",
             hint="count the calls of the model from 1, or leave it out",
         )
     return number
@@ -430,6 +431,6 @@ def _check_messages(messages: object) -> None:
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, int) or isinstance(budget, bool) or budget <= 0:
         raise BadQuery(
-            f"budget is {shown(budget)}, not a positive whole number",
+            f"budget is {show_value(budget)}, not a positive whole number",
             hint="pass the number of tokens that the messages may take",
         )

@@ -14,14 +14,14 @@ from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.find import iter_sources
 from backstory.ingest.importers import FORMATS, get_format
-from backstory.ingest.parsing.recognise import iter_recognised
+from backstory.ingest.parsing.recognize import iter_recognized
 from backstory.ingest.parsing.streams import is_seekable
 from backstory.runs.dialects.base import Part
 from backstory.runs.history import RunHistory
 from backstory.runs.items import RunItems
 from backstory.runs.record import IterationCounter
 from backstory.system.machine import Machine, absolute
-from backstory.text.arguments import to_name
+from backstory.text.arguments import to_optional_text, to_path
 from backstory.text.envelope import label
 from backstory.text.tokens import CountTokens
 from backstory.values.history import NewMessage, Problem, Role, Source
@@ -130,8 +130,9 @@ class LiveSessions:
         count_tokens: CountTokens | None,
     ) -> LiveRun:
         """The run of a session, given its id, the path of its transcript, or both."""
+        session = to_optional_text(session, "session")
         if transcript is not None:
-            path = absolute(str(transcript), self._machine)
+            path = absolute(str(to_path(transcript, "transcript")), self._machine)
             return LiveRun(
                 lambda: self.find_by_path(path, session),
                 limits,
@@ -144,7 +145,7 @@ class LiveSessions:
                 hint="give its id (--session), or the path of the transcript that its "
                 "program writes (--transcript)",
             )
-        follower = self.get_by_id(to_name(session, "session"), host)
+        follower = self.get_by_id(session, host)
         return LiveRun(lambda: follower, limits, count_tokens=count_tokens)
 
     # -- by path ---
@@ -157,7 +158,7 @@ class LiveSessions:
         if self._exclude(path):
             raise SourceUnreadable(f"{path}: your settings exclude it")
         try:
-            source = self._recognise(path) if self._is_written(path) else None
+            source = self._recognize(path) if self._is_written(path) else None
         # ValueError: a NUL in the path. RuntimeError: a link that leads to itself.
         except (OSError, ValueError, RuntimeError) as exc:
             reason = getattr(exc, "strerror", None) or exc
@@ -193,13 +194,13 @@ class LiveSessions:
         )
         return any(root in path.parents for root in roots if root is not None)
 
-    def _recognise(self, path: Path) -> Source | None:
-        for found in iter_recognised(path, FORMATS):
+    def _recognize(self, path: Path) -> Source | None:
+        for found in iter_recognized(path, FORMATS):
             if isinstance(found, Problem):
                 raise SourceUnreadable(str(found))
             if isinstance(found, Source):
                 return found
-        # Before its first message a transcript may only be recognised by its folder.
+        # Before its first message a transcript may only be recognized by its folder.
         real = path.resolve()
         for host in HOSTS if self._is_in_a_host(path) else ():
             for each in iter_sources(host, self._machine):

@@ -16,7 +16,7 @@ from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import Notebook
 from backstory.search.search import Search
 from backstory.store.base.history import HistoryStore, find_exactly_named
-from backstory.text.arguments import to_number
+from backstory.text.arguments import to_number, to_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content
 from backstory.text.redaction import (
@@ -130,7 +130,7 @@ class PromptContext:
             budget = to_number(max_tokens, "max_tokens")
         notes = ""
         try:
-            notes = self._notebook.read_memory()
+            notes = self._notebook.read_beginning()
         except BackstoryError as exc:
             logger.warning("no long-term memory for this prompt: %s", exc)
         asking: Sequence[Session] = ()
@@ -138,7 +138,8 @@ class PromptContext:
         query: Query | None = None
         try:
             if session is not None:
-                asking = find_exactly_named(self._history, session)
+                name = to_text(session, "session")
+                asking = find_exactly_named(self._history, name)
             query = self._search.parse(prompt)
             hits = self._find_memories(query, asking)
         except BackstoryError as exc:
@@ -360,14 +361,14 @@ def _new_hits(hits: Iterable[Hit], given: Sequence[str]) -> Iterator[Hit]:
 
 def _to_line(hit: Hit) -> str:
     """A memory on one line, after where it comes from and its date."""
-    # Masked before it is cut: half a secret would not be recognised.
+    # Masked before it is cut: half a secret would not be recognized.
     text = one_line(quote_content(mask_secrets(hit.excerpt)), _MAX_MEMORY_CHARS)
     speaker = "" if hit.role is None else f"{hit.role.speaker}: "
     return f"- [{_provenance(hit)}] {speaker}{text}"
 
 
 def _provenance(hit: Hit) -> str:
-    day = "" if hit.said is None else f" {hit.said.at.astimezone().date().isoformat()}"
+    day = "" if hit.said is None else f" {hit.said.in_local_zone().date().isoformat()}"
     if hit.source is HitSource.MEMORY:
         return "Long-term memory"
     if hit.source is HitSource.DAILY_LOG:

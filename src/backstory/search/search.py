@@ -15,6 +15,7 @@ from datetime import datetime
 from backstory.errors import StoreDamaged, StoreProblem, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.maintain import FindGuidance, Maintainer
+from backstory.index.note_days import NoteDays
 from backstory.notes.find import find_memory_notes
 from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
@@ -30,7 +31,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
-from backstory.text.arguments import to_limit, to_name, to_period, to_query
+from backstory.text.arguments import to_limit, to_period, to_query
 from backstory.text.query import parse_query
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.query import Query
@@ -60,7 +61,7 @@ class Search:
         options: SearchOptions,
         *,
         clock: Callable[[], datetime],
-        check_host: Callable[[str | None], None],
+        check_host: Callable[[str | None], str | None],
     ) -> None:
         self._history = history
         self._files = files
@@ -69,7 +70,10 @@ class Search:
         self._clock = clock
         self._check_host = check_host
         self._fallback = FallbackSearch(
-            history, lambda: find_memory_notes(files.home), find_guidance
+            history,
+            lambda: find_memory_notes(files.home),
+            find_guidance,
+            NoteDays(history, clock, is_read_only=True),
         )
         self._retriever: Retriever | None = None
         self.reset_after_fork()
@@ -118,14 +122,13 @@ class Search:
 
     def _find_containers(self, filters: Filters) -> frozenset[Container] | None:
         """The sessions of a host or a project, and the guidance files of a project."""
-        if filters.host is not None:
-            self._check_host(to_name(filters.host, "host"))
-        if filters.host is None and filters.project is None:
+        host = self._check_host(filters.host)
+        if host is None and filters.project is None:
             return None
-        where = SessionFilter(filters.host)
+        where = SessionFilter(host)
         sessions = list_sessions(self._history, where, project=filters.project)
         found: set[Container] = {SessionRef(each.session_id) for each in sessions}
-        if filters.host is None:
+        if host is None:
             found |= self._find_guidance({each.project for each in sessions} - {None})
         return frozenset(found)
 
@@ -141,7 +144,7 @@ class Search:
         if session is None:
             return frozenset()
         try:
-            asking = get_session(self._history, to_name(session, "session"))
+            asking = get_session(self._history, session)
         except UnknownName:
             return frozenset()
         # Its preview is the last thing said, so it is left out as well.
@@ -166,7 +169,7 @@ class Search:
             return SearchResult(request.query, notices=(request.period.why_empty,))
         until = self._deadline(request)
         try:
-            behind = self._catch_up(until)
+            behind = self._catch_up(request, until)
             retriever = self._get_retriever()
             result = HitSearch(self._history, retriever.index).search(
                 request,
@@ -174,16 +177,17 @@ class Search:
                 now=self._clock(),
                 until=until,
             )
+            missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.search(request, self._explain(exc), until=until)
-        return replace(result, notices=(*behind, *result.notices))
+        return replace(result, notices=(*behind, *missing, *result.notices))
 
     def recall(self, request: Request) -> RecallResult:
         """Chunks of conversations and files, best first."""
         request = replace(request, weights=weigh_for_chunks(request.weights))
         until = self._deadline(request)
         try:
-            behind = self._catch_up(until)
+            behind = self._catch_up(request, until)
             retriever = self._get_retriever()
             found, notices = ChunkSearch(self._history, retriever.index).recall(
                 request,
@@ -192,12 +196,13 @@ class Search:
                 until=until,
             )
             units = retriever.index.count_units()
+            missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.recall(request, self._explain(exc), until=until)
         return RecallResult(
             request.query,
             tuple(found),
-            (*behind, *notices),
+            (*behind, *missing, *notices),
             is_empty_index=not found and not units,
         )
 
@@ -207,7 +212,7 @@ class Search:
             return EpisodeResult(request.query, notices=(request.period.why_empty,))
         until = self._deadline(request)
         try:
-            behind = self._catch_up(until)
+            behind = self._catch_up(request, until)
             episodes, notices = find_episodes(
                 request, self._history, self._get_retriever(), until=until
             )
@@ -223,8 +228,10 @@ class Search:
         """When the search has to end, on the monotonic clock."""
         return time.monotonic() + min(self._options.timeout_s, request.timeout_s)
 
-    def _catch_up(self, until: float) -> list[str]:
-        return self._maintainer.catch_up(timeout_s=until - time.monotonic())
+    def _catch_up(self, request: Request, until: float) -> list[str]:
+        return self._maintainer.catch_up(
+            request.to_filter().kinds, timeout_s=until - time.monotonic()
+        )
 
     def _suggest(self, query: Query) -> tuple[str, ...]:
         try:

@@ -51,7 +51,9 @@ class SpecProfile:
         self.retriever.run(
             {
                 "by words": lambda: self._score_notes(query, notes),
-                "by meaning": lambda: self.retriever.nearest(query, notes, POOL),
+                "by meaning": lambda: self.retriever.nearest(
+                    query, notes, POOL, until=until
+                ),
                 "by text": lambda: self.retriever.find_query(
                     query, talk, width * TEXT_POOL
                 ),
@@ -91,7 +93,9 @@ class SpecProfile:
         self.retriever.run(
             {
                 "by words": lambda: self._match_words(query, where),
-                "by meaning": lambda: self.retriever.nearest(query, where, _LIST_POOL),
+                "by meaning": lambda: self.retriever.nearest(
+                    query, where, _LIST_POOL, until=until
+                ),
             },
             found,
             until=until,
@@ -202,7 +206,7 @@ def blend_by_range(
     Without vectors, words alone. Unlike in the tuned profile, a unit that is missing
     from a list gets nothing from it.
     """
-    return _blend(normalise(words), normalise(cosines), words_weight)
+    return _blend(normalize(words), normalize(cosines), words_weight)
 
 
 def _blend(
@@ -217,7 +221,7 @@ def _blend(
     }
 
 
-def normalise(scores: Mapping[Key, float]) -> dict[Key, float]:
+def normalize(scores: Mapping[Key, float]) -> dict[Key, float]:
     """Scale scores from 0 for the lowest to 1 for the best; all 1 if they are equal."""
     if not scores:
         return {}

@@ -12,7 +12,7 @@ from typing import Any
 
 from backstory.notes.facts import DEFAULT_TOPIC
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.redaction import mask_secrets
 from backstory.values.history import Session
 
@@ -24,7 +24,6 @@ _MAX_TITLE_CHARS = 80
 
 # What begins a block of Markdown; an item must not begin with it.
 _BLOCK_MARK = re.compile(r"^(?:[-*+>#|=~`\s]+|[0-9]{1,9}[.)]\s)+")
-_OBJECT = re.compile(r"\{.*\}", re.S)
 
 
 class BadAnswer(ValueError):
@@ -80,11 +79,11 @@ def parse_summary(answer: str) -> SummaryLists:
 # Any: a model's JSON can hold anything anywhere; it is checked on reading.
 def parse_object(answer: str) -> dict[str, Any]:
     """The JSON object in an answer, whatever text is around it."""
-    found = _OBJECT.search(answer)
-    if found is None:
+    first, last = answer.find("{"), answer.rfind("}")
+    if not 0 <= first < last:
         raise BadAnswer("it contains no JSON object")
     try:
-        value = json.loads(found.group())
+        value = json.loads(answer[first : last + 1])
     except (ValueError, RecursionError) as exc:
         raise BadAnswer(f"its JSON is not valid ({exc})") from exc
     assert isinstance(value, dict)
@@ -95,11 +94,11 @@ def tidy_line(value: object) -> str:
     """A model's text as one line that is plain text in a Markdown list."""
     if not isinstance(value, str):
         return ""
-    line = one_line(neutralise(replace_surrogates(value)), 4 * MAX_ITEM_CHARS)
+    line = one_line(neutralize(replace_surrogates(value)), 4 * MAX_ITEM_CHARS)
     line = _BLOCK_MARK.sub("", line)
     # A comment would hide what comes after it.
     line = line.replace("<!--", "< !--").replace("-->", "-- >")
-    # Masked before it is cut: half a secret is not recognised.
+    # Masked before it is cut: half a secret is not recognized.
     return one_line(mask_secrets(line), MAX_ITEM_CHARS)
 
 
@@ -175,7 +174,7 @@ def join(parts: Iterable[SummaryLists]) -> SummaryLists:
 def heading_start(session: Session) -> str:
     """What the headings of all blocks about a session begin with: title and host."""
     title = session.title or session.preview or session.native_id
-    shown = one_line(mask_secrets(neutralise(title)), _MAX_TITLE_CHARS)
+    shown = one_line(mask_secrets(neutralize(title)), _MAX_TITLE_CHARS)
     return f"{shown.lstrip('#-*>+ ')} ({session.host}"
 
 

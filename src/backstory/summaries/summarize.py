@@ -40,7 +40,7 @@ from backstory.summaries.answer import (
 )
 from backstory.summaries.budget import BudgetedLlm
 from backstory.text.cut import cut_middle, one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import most_tokens
 from backstory.values.history import Message, Role, Session
@@ -273,7 +273,7 @@ class Summarizer:
         times = dict.fromkeys(each.strftime("%H:%M") for each in sent if each)
         project = (session.project or "").rstrip("/\\").replace("\\", "/")
         details = (project.rpartition("/")[2], "–".join(times))
-        shown = [one_line(neutralise(each), 40) for each in details if each]
+        shown = [one_line(neutralize(each), 40) for each in details if each]
         return ", ".join([heading_start(session), *shown]) + ")"
 
 
@@ -347,7 +347,7 @@ def to_prompt(stretch: Stretch) -> str:
 
 def _shortened(message: Message, max_tokens: int) -> Message:
     """The message, with its middle cut out until it fits into a call."""
-    # Masked before it is cut: half a secret is not recognised.
+    # Masked before it is cut: half a secret is not recognized.
     text = cut_middle(mask_secrets(message.text), _MAX_MESSAGE_CHARS)
     shortened = replace(message, text=text)
     while _entry_tokens(shortened) > max_tokens and len(text) > _MIN_CHARS:

@@ -7,17 +7,28 @@ with ``BadQuery`` or ``UnknownName``.
 import operator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
+from pathlib import Path, PurePath
 
-from backstory.errors import BadQuery, UnknownName, shown
+from backstory.errors import BadQuery, UnknownName
+from backstory.text.cut import one_line
 from backstory.text.dates import parse_days
-from backstory.text.escape import replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.json_values import compact_json
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role
-from backstory.values.moments import Moment, from_microseconds, parse_iso, start_of_day
+from backstory.values.moments import (
+    Moment,
+    from_microseconds,
+    parse_iso,
+    start_in_utc,
+    start_of_day,
+    to_moment,
+)
 from backstory.values.query import DayRange
 
+# Whole files are pasted into queries, but no more than that.
+MAX_QUERY_CHARS = 100_000
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
 # More days than any history has.
@@ -25,16 +36,52 @@ MAX_DAYS = 100_000
 # No history is older or newer, and time zones cannot be computed much beyond.
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 
+_MAX_SHOWN_CHARS = 80
+
 DATE_HINT = "write it as 2026-02-25, or in words: yesterday, last week, 3 days ago"
+
+
+def show_value(value: object) -> str:
+    """A value that makes no sense, for an error: short, and safe to print."""
+    try:
+        return one_line(neutralize(repr(value)), _MAX_SHOWN_CHARS)
+    except Exception:
+        # Anybody's __repr__ can fail, and Python's own for a number that is too long.
+        return f"a value of type {type(value).__name__}"
+
+
+def show_name(name: object) -> str:
+    """A name that nobody has, for an error: short, and safe to print."""
+    return one_line(neutralize(str(name)), _MAX_SHOWN_CHARS)
+
+
+def to_text(value: str, name: str) -> str:
+    """A text, with half characters replaced: no database holds them."""
+    if not isinstance(value, str):
+        raise BadQuery(f"{name} is {show_value(value)}, not a text")
+    return replace_surrogates(value)
+
+
+def to_optional_text(value: str | None, name: str) -> str | None:
+    return None if value is None else to_text(value, name)
+
+
+def to_path(value: str | Path, name: str) -> str | Path:
+    """A path, or the name of a folder. Raises ``BadQuery`` for what can be neither."""
+    if not isinstance(value, str | PurePath):
+        raise BadQuery(f"{name} is {show_value(value)}, not a path")
+    if "\0" in str(value):
+        raise BadQuery(f"{name} is {show_value(value)}, with a NUL character in it")
+    return value
 
 
 def to_role(role: Role | str) -> Role:
     """The role with that name. Raises ``UnknownName``."""
     try:
         return Role(role)
-    except ValueError:
+    except (ValueError, TypeError):
         raise UnknownName(
-            f"there is no role {shown(role)}",
+            f"there is no role {show_value(role)}",
             hint="the roles are: " + ", ".join(known.value for known in Role),
         ) from None
 
@@ -52,26 +99,25 @@ def to_said(role: Role, text: object) -> str:
 
 
 def to_query(query: str) -> str:
-    """The query without the spaces around it. Any text but an empty one is a query."""
+    """The query without the spaces around it; it must not be empty or too long."""
     if not isinstance(query, str):
-        raise BadQuery(f"the query is {shown(query)}, not a text")
+        raise BadQuery(f"the query is {show_value(query)}, not a text")
     if not query.strip():
         raise BadQuery("the query is empty", hint="say what to search for")
+    if len(query) > MAX_QUERY_CHARS:
+        raise BadQuery(
+            f"the query has {len(query):,} characters, "
+            f"but may have at most {MAX_QUERY_CHARS:,}",
+            hint="search for the words that matter",
+        )
     # JSON can hold half a character, but UTF-8 cannot.
     return replace_surrogates(query.strip())
-
-
-def to_name(value: str, name: str) -> str:
-    """A name of something; there may be nothing of that name."""
-    if not isinstance(value, str):
-        raise BadQuery(f"{name} is {shown(value)}, not a text")
-    return replace_surrogates(value)
 
 
 def to_limit(limit: int) -> int:
     number = to_number(limit, "limit")
     if number < 1:
-        raise BadQuery(f"limit is {shown(number)}, but must be 1 or more")
+        raise BadQuery(f"limit is {show_value(number)}, but must be 1 or more")
     return min(number, _MOST)
 
 
@@ -79,7 +125,7 @@ def to_number(value: int, name: str) -> int:
     if not isinstance(value, bool):
         with suppress(TypeError):
             return operator.index(value)
-    raise BadQuery(f"{name} is {shown(value)}, not a whole number")
+    raise BadQuery(f"{name} is {show_value(value)}, not a whole number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +149,7 @@ def to_counter(count_tokens: CountTokens | None) -> CountTokens:
         return count_tokens
     if not callable(count_tokens):
         raise BadQuery(
-            f"count_tokens is {shown(count_tokens)}, not a function",
+            f"count_tokens is {show_value(count_tokens)}, not a function",
             hint="pass a function that returns the number of tokens in a text",
         )
     return _CheckedCount(count_tokens)
@@ -114,10 +160,15 @@ def to_counter(count_tokens: CountTokens | None) -> CountTokens:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A stretch of time in microseconds, up to but not including its end."""
+    """A stretch of time in microseconds, up to but not including its end.
+
+    ``days`` are the same days in UTC, from the start of the first to the end of the
+    last: what is known by its day only is in one zone as in every other.
+    """
 
     first: int | None = None
     end: int | None = None
+    days: tuple[int | None, int | None] = (None, None)
 
     @property
     def why_empty(self) -> str:
@@ -144,16 +195,26 @@ def to_period(
     last.
     """
     today = now.astimezone().date()
-    starts = []
+    starts, first_days = [], []
     if (first := to_days(date_from, "date_from", today=today)) is not None:
         starts.append(start_of_day(first.first))
+        first_days.append(start_in_utc(first.first))
     if (count := to_number(days, "days")) > 0:
         # So many days that there is no such date means all of them.
         with suppress(OverflowError):
-            starts.append(Moment(now - timedelta(days=count)).to_microseconds())
+            since = Moment(now - timedelta(days=count))
+            starts.append(since.to_microseconds())
+            first_days.append(start_in_utc(since.in_local_zone().date()))
     last = to_days(date_to, "date_to", today=today)
-    end = None if last is None else start_of_day(last.last + timedelta(days=1))
-    return Period(max(starts, default=None), end)
+    after = None if last is None else last.last + timedelta(days=1)
+    return Period(
+        max(starts, default=None),
+        None if after is None else start_of_day(after),
+        (
+            max(first_days, default=None),
+            None if after is None else start_in_utc(after),
+        ),
+    )
 
 
 def to_days(value: date | str | None, name: str, *, today: date) -> DayRange | None:
@@ -188,10 +249,22 @@ def to_instant(value: date | str | None, name: str, *, today: date) -> datetime 
         found = found.first
     if not isinstance(found, datetime):
         found = datetime.combine(_clamp(found), time.min)
-    # Near the first and the last year there is, zones cannot be computed.
+    # ValueError: the first days that there are, in a zone before UTC.
     with suppress(OverflowError, ValueError):
         return found.astimezone(UTC)
     return found.replace(tzinfo=UTC)
+
+
+def to_sent_at(value: datetime) -> Moment:
+    """When something was said. Raises ``BadQuery`` for a time that cannot be stored."""
+    if not isinstance(value, datetime):
+        raise BadQuery(f"sent_at is {show_value(value)}, not a datetime")
+    with suppress(OverflowError, ValueError, OSError):
+        moment = to_moment(value)
+        # In every zone it is within the years that there are.
+        if MINYEAR < moment.at.year < MAXYEAR:
+            return moment
+    raise BadQuery(f"sent_at is {show_value(value)}, too far from today")
 
 
 def _parse(value: date | str, name: str, today: date) -> date | DayRange:
@@ -201,7 +274,7 @@ def _parse(value: date | str, name: str, today: date) -> date | DayRange:
     if isinstance(value, str):
         found = parse_iso(value) or parse_days(value, today=today)
     if found is None:
-        raise BadQuery(f"{name} is {shown(value)}, not a date", hint=DATE_HINT)
+        raise BadQuery(f"{name} is {show_value(value)}, not a date", hint=DATE_HINT)
     return found
 
 

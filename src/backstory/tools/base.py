@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import orjson
 
-from backstory.errors import BackstoryError, UnknownName, nearest_hint, shown
+from backstory.errors import BackstoryError, UnknownName, nearest_hint
+from backstory.text.arguments import show_value
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
 from backstory.values.tool_names import enabling_setting
@@ -266,5 +267,5 @@ def say_value(value: object) -> str:
     """A value as it is quoted in an answer."""
     if isinstance(value, bool):
         return str(value).lower()
-    words = str(value) if isinstance(value, str | BackstoryError) else shown(value)
+    words = str(value) if isinstance(value, str | BackstoryError) else show_value(value)
     return one_line(echo_query(words), _MAX_QUOTED_CHARS)

@@ -70,8 +70,8 @@ GET_CONVERSATION_ITEM = ToolRow(
             "offset": {
                 "type": "integer",
                 "default": 0,
-                "description": "The character to begin at, to read on in a long item "
-                "or to see what was elided. Default: 0, its beginning",
+                "description": "The character to begin at, to continue a long item or "
+                "to see what was elided. Default: 0, its beginning",
             },
         },
         "required": ["id"],

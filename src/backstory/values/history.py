@@ -4,11 +4,12 @@
 are what the store holds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
-from backstory.values.moments import Moment
+from backstory.values.moments import Moment, to_modified
 
 
 class Role(StrEnum):
@@ -49,6 +50,9 @@ class SessionKind(StrEnum):
 
 # -- what a source says ---------------------------------------------------------------
 
+# Some programs give a whole first prompt as the title.
+MAX_TITLE_CHARS = 500
+
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
@@ -56,7 +60,8 @@ class SessionFacts:
 
     Facts may come in several pieces. A later piece overrides an earlier one, except for
     ``project``, ``git_branch`` and ``started``: they say where and when the session
-    began, so the first value stays.
+    began, so the first value stays. ``saved`` is the time of a file that carries none
+    itself: it counts only if the file says something new.
     """
 
     native_id: str
@@ -67,6 +72,7 @@ class SessionFacts:
     started: Moment | None = None
     last_active: Moment | None = None
     kind: SessionKind | None = None
+    saved: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +88,24 @@ class NewMessage:
     sent: Moment | None = None
 
 
+class CutString(NamedTuple):
+    """A string that was cut while it was read: how it ends now, how long it was."""
+
+    mark: str
+    full_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that could not be read; the rest of the source was."""
+    """Something in a source that could not be read; the rest of the source was.
+
+    ``cuts`` are the strings that the problem is about, if they were cut.
+    """
 
     reason: str
     line: int | None = None
     path: str = ""
+    cuts: tuple[CutString, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"
@@ -114,6 +131,11 @@ class FoundFile:
     def signature(self) -> str:
         """A text that changes when the file is written or replaced."""
         return f"{self.size_bytes}:{self.mtime_ns}:{self.file_id}"
+
+    @property
+    def modified(self) -> Moment | None:
+        """The file's own time; None if it is out of a date's range."""
+        return to_modified(self.mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from backstory.errors import BadQuery, shown
+from backstory.errors import BadQuery
 from backstory.values.history import Role
 
 
@@ -58,13 +58,11 @@ class RunLimits:
             value = getattr(self, name)
             kinds = (int, float) if name == "ttl_s" else (int,)
             if isinstance(value, bool) or not isinstance(value, kinds):
-                raise _bad_limit(f"{name} must be a number, got {shown(value)}")
-            if not value >= minimum:
-                raise _bad_limit(
-                    f"{name} must be at least {minimum:,}, got {shown(value)}"
-                )
-            if isinstance(value, int) and value > _MAX_LIMIT:
+                raise _bad_limit(f"{name} must be a number, got {value!r:.60}")
+            if isinstance(value, int) and abs(value) > _MAX_LIMIT:
                 raise _bad_limit(f"{name} must be at most {_MAX_LIMIT:,}")
+            if not value >= minimum:
+                raise _bad_limit(f"{name} must be at least {minimum:,}, got {value!r}")
 
 
 def _bad_limit(problem: str) -> BadQuery:

@@ -1,4 +1,4 @@
-"""Gemini CLI: one event log a session, and the single documents of older versions."""
+"""Gemini CLI: one event log per session; in older versions, one document."""
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -8,6 +8,7 @@ from typing import IO, Literal, NamedTuple
 from backstory.ingest.importers.base import (
     Memo,
     Origin,
+    ReadBeside,
     Record,
     unknown_record,
 )
@@ -48,7 +49,7 @@ class GeminiCli:
     kind: Literal["lines"] = "lines"
     revises = True
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         first = head.partition(b"\n")[0]
         return (
             path.suffix == ".jsonl"
@@ -56,13 +57,13 @@ class GeminiCli:
             and b'"projectHash"' in first
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
-        return _find_project(path)
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
+        return _find_project(path, read)
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         line, value = record
         if "$rewindTo" in value:
-            # What was taken back was said all the same.
+            # What was rewound was said, too.
             return
         if isinstance(value.get("$set"), dict):
             yield from _changes(value["$set"], line, origin, memo)
@@ -83,13 +84,13 @@ class GeminiCliDocument:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".json" and all(
             mark in head for mark in (b'"sessionId"', b'"projectHash"', b'"messages"')
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
-        return _find_project(path)
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
+        return _find_project(path, read)
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
         document, problem = read_object(file)
@@ -106,7 +107,7 @@ class GeminiCliDocument:
 # -- where it was -----------------------------------------------------------------
 
 
-def _find_project(path: Path) -> dict[str, str]:
+def _find_project(path: Path, read: ReadBeside) -> dict[str, str]:
     """The project folder of a session at ``tmp/<name>/chats/…``, if anything tells it.
 
     The name is a short one that ``projects.json`` explains, or, in older versions, the
@@ -116,24 +117,17 @@ def _find_project(path: Path) -> dict[str, str]:
     if chats is None or not path.is_absolute():
         return {}
     folder = chats.parent
-    owner = _read_text(folder / ".project_root").strip()
+    owner = read(folder / ".project_root").decode("utf-8", errors="replace").strip()
     if owner:
         return {"project": owner}
     try:
-        registry = parse_json(_read_text(folder.parent.parent / "projects.json"))
+        registry = parse_json(read(folder.parent.parent / "projects.json"))
     except ValueError:
         return {}
     for project, name in as_object(as_object(registry).get("projects")).items():
         if folder.name in (name, sha256(project.encode()).hexdigest()):
             return {"project": project}
     return {}
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 # -- records ----------------------------------------------------------------------

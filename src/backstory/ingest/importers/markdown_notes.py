@@ -8,10 +8,14 @@ words, so two copies of notes are joined and an edited part is a new one.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import IO, Literal
 
-from backstory.ingest.importers.base import Origin
+from backstory.ingest.importers.base import (
+    Origin,
+    ReadBeside,
+)
 from backstory.ingest.parsing.json_documents import MAX_DOCUMENT_BYTES
 from backstory.values.history import (
     Item,
@@ -22,6 +26,7 @@ from backstory.values.history import (
     SessionKind,
 )
 from backstory.values.identity import content_id
+from backstory.values.moments import Moment, whole_day
 
 _DAILY_TITLE = re.compile(r"# Daily Log - (\d{4}-\d{2}-\d{2})\s*(?:\n|\Z)")
 # The writer puts an empty line before its rule; a heading's underline has none.
@@ -39,7 +44,7 @@ class OneClawNotes:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
         if path.match("memory/daily/????-??-??.md"):
             return start.startswith(b"# Daily Log - ")
@@ -49,7 +54,7 @@ class OneClawNotes:
             and _is_of_oneclaw(path)
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
@@ -72,12 +77,12 @@ class SquidbotNotes:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return ".squidbot" in path.parts and (
             path.match("workspace/MEMORY.md") or path.match("memory/*/memory.md")
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
@@ -113,13 +118,20 @@ def _session_id(path: Path) -> str:
 
 def _daily_log(day: str, text: str, origin: Origin) -> Iterator[Item]:
     session_id = _session_id(origin.path)
-    sent = origin.moment(day)
+    sent = _moment_of(day)
     yield SessionFacts(session_id, title=f"Daily log {day}", kind=SessionKind.DAILY_LOG)
     blocks = [block.strip() for block in _RULE.split(text)]
     seen: Counter[str] = Counter()
     for block in filter(None, blocks):
         native_id = _part_id(block, seen)
         yield NewMessage(session_id, native_id, Role.SUMMARY, block, sent=sent)
+
+
+def _moment_of(day: str) -> Moment | None:
+    try:
+        return whole_day(date.fromisoformat(day))
+    except ValueError:
+        return None
 
 
 def _part_id(text: str, seen: Counter[str]) -> str:
@@ -137,8 +149,8 @@ def _long_term(text: str, origin: Origin) -> Iterator[Item]:
     yield SessionFacts(
         session_id,
         title=title,
-        last_active=origin.modified,
         kind=SessionKind.MEMORY,
+        saved=origin.modified,
     )
     seen: Counter[str] = Counter()
     for section in filter(None, _sections(text)):

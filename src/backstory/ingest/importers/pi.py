@@ -1,10 +1,10 @@
-"""Pi: one JSONL file a session, a tree of entries."""
+"""Pi: one JSONL file per session, a tree of entries."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from backstory.ingest.importers.base import Memo, Origin, Record
+from backstory.ingest.importers.base import Memo, Origin, ReadBeside, Record
 from backstory.ingest.importers.pi_entries import (
     is_in_agent_folder,
     is_session_header,
@@ -24,14 +24,14 @@ class Pi:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.suffix == ".jsonl"
             and is_session_header(head)
             and not is_in_agent_folder(path)
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:

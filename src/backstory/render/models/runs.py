@@ -132,7 +132,7 @@ def _render_page(item: RunItem, offset: int, length: int) -> str:
     whole = len(item.text)
     is_whole = length == whole
     where = "" if is_whole else f", characters {offset}-{end} of {whole}"
-    more = f"; it goes on at offset {end}" if end < whole else ""
+    more = f"; it continues at offset {end}" if end < whole else ""
     item_id = label(item.item_id, _MAX_ID_CHARS)
     return "\n".join(
         [

@@ -1,6 +1,6 @@
 """What a summary store promises: which messages still have to go into the daily logs.
 
-A message is summarised once, whatever happens in between. So three things are kept
+A message is summarized once, whatever happens in between. So three things are kept
 beside the messages: how far each session has been logged, the summaries of later
 messages until they are safely in the notes, and what every call of a model cost.
 """
@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A session whose messages up to ``last_message_id`` are to be summarised."""
+    """A session whose messages up to ``last_message_id`` are to be summarized."""
 
     session_id: int
     last_message_id: int
@@ -55,7 +55,7 @@ class ModelCall:
 
 
 class SummaryStore(Protocol):
-    """Sessions due to be summarised, summaries waiting to be written, and model calls.
+    """Sessions due to be summarized, summaries waiting to be written, and model calls.
 
     Safe to use from several threads and processes; every write is durable. Failures are
     raised as ``StoreProblem``.
@@ -63,12 +63,14 @@ class SummaryStore(Protocol):
 
     # -- what is due ---
 
-    def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
+    def mark_due(
+        self, session_id: int, cause: str, *, now: datetime, timeout_s: float = 30.0
+    ) -> bool:
         """Ask for a session's log, up to the last message that is there now.
 
-        Returns whether there is anything to summarise. A session that was postponed may
-        be tried at once. Waits only a moment for other writers, then raises
-        ``StoreLocked``.
+        Returns whether there is anything to summarize. A session that was postponed may
+        be tried at once. Raises ``StoreLocked`` if other writers take longer than
+        ``timeout_s``.
         """
         ...
 
@@ -92,7 +94,7 @@ class SummaryStore(Protocol):
         ...
 
     def next_position(self, session_id: int) -> int:
-        """The position of the first message that is not summarised yet."""
+        """The position of the first message that is not summarized yet."""
         ...
 
     # -- what a model made of it ---

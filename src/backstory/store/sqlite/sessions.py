@@ -9,8 +9,18 @@ import apsw
 from backstory.store.base.history import Counts, SessionFilter
 from backstory.store.sqlite.rows import to_json
 from backstory.text.cut import one_line
-from backstory.values.history import Session, SessionFacts, SessionKind
-from backstory.values.moments import Moment, from_microseconds
+from backstory.values.history import (
+    MAX_TITLE_CHARS,
+    Session,
+    SessionFacts,
+    SessionKind,
+)
+from backstory.values.moments import (
+    WHOLE_DAY,
+    Moment,
+    from_microseconds,
+    start_in_utc,
+)
 
 OPENING_CHARS = 200
 PREVIEW_CHARS = 200
@@ -122,6 +132,18 @@ def widen_activity(
     )
 
 
+def note_saving(db: apsw.Connection, session_id: int, saved: Moment) -> None:
+    """Record when a file without times of its own was saved.
+
+    A session begins when its file is first seen, whatever the file's time is later.
+    """
+    started = db.execute(
+        "SELECT started_at FROM sessions WHERE session_id = ?", (session_id,)
+    ).get
+    if started is None or saved.to_microseconds() > started:
+        widen_activity(db, session_id, [saved])
+
+
 def refresh_excerpts(
     db: apsw.Connection, session_id: int, new_messages: int, read_from: str | None
 ) -> None:
@@ -181,7 +203,11 @@ def empty_session(db: apsw.Connection, session_id: int) -> None:
 
 
 def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
-    since = where.active_since and Moment(where.active_since).to_microseconds()
+    since = since_day = None
+    if where.active_since is not None:
+        moment = Moment(where.active_since)
+        since = moment.to_microseconds()
+        since_day = start_in_utc(moment.in_local_zone().date())
     folder = where.folder and where.folder.rstrip("/\\")
     rows = db.execute(
         f"""
@@ -193,7 +219,8 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
                 OR substr(project, 1, length(?2) + 1) IN (?2 || '/', ?2 || char(92)))
            AND (?3 IS NULL
                 OR substr(project, -length(?3) - 1) IN ('/' || ?3, char(92) || ?3))
-           AND (?4 IS NULL OR last_active_at >= ?4)
+           AND (?4 IS NULL
+                OR last_active_at >= iif(last_active_offset_min = ?6, ?7, ?4))
          ORDER BY last_active_at DESC NULLS LAST, session_id DESC
          LIMIT ?5
         """,
@@ -203,6 +230,8 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
             where.folder_name,
             since,
             -1 if where.limit is None else where.limit,
+            WHOLE_DAY,
+            since_day,
         ),
     )
     return [to_session(row) for row in rows]
@@ -282,7 +311,8 @@ def to_session(row: tuple[Any, ...]) -> Session:
         session_id=session_id,
         host=host,
         native_id=native_id,
-        title=title or one_line(opening, TITLE_CHARS),
+        # Earlier versions stored titles of any length.
+        title=one_line(title or "", MAX_TITLE_CHARS) or one_line(opening, TITLE_CHARS),
         project=project,
         git_branch=git_branch,
         parent_id=parent_id,
