@@ -215,6 +215,32 @@ def test_what_a_person_saved_meanwhile_is_kept(
     assert memory.notebook.read_memory() == "Mine alone\n"
 
 
+@pytest.mark.parametrize("context_tokens", [14_000, 15_000, 16_000])
+def test_as_many_logs_are_sent_as_the_model_can_read(
+    tmp_path: Path, server: LlmServer, context_tokens: int
+) -> None:
+    settings = ("embedder.name=none", "llm.name=openai", f"llm.url={server.url}/v1")
+    server.follow(Script(json.dumps(an_answer())))
+    with a_memory(
+        tmp_path,
+        settings=(*settings, f"llm.context_tokens={context_tokens}"),
+        clock=lambda: NOW,
+    ) as memory:
+        facts = "".join(f"- Fact {number}\n" for number in range(400))
+        memory.notebook.replace_memory(facts, expected="")
+        for days in range(1, 7):
+            log = "".join(f"- Log {days} {number:08x}\n" for number in range(160))
+            memory.notebook.append_log(NOW.date() - timedelta(days=days), log, "m")
+
+        memory.curate()
+
+    # Neither a call that is refused as too long, nor one that sends no logs.
+    (asked,) = [json.loads(texts[1]) for texts in server.texts()]
+    assert len(asked["facts"]) == 400
+    assert 0 < len(asked["logs"]) < 6
+    assert "2026-02-28" in asked["logs"]
+
+
 def test_trouble_with_the_model_is_told(memory: Memory, server: LlmServer) -> None:
     server.faults = [Fault(401, b"{}", for_ever=True)]
     with pytest.raises(ProviderRefused):
