@@ -13,7 +13,7 @@ from typing import Any
 
 from backstory import RunHistory, schemas
 
-WINDOW_TOKENS = 5_000
+WINDOW_TOKENS = 6_000
 TASK = (
     "Read all the service files, one by one. Then tell me on which port the service "
     "'billing' listens."

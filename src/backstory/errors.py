@@ -37,9 +37,14 @@ class BackstoryError(Exception):
     hint: str = ""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(_printable(message))
         if hint is not None:
-            self.hint = hint
+            self.hint = _printable(hint)
+
+
+def _printable(text: str) -> str:
+    """The text without half characters, which a name on a command line may have."""
+    return text.encode(errors="replace").decode()
 
 
 class ConfigError(BackstoryError):

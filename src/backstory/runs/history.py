@@ -24,7 +24,6 @@ from backstory.runs.wrap import CallWrapper
 from backstory.system.expiry import expire_when_due
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.arguments import (
-    show_value,
     to_counter,
     to_limit,
     to_number,

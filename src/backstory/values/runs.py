@@ -65,8 +65,6 @@ class RunLimits:
                 )
             if isinstance(value, int) and value > _MAX_LIMIT:
                 raise _bad_limit(f"{name} must be at most {_MAX_LIMIT:,}")
-            if not value >= minimum:
-                raise _bad_limit(f"{name} must be at least {minimum:,}, got {value!r}")
 
 
 def _bad_limit(problem: str) -> BadQuery:
