@@ -294,6 +294,21 @@ def test_no_places_have_no_replies(store: HistoryStore) -> None:
     assert store.find_replies([]) == {}
 
 
+def test_parts_of_sessions_are_read_in_order(store: HistoryStore) -> None:
+    store.write(a_batch(*a_talk([USER, AGENT, USER])), now=NOW)
+    store.write(a_batch(*a_talk([USER, AGENT], session="s2")), now=NOW)
+    parts = [(1, 0, 1), (1, 1, 9), (2, 1, 1), (2, 5, 9), (3, 0, 9)]
+
+    found = store.get_ranges(parts)
+
+    assert found == {
+        (number, first, last): list(store.iter_messages(number, first=first, last=last))
+        for number, first, last in parts
+    }
+    assert [len(messages) for messages in found.values()] == [2, 2, 1, 0, 0]
+    assert store.get_ranges([]) == {}
+
+
 def test_tools_are_named_by_the_calls_of_their_own_session(store: HistoryStore) -> None:
     def a_call(call_id: str, tool: str | None, session: str, number: int) -> Batch:
         message = NewMessage(

@@ -23,7 +23,7 @@ from backstory.index.note_days import NoteDays
 from backstory.notes.find import FoundNote, read_note
 from backstory.search.episodes import SPOKEN_KINDS, to_episodes
 from backstory.search.hydrate import Hydrator
-from backstory.search.recall import WITHOUT_CHUNK, read_chunk, to_recalled
+from backstory.search.recall import WITHOUT_CHUNK, read_chunks, to_recalled
 from backstory.search.request import Request
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import Chunk, IndexedFile, Note, Unit, UnitFilter
@@ -139,8 +139,8 @@ class FallbackSearch:
             chunk = _find_chunk(unit, chunks[unit.container])
             if chunk is None:
                 continue
-            text = read_chunk(chunk, self._history, without=request.without)
-            each = to_recalled(chunk, hit, text, request.query)
+            texts = read_chunks([chunk], self._history, without=request.without)
+            each = to_recalled(chunk, hit, texts[chunk.chunk_id], request.query)
             recalled.setdefault(each.chunk_id, each)
         best = sorted(recalled.values(), key=lambda each: -each.score)
         notices = _notices(request, found, why)
@@ -159,8 +159,8 @@ class FallbackSearch:
     ) -> Iterator[tuple[NewUnit, Hit]]:
         """The best units with their hits; those just deleted are left out."""
         units = {unit.unit_id: _to_unit(unit) for unit in found.best}
-        hydrator = Hydrator(self._history, found.notes, units)
-        hydrator.load(units)
+        hydrator = Hydrator(self._history, found.notes)
+        hydrator.load(units.values())
         for unit in found.best:
             hit = hydrator.to_hit(unit.unit_id)
             if hit is None:

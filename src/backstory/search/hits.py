@@ -38,12 +38,13 @@ class HitSearch:
         """Search until ``until`` at the latest, a time on the monotonic clock."""
         query = request.query
         wanted = max(request.limit, _MIN_JUDGED)
+        hydrator = Hydrator(self.history, self.index)
         for width in _WIDTHS:
             found = profile.retrieve(
                 query, request.to_filter(), until=until, width=width
             )
             ranked = profile.rank(query, found, request.weights, now=now)
-            chosen = self._choose(query, found, ranked, profile, wanted)
+            chosen = self._choose(query, found, ranked, profile, hydrator, limit=wanted)
             # More is retrieved while most hits say the same.
             is_varied = chosen.repeats < len(ranked) / 2 or len(ranked) < POOL
             if chosen.is_full or is_varied or time.monotonic() >= until:
@@ -59,11 +60,12 @@ class HitSearch:
         found: Retrieved,
         ranked: Sequence[Ranked],
         profile: Profile,
+        hydrator: Hydrator,
+        *,
         limit: int,
     ) -> "_Choice":
         """The first hits that say something new, and later ones that match better."""
         choice = _Choice(limit)
-        hydrator = Hydrator(self.history, self.index, found.units)
         for start in range(0, len(ranked), 2 * limit):
             some = ranked[start : start + 2 * limit]
             if start:
@@ -75,7 +77,7 @@ class HitSearch:
                         query, each.candidate, chosen, is_full=is_full
                     )
                 ]
-            hydrator.load([each.candidate.unit_id for each in some])
+            hydrator.load(found.units[each.candidate.unit_id] for each in some)
             hits = [
                 score_hit(
                     query, found, each, profile, hydrator=hydrator, index=self.index

@@ -30,30 +30,30 @@ class NoteSource(Protocol):
 class Hydrator:
     """Makes hits of units; their scores are set later."""
 
-    def __init__(
-        self, history: HistoryStore, notes: NoteSource, units: Mapping[int, Unit]
-    ) -> None:
+    def __init__(self, history: HistoryStore, notes: NoteSource) -> None:
         self._history = history
         self._note_source = notes
-        self._units = units
+        self._units: dict[int, Unit] = {}
         self._messages: dict[int, Message] = {}
         self._tool_names: dict[tuple[int, str], str] = {}
         self._sessions: dict[int, Session] = {}
         self._notes: dict[int, Note] = {}
-        self._files: Mapping[int, IndexedFile] | None = None
+        self._files: dict[int, IndexedFile] = {}
 
-    def load(self, unit_ids: Collection[int]) -> None:
-        """Fetch everything that the hits of these units need."""
-        self._load_messages([u for u in unit_ids if is_message(u)])
-        containers = {u: self._units[u].container for u in unit_ids}
+    def load(self, units: Iterable[Unit]) -> None:
+        """Fetch everything that the hits of these units need, once for each unit."""
+        new = {unit.unit_id: unit for unit in units if unit.unit_id not in self._units}
+        self._units |= new
+        self._load_messages([unit_id for unit_id in new if is_message(unit_id)])
+        containers = {unit_id: unit.container for unit_id, unit in new.items()}
         self._load_sessions(set(containers.values()))
-        self._load_notes([u for u in unit_ids if isinstance(containers[u], FileRef)])
+        self._load_notes([u for u, c in containers.items() if isinstance(c, FileRef)])
+        self._load_files(set(containers.values()))
 
-    def _load_messages(self, unit_ids: Iterable[int]) -> None:
-        missing = [u for u in unit_ids if u not in self._messages]
-        if not missing:
+    def _load_messages(self, unit_ids: Collection[int]) -> None:
+        if not unit_ids:
             return
-        found = self._history.get_messages(missing)
+        found = self._history.get_messages(unit_ids)
         self._messages |= found
         # Often only the call names the tool that a result comes from.
         calls = [
@@ -70,14 +70,13 @@ class Hydrator:
             self._sessions |= self._history.get_sessions(missing)
 
     def _load_notes(self, unit_ids: Collection[int]) -> None:
-        if not unit_ids:
-            return
-        self._notes |= self._note_source.get_notes(unit_ids)
-        if self._files is None:
-            containers = {unit.container for unit in self._units.values()}
-            self._files = self._note_source.get_files(
-                {each.file_id for each in containers if isinstance(each, FileRef)}
-            )
+        if unit_ids:
+            self._notes |= self._note_source.get_notes(unit_ids)
+
+    def _load_files(self, containers: Iterable[Container]) -> None:
+        wanted = {each.file_id for each in containers if isinstance(each, FileRef)}
+        if missing := wanted - self._files.keys():
+            self._files |= self._note_source.get_files(missing)
 
     def to_hit(self, unit_id: int) -> Hit | None:
         """The hit, still without a score; None if the unit is gone."""
@@ -123,7 +122,7 @@ class Hydrator:
         self, unit: Unit, container: FileRef, said: Moment | None
     ) -> Hit | None:
         note = self._notes.get(unit.unit_id)
-        file = (self._files or {}).get(container.file_id)
+        file = self._files.get(container.file_id)
         if note is None or file is None:
             return None
         return Hit(

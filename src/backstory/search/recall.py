@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -43,6 +43,7 @@ class ChunkSearch:
         """The chunks, and notices about them."""
         where = request.to_filter()
         where = replace(where, kinds=where.kinds - WITHOUT_CHUNK)
+        hydrator = Hydrator(self.history, self.index)
         for width in profile.chunk_widths:
             found = profile.retrieve_for_chunks(
                 request.query, where, limit=request.limit, until=until, width=width
@@ -50,7 +51,7 @@ class ChunkSearch:
             ranked = profile.rank_for_chunks(
                 request.query, found, request.weights, now=now
             )
-            chosen, repeats = self._choose(request, found, ranked, profile)
+            chosen, repeats = self._choose(request, found, ranked, profile, hydrator)
             is_varied = repeats < len(found.units) / 4
             is_full = len(chosen) == request.limit
             if is_full or is_varied or time.monotonic() >= until:
@@ -63,20 +64,18 @@ class ChunkSearch:
         found: Retrieved,
         ranked: list[Ranked],
         profile: Profile,
+        hydrator: Hydrator,
     ) -> tuple[list[Recalled], int]:
         """The first chunks that say something new, and the number that did not."""
-        hydrator = Hydrator(self.history, self.index, found.units)
         chosen: dict[int, Recalled] = {}
         seen: list[frozenset[str]] = []
         repeats = 0
         for start in range(0, len(ranked), 2 * request.limit):
             some = ranked[start : start + 2 * request.limit]
-            unit_ids = [each.candidate.unit_id for each in some]
-            hydrator.load(unit_ids)
-            places = {
-                (found.units[u].container, found.units[u].position) for u in unit_ids
-            }
-            chunks = self.index.find_chunks(places)
+            units = [found.units[each.candidate.unit_id] for each in some]
+            hydrator.load(units)
+            chunks = self.index.find_chunks({(u.container, u.position) for u in units})
+            texts = read_chunks(chunks.values(), self.history, without=request.without)
             for each in some:
                 if len(chosen) == request.limit:
                     return list(chosen.values()), repeats
@@ -94,7 +93,7 @@ class ChunkSearch:
                 )
                 if hit is None:
                     continue
-                text = read_chunk(chunk, self.history, without=request.without)
+                text = texts[chunk.chunk_id]
                 words = word_set(text)
                 if any(overlap(words, other) > DUPLICATE_SHARE for other in seen):
                     repeats += 1
@@ -116,16 +115,27 @@ def weigh_for_chunks(weights: Weights) -> Weights:
     )
 
 
-def read_chunk(chunk: Chunk, history: HistoryStore, *, without: Collection[int]) -> str:
-    """The text of a chunk, leaving out messages that must not be found."""
-    if chunk.text is not None or not isinstance(chunk.container, SessionRef):
-        return chunk.text or ""
-    messages = history.iter_messages(
-        chunk.container.session_id,
-        first=chunk.first_position,
-        last=chunk.last_position,
-    )
-    return chunk_text(each for each in messages if each.message_id not in without)
+def read_chunks(
+    chunks: Iterable[Chunk], history: HistoryStore, *, without: Collection[int]
+) -> dict[int, str]:
+    """The texts of chunks, leaving out messages that must not be found."""
+    texts: dict[int, str] = {}
+    places: dict[int, tuple[int, int, int]] = {}
+    for chunk in chunks:
+        if chunk.text is None and isinstance(chunk.container, SessionRef):
+            session_id = chunk.container.session_id
+            places[chunk.chunk_id] = (
+                session_id,
+                chunk.first_position,
+                chunk.last_position,
+            )
+        else:
+            texts[chunk.chunk_id] = chunk.text or ""
+    messages = history.get_ranges(set(places.values())) if places else {}
+    return texts | {
+        chunk_id: chunk_text(m for m in messages[place] if m.message_id not in without)
+        for chunk_id, place in places.items()
+    }
 
 
 def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:

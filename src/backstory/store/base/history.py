@@ -224,6 +224,15 @@ class HistoryStore(Protocol):
         """The messages with these numbers; unknown numbers are left out."""
         ...
 
+    def get_ranges(
+        self, ranges: Collection[tuple[int, int, int]]
+    ) -> dict[tuple[int, int, int], list[Message]]:
+        """The messages of parts of sessions, in order.
+
+        A part is a session and its first and last position. The result has every part.
+        """
+        ...
+
     def find_positions(
         self, session_id: int, first_id: int, last_id: int
     ) -> tuple[int, int] | None:

@@ -145,6 +145,12 @@ class SqliteHistory:
         with translated(self.path), self._lock:
             return messages.get_messages(self._db, message_ids)
 
+    def get_ranges(
+        self, ranges: Collection[tuple[int, int, int]]
+    ) -> dict[tuple[int, int, int], list[Message]]:
+        with translated(self.path), self._lock:
+            return messages.get_ranges(self._db, ranges)
+
     def find_positions(
         self, session_id: int, first_id: int, last_id: int
     ) -> tuple[int, int] | None:

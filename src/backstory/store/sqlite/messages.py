@@ -19,8 +19,9 @@ _COLUMNS = """
 # How many messages after the user's are searched for the last reply to it.
 _REPLY_STEPS = 20
 
-# A session and a position in it.
+# A session and a position in it, or the first and the last of several.
 Place = tuple[int, int]
+Range = tuple[int, int, int]
 
 _SEE_MORE = "Run 'backstory check --repair' to save what can be read."
 
@@ -52,6 +53,35 @@ def list_messages(
             values,
         ).fetchall()
         return [_get_one(db, place) for place in places]
+
+
+def get_ranges(
+    db: apsw.Connection, ranges: Collection[Range]
+) -> dict[Range, list[Message]]:
+    found: dict[Range, list[Message]] = {each: [] for each in ranges}
+    try:
+        rows = db.execute(
+            f"""
+            WITH ranges AS (
+                SELECT value ->> 0 AS of_session, value ->> 1 AS first_position,
+                       value ->> 2 AS last_position
+                  FROM json_each(?))
+            SELECT of_session, first_position, last_position, {_COLUMNS}
+              FROM ranges JOIN messages
+                ON session_id = of_session
+               AND position BETWEEN first_position AND last_position
+             ORDER BY of_session, first_position, last_position, position
+            """,
+            (to_json(found),),
+        )
+        for session_id, first, last, *row in rows:
+            found[session_id, first, last].append(_to_message(tuple(row)))
+    except apsw.CorruptError:
+        for session_id, first, last in found:
+            found[session_id, first, last] = list_messages(
+                db, session_id, first=first, last=last, limit=last - first + 1
+            )
+    return found
 
 
 def get_messages(
