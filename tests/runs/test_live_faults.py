@@ -119,10 +119,6 @@ def _circle(home: Path) -> Path:
     return home / "x.jsonl"
 
 
-def _with_nul(home: Path) -> Path:
-    return home / "x\0.jsonl"
-
-
 def _too_long(home: Path) -> Path:
     return home / ("x" * 5000)
 
@@ -136,7 +132,6 @@ UNREADABLE = [
     (_other_json, "not a transcript that can be followed while it grows"),
     (_database, "not a transcript that can be followed while it grows"),
     (_circle, "it cannot be read (Too many levels of symbolic links)"),
-    (_with_nul, "it cannot be read (embedded null byte)"),
     (_too_long, "it cannot be read (File name too long)"),
 ]
 
