@@ -212,6 +212,31 @@ def test_many_threads_and_processes_record_into_one_session(tmp_path: Path) -> N
         assert memory._parts.history.verify() == []
 
 
+def locks_on(file: Path) -> list[str]:
+    """The locks of this process on a file, as the system lists them."""
+    number = f":{file.stat().st_ino} "
+    listed = Path("/proc/locks").read_text(encoding="utf-8").splitlines()
+    return [line.partition(":")[2] for line in listed if number in line]
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="no list of locks")
+@pytest.mark.parametrize("name", ["history.db", "history.db-shm"])
+def test_an_open_history_stays_locked_whatever_else_opens_it(
+    tmp_path: Path, name: str
+) -> None:
+    with a_memory(tmp_path) as memory:
+        memory.record("s", "user", "first")
+        before = locks_on(memory.home / name)
+        # All of it opens the files again; a process that closes one loses its locks.
+        reading = threading.Thread(target=memory.sessions)
+        reading.start()
+        reading.join()
+        Memory.check(memory.home, is_deep=True)
+
+        assert before
+        assert locks_on(memory.home / name) == before
+
+
 def test_a_recorded_message_is_there_after_the_recorder_is_killed(
     tmp_path: Path,
 ) -> None:

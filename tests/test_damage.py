@@ -73,6 +73,9 @@ def a_copy(filled: Path, folder: Path) -> Path:
     """Copy the memory to a new folder; returns its home."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(filled, folder)
+    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
+        # Its notes have another path now.
+        memory.embed()
     return folder / "backstory"
 
 

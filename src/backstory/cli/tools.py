@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 # Claude Code sets it for the programs that it starts.
 _SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 
+# Between the words of a class name.
+_NEXT_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
 
 class CallCommand(click.Command):
     """A command that, with --json, prints a result whatever happens.
@@ -85,7 +88,7 @@ class CallCommand(click.Command):
 
 def _to_code(name: str) -> str:
     """The name of an error as programs know it: ``store_damaged``."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return _NEXT_WORD.sub("_", name).lower()
 
 
 def _echo_failure(text: str, code: str) -> None:

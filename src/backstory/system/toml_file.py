@@ -1,4 +1,4 @@
-"""Read a TOML file that a person wrote, and say in which line each value stands."""
+"""Read a TOML file that a person wrote, and say in which line each value is."""
 
 import re
 import tomllib
@@ -12,13 +12,14 @@ from backstory.system.files import open_file
 # Far more than anybody writes by hand.
 _MAX_BYTES = 1_000_000
 _HEADER = re.compile(r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?\Z")
-_KEY = re.compile(r"\s*([\w.\-\"' ]+?)\s*=")
+_KEY = re.compile(r"([\w.\-\"'\s]++)=")
+_QUOTES_AND_SPACES = re.compile(r"[\"'\s]")
 # Python computes no longer numbers from decimal digits.
 _LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
 
 
 class TomlValue(NamedTuple):
-    """A value, its full name, such as ``index.folders``, and where it stands."""
+    """A value, its full name, such as ``index.folders``, and where it is."""
 
     name: str
     value: object
@@ -86,11 +87,11 @@ def _find_lines(text: str) -> dict[str, int]:
 
 
 def _bare(name: str) -> str:
-    return re.sub(r"[\"'\s]", "", name)
+    return _QUOTES_AND_SPACES.sub("", name)
 
 
 def _place(path: Path, name: str, lines: Mapping[str, int]) -> str:
-    # A value in braces stands in the line of the name before the braces.
+    # A value in braces is in the line of the name before the braces.
     while name and name not in lines:
         name = name.rpartition(".")[0]
     return f"{path}:{lines[name]}" if name else str(path)

@@ -21,6 +21,7 @@ from backstory.errors import (
     StoreUnwritable,
 )
 from backstory.store.sqlite import page_checksums
+from backstory.store.sqlite.database_file import create
 from backstory.store.sqlite.log_check import find_last_commit, warn_if_lost
 from backstory.system.fork_safety import block_forks
 
@@ -93,7 +94,11 @@ def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite gives its journal files the mode of the database file.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        create(path)
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     except OSError as exc:
         raise from_os_error(path, exc) from exc
     with translated(path):

@@ -11,6 +11,7 @@ from backstory.store.sqlite.connection import (
     transaction,
     translated,
 )
+from backstory.store.sqlite.database_file import copy_to
 from backstory.store.sqlite.history import MIGRATIONS
 from backstory.store.sqlite.salvage import remove_database, salvage_database
 from backstory.values.reports import SalvagedHistory
@@ -95,8 +96,7 @@ def _make_consistent(db: apsw.Connection) -> None:
 def _put_in_place(path: Path, new: Path) -> Path:
     """Exchange the files; returns where the damaged one is now."""
     kept_as = _free_name(path)
-    shutil.copyfile(path, kept_as)
-    kept_as.chmod(0o600)
+    copy_to(path, kept_as)
     log = path.with_name(f"{path.name}-wal")
     if log.exists():
         shutil.copyfile(log, kept_as.with_name(f"{kept_as.name}-wal"))

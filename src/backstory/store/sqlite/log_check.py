@@ -6,7 +6,7 @@ https://www.sqlite.org/fileformat2.html#the_write_ahead_log (2026-11).
 """
 
 import logging
-import sys
+import math
 from pathlib import Path
 
 import apsw
@@ -19,8 +19,6 @@ _FRAME_BYTES = _FRAME_HEADER_BYTES + 4096
 _SALT_IN_HEADER = slice(16, 24)
 _SALT_IN_FRAME = slice(8, 16)
 _COMMIT = slice(4, 8)
-# Where the memory that connections share says how many frames are in use.
-_USED_AT = slice(16, 20)
 
 
 def find_last_commit(path: Path) -> int:
@@ -52,12 +50,12 @@ def _is_like(salt: bytes, other: bytes) -> bool:
 
 def warn_if_lost(db: apsw.Connection, path: Path, last_commit: int) -> None:
     """Log a warning if a connection does not use what was in the log before."""
-    if not last_commit or _count_used(path) >= last_commit:
+    if not last_commit or _count_used(db) >= last_commit:
         return
     # A transaction may have been ending just then.
     db.execute("BEGIN IMMEDIATE")
     db.execute("ROLLBACK")
-    if find_last_commit(path) != last_commit or _count_used(path) >= last_commit:
+    if find_last_commit(path) != last_commit or _count_used(db) >= last_commit:
         return
     logger.warning(
         "%s-wal: its end cannot be read; the last messages may be missing. "
@@ -66,9 +64,10 @@ def warn_if_lost(db: apsw.Connection, path: Path, last_commit: int) -> None:
     )
 
 
-def _count_used(path: Path) -> int:
-    try:
-        with path.with_name(f"{path.name}-shm").open("rb") as file:
-            return int.from_bytes(file.read(20)[_USED_AT], sys.byteorder)
-    except OSError:
-        return 0
+def _count_used(db: apsw.Connection) -> float:
+    """How many frames of the log a connection uses; infinite if it cannot tell."""
+    mode = getattr(apsw, "SQLITE_CHECKPOINT_NOOP", None)
+    if mode is None:
+        return math.inf
+    used, _ = db.wal_checkpoint(mode=mode)
+    return used

@@ -18,6 +18,7 @@ from typing import Any
 
 import apsw
 
+from backstory.store.sqlite.database_file import reading
 from backstory.store.sqlite.page_codes import (
     CHECKSUM_BYTES,
     CONTENT_BYTES,
@@ -57,8 +58,8 @@ def _has_our_size(header: bytes) -> bool:
 
 def read_first_page(path: Path) -> bytes:
     """The first page of a database file; empty if it has none yet."""
-    with path.open("rb") as file:
-        return _correct_first(file.read(PAGE_BYTES))
+    with reading(path) as file:
+        return _correct_first(file.read(PAGE_BYTES, 0))
 
 
 def _correct_first(page: bytes) -> bytes:

@@ -10,6 +10,7 @@ import apsw
 
 from backstory.errors import StoreDamaged
 from backstory.store.sqlite.connection import close_database, open_database, transaction
+from backstory.store.sqlite.database_file import copy_to, read_whole, reading
 from backstory.store.sqlite.page_checksums import (
     UNVERIFIED,
     has_checksums,
@@ -35,13 +36,12 @@ def list_damaged_pages(path: Path) -> list[DamagedPage]:
     """The pages of a database file that do not match their checksums."""
     if not path.exists() or not has_checksums(read_first_page(path)):
         return []
-    with path.open("rb") as file:
-        count = -(-path.stat().st_size // PAGE_BYTES)
+    with reading(path) as file:
+        count = -(-file.size() // PAGE_BYTES)
         bad: dict[int, bytes] = {}
         for number in range(count):
             for _ in range(_TRIES):
-                file.seek(number * PAGE_BYTES)
-                page = file.read(PAGE_BYTES)
+                page = file.read(PAGE_BYTES, number * PAGE_BYTES)
                 if is_sound(page, number):
                     break
             else:
@@ -116,8 +116,7 @@ def remove_database(path: Path) -> None:
 def _copy_with_log(path: Path, new: Path) -> None:
     """Copy a database, with what is in its log, to one file."""
     remove_database(new)
-    shutil.copyfile(path, new)
-    new.chmod(0o600)
+    copy_to(path, new)
     log = path.with_name(f"{path.name}-wal")
     if log.exists():
         shutil.copyfile(log, new.with_name(f"{new.name}-wal"))
@@ -147,7 +146,7 @@ def _correct(raw: bytes) -> bytes | None:
 
 
 def _read_raw(path: Path) -> RawFile:
-    raw = path.read_bytes()
+    raw = read_whole(path)
     pages = split_pages(raw, is_sound)
     if 2 * len(pages) * PAGE_BYTES < len(raw):
         # It never had checksums, so every page may be good.
