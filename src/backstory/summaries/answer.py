@@ -91,16 +91,16 @@ def parse_object(answer: str) -> dict[str, Any]:
     return value
 
 
-def tidy_line(value: object) -> str:
+def tidy_line(value: object, *, max_chars: int = MAX_ITEM_CHARS) -> str:
     """A model's text as one line that is plain text in a Markdown list."""
     if not isinstance(value, str):
         return ""
-    line = one_line(neutralise(replace_surrogates(value)), 4 * MAX_ITEM_CHARS)
+    line = one_line(neutralise(replace_surrogates(value)), 4 * max_chars)
     line = _BLOCK_MARK.sub("", line)
     # A comment would hide what comes after it.
     line = line.replace("<!--", "< !--").replace("-->", "-- >")
     # Masked before it is cut: half a secret is not recognised.
-    return one_line(mask_secrets(line), MAX_ITEM_CHARS)
+    return one_line(mask_secrets(line), max_chars)
 
 
 def _parse_items(name: str, value: object) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ class LogReport:
 
 @dataclass(frozen=True, slots=True)
 class Curation:
-    """What changed in the long-term memory; ``refused`` says why nothing did."""
+    """What changed in the long-term memory; ``refused`` says why something did not."""
 
     removed: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
@@ -112,6 +112,15 @@ class Curation:
     @property
     def is_change(self) -> bool:
         return bool(self.removed or self.replaced or self.added)
+
+    def plus(self, other: "Curation") -> "Curation":
+        """Both as one."""
+        return Curation(
+            self.removed + other.removed,
+            self.replaced + other.replaced,
+            self.added + other.added,
+            self.refused or other.refused,
+        )
 
 
 @dataclass(frozen=True, slots=True)
