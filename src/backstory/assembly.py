@@ -5,7 +5,7 @@ where they are built.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,12 +27,12 @@ from backstory.search.weights import Weights
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
-from backstory.summaries.answer import heading_start
+from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
 from backstory.values.history import Problem, Session
-from backstory.values.reports import Status
+from backstory.values.reports import IndexReport, LogStatus, Status
 from backstory.values.runs import RunLimits
 
 if TYPE_CHECKING:
@@ -129,8 +129,19 @@ class Parts:
             last_read_at=self.local_sources.last_read_at(),
             problems=tuple(self.history.list_problems()),
             index=self.maintainer.status(),
-            logs=self.summaries.status(),
+            logs=self._log_status(),
         )
+
+    def _log_status(self) -> LogStatus:
+        status = self.summaries.status()
+        # Where the disk is full, only this process knows of a trigger.
+        return replace(status, problem=self.triggers.problem or status.problem)
+
+    def update_index(self) -> IndexReport:
+        """Make findable what was just read, and see which sessions have gone quiet."""
+        report = self.maintainer.update()
+        self.triggers.mark_quiet()
+        return report
 
     # -- what only some uses need ---
 
@@ -157,7 +168,7 @@ class Parts:
             self.history,
             self.notebook,
             context_options(self.settings),
-            log_heading=heading_start,
+            is_log_of=is_marker_of,
         )
 
     @cached_property
@@ -197,8 +208,10 @@ class Parts:
         # A lambda, so that the summaries are built only if something is marked.
         return Triggers(
             self.history,
-            lambda session, cause: self.summaries.mark_due(session, cause),
-            self.recorder.list_recorded,
+            mark_due=lambda session, cause: self.summaries.mark_due(session, cause),
+            mark_quiet=lambda: self.summaries.mark_quiet(),
+            list_recorded=self.recorder.list_recorded,
+            clock=self.clock,
         )
 
     def new_run(self) -> "RunHistory":
@@ -292,6 +305,7 @@ def log_options(settings: Settings) -> "LogOptions":
         in_background=settings.flag("logs.in_background"),
         curate_daily=settings.flag("logs.curate_daily"),
         daily_tokens=settings.whole("llm.daily_tokens"),
+        quiet_s=settings.number("logs.quiet_minutes") * 60,
     )
 
 

@@ -194,7 +194,7 @@ class Memory:
         return self._parts.local_sources.index(
             host,
             path,
-            update=self._parts.maintainer.update,
+            update=self._parts.update_index,
             on_progress=on_progress,
             on_wait=on_wait,
         )

@@ -8,10 +8,15 @@ token budget; if nothing fits the prompt, nothing is added.
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
 from itertools import islice, pairwise
+from pathlib import Path
 
 from backstory.errors import BackstoryError
+from backstory.notes.daily_logs import split_blocks
 from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import Notebook
 from backstory.search.search import Search
@@ -87,7 +92,8 @@ class ContextOptions:
 class PromptContext:
     """Finds and formats the memories that a prompt is given.
 
-    ``log_heading`` returns the heading that a session has in a daily log.
+    ``is_log_of`` says whether the block of a daily log with that marker is about a
+    session.
     """
 
     def __init__(
@@ -97,13 +103,13 @@ class PromptContext:
         notebook: Notebook,
         options: ContextOptions,
         *,
-        log_heading: Callable[[Session], str],
+        is_log_of: Callable[[str, Session], bool],
     ) -> None:
         self._search = search
         self._history = history
         self._notebook = notebook
         self._options = options
-        self._log_heading = log_heading
+        self._is_log_of = is_log_of
 
     def build(
         self, prompt: str, *, session: str | None, max_tokens: int | None
@@ -166,15 +172,41 @@ class PromptContext:
             timeout_s=self._options.timeout_s,
         )
         own = {(each.host, each.native_id) for each in asking}
-        headings = tuple(map(self._log_heading, asking))
+        is_in_own_log = self._own_log_check(asking)
         hits = tuple(
             hit
             for hit in self._search.find_hits(request).hits
             if not (hit.session and (hit.session.host, hit.session.parent_id) in own)
-            and not any(heading in hit.heading for heading in headings)
+            and not is_in_own_log(hit)
         )
         on_days = tuple(hit for hit in hits if hit.is_on_named_day)
         return on_days or hits
+
+    def _own_log_check(self, asking: Sequence[Session]) -> Callable[[Hit], bool]:
+        """A check whether a hit is what a daily log says about the session that asks.
+
+        Its blocks are known by their markers: a title may change, or be another's too.
+        """
+
+        @cache
+        def read_own_blocks(day: date) -> list[str]:
+            return [
+                " ".join(block.text.split())
+                for block in split_blocks(self._notebook.read_log(day) or "")
+                if block.marker
+                and any(self._is_log_of(block.marker, session) for session in asking)
+            ]
+
+        def is_in_own_log(hit: Hit) -> bool:
+            if hit.source is not HitSource.DAILY_LOG or hit.path is None or not asking:
+                return False
+            with suppress(ValueError):
+                text = " ".join(hit.text.split())
+                day = date.fromisoformat(Path(hit.path).stem)
+                return any(text in block for block in read_own_blocks(day))
+            return False
+
+        return is_in_own_log
 
     def _iter_said(self, asking: Iterable[Session]) -> Iterator[str]:
         for session in asking:

@@ -125,7 +125,10 @@ class Curation:
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """The state of the daily logs, and how much the language model did today."""
+    """The state of the daily logs, and how much the language model did today.
+
+    ``set_aside`` is how many parts of sessions it could not summarize.
+    """
 
     model: str = ""
     is_enabled: bool = True
@@ -134,6 +137,7 @@ class LogStatus:
     tokens_today: int = 0
     daily_tokens: int = 0
     problem: str = ""
+    set_aside: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,16 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside:
+    """Messages of a session that a model could not summarise, and why."""
+
+    session_id: int
+    first_message_id: int
+    last_message_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCall:
     """One call of a model. ``outcome`` is ``ok``, ``running``, or why it failed."""
 
@@ -90,14 +100,26 @@ class SummaryStore(Protocol):
         """Note that a session is done, unless more was asked for meanwhile."""
         ...
 
+    def list_quiet(self, *, before: datetime, read_since: datetime | None) -> list[int]:
+        """Sessions that are not due though they have something to summarise.
+
+        Nothing was said in them after ``before``. Those that were read from the files
+        of other programs must have been active from ``read_since`` on; with None, there
+        are none of them.
+        """
+        ...
+
     def next_position(self, session_id: int) -> int:
         """The position of the first message that is not summarised yet."""
         ...
 
     # -- what a model made of it ---
 
-    def add_summary(self, summary: Summary) -> None:
-        """Keep a summary until it is written into the notes."""
+    def add_summary(self, summary: Summary, *, of: SetAside | None = None) -> None:
+        """Keep a summary until it is written into the notes.
+
+        It may be ``of`` messages that were set aside, and are not any more.
+        """
         ...
 
     def list_summaries(self, session_id: int) -> list[Summary]:
@@ -110,6 +132,20 @@ class SummaryStore(Protocol):
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         """Note that these are in the notes: their sessions are logged so far."""
+        ...
+
+    # -- what it could not make anything of ---
+
+    def set_aside(self, messages: SetAside) -> None:
+        """Leave out messages, so that those after them can be summarised."""
+        ...
+
+    def list_set_aside(self) -> list[SetAside]:
+        """All messages that were left out, in the order in which they were."""
+        ...
+
+    def take_back(self, messages: SetAside) -> None:
+        """Undo ``set_aside``."""
         ...
 
     # -- what it cost ---
