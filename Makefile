@@ -1,4 +1,4 @@
-# The list of habits. CI runs `make lint types test`; `make` alone also checks the docs.
+# What developers run. CI runs `make lint types test`; `make` alone also checks the docs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -6,9 +6,9 @@ READY  := $(VENV)/.ready
 ARGS   ?=
 # How many processes share the tests: one more than there are cores, as some wait.
 JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-# The number that all chance of a soak comes from; give one to have its failure again.
+# Random seed of a soak; pass one to reproduce a failure.
 SOAK   ?= $(shell date +%s)
-# The tests start hundreds of processes: each would compile all modules anew.
+# The tests start hundreds of processes: each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-setup: $(READY) ## make the virtual environment and install Backstory into it, for work on it
+setup: $(READY) ## create the virtual environment and install Backstory into it for development
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,8 +30,8 @@ demo: $(READY) ## show what Backstory does, on sample conversations, in a tempor
 test: $(READY) ## run the tests (ARGS="-k claude" picks some)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --randomly-seed=1 $(ARGS)
 
-soak: $(READY) ## run the tests for long, with chance: kills, random examples, big corpora
-	@echo "to have the same again: make soak SOAK=$(SOAK)"
+soak: $(READY) ## run the tests longer, with random input: kills, random examples, big corpora
+	@echo "to reproduce: make soak SOAK=$(SOAK)"
 	SOAK=$(SOAK) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup \
 	    --randomly-seed=$(SOAK) --hypothesis-seed=$(SOAK) $(ARGS)
 
@@ -42,10 +42,10 @@ lint: $(READY) ## check the format and lint
 types: $(READY) ## check the types
 	$(BIN)/mypy
 
-check: lint types test ## everything that a change must pass: also that the docs are fresh
+check: lint types test ## run everything that a change must pass, and check that the docs are up to date
 	$(BIN)/cog -I . --check docs/reference/*.md
 
-fix: $(READY) ## format, repair what the linter can, write the generated docs anew
+fix: $(READY) ## format, apply the linter's fixes, regenerate the docs
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/cog -I . -r docs/reference/*.md

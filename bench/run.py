@@ -376,13 +376,13 @@ def _measure_observe(items: Sequence[Item]) -> Iterator[Figure]:
         ]
         messages = _to_messages(items)
         run.observe(messages)
-        anew = seconds(partial(run.observe, copy.deepcopy(messages)))
+        copied = seconds(partial(run.observe, copy.deepcopy(messages)))
     yield Figure(
         f"run: observe of a list grown by one, {_ITEMS:,} messages compared with 100",
         f"{long / short:.2f} x, {long:.2f} ms and {short:.2f} ms",
         "<= 2 x",
         f"recording the same texts alone: {_median_ms(recorded):.2f} ms; {_ITEMS:,} "
-        f"messages that are all known, but copies: {1000 * anew:.0f} ms",
+        f"messages that are all known, but copies: {1000 * copied:.0f} ms",
         long <= 2 * short,
     )
 

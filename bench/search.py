@@ -40,7 +40,7 @@ from bench.measuring import Figure, median_seconds, seconds
 from bench.search_corpus import NOW, SearchCorpus
 
 if TYPE_CHECKING:
-    import onnxruntime as ort
+    from onnxruntime import InferenceSession
 
     from backstory.providers.embedders.minilm.inference import Model
 
@@ -426,10 +426,10 @@ def measure_index_text(folder: Path) -> Iterator[Figure]:
 def measure_embed(folder: Path) -> Iterator[Figure]:
     """Texts per second; baseline: onnxruntime alone on the same tokens."""
     # Here, because it would count in the memory of a process that only searches.
-    from backstory.providers.embedders.minilm.inference import Model
+    from backstory.providers.embedders.minilm.inference import Model, open_session
 
     place = Path(minilm.__file__).parent
-    model, alone = Model(place), _session_alone(place)
+    model, alone = Model(place), open_session(place, threads=2)
     # The last is what onnxruntime alone reached with two threads, in texts/s.
     for tokens, count, known in ((65, 512, 303.0), (256, 128, 56.5)):
         texts = _texts_of(model, tokens, count)
@@ -463,22 +463,7 @@ def _texts_of(model: "Model", tokens: int, count: int) -> list[str]:
     return texts
 
 
-def _session_alone(place: Path) -> "ort.InferenceSession":
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 2
-    options.log_severity_level = 4
-    return ort.InferenceSession(
-        str(place / "model.onnx"),
-        options,
-        providers=["CPUExecutionProvider"],
-        # With it, the bundled model is three times slower: not a fair baseline.
-        disabled_optimizers=["SkipLayerNormFusion"],
-    )
-
-
-def _run_alone(session: "ort.InferenceSession", ids: NDArray[np.int32]) -> None:
+def _run_alone(session: "InferenceSession", ids: NDArray[np.int32]) -> None:
     lengths = np.full(_ALONE_BATCH, ids.shape[1], np.int32)
     for start in range(0, len(ids), _ALONE_BATCH):
         part = ids[start : start + _ALONE_BATCH]

@@ -5,15 +5,20 @@ check`` fails if a page is stale.
 """
 
 import atexit
+import dataclasses
+import inspect
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, get_type_hints
 
 import apsw
 import click
@@ -34,6 +39,9 @@ from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.machine import Machine
 from backstory.tools import ALL_TOOLS, ToolResult
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # The week after the sample conversations: a hit's score depends on its age.
 _TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -98,7 +106,7 @@ def _tree(
 
 
 def _first_line(kind: type) -> str:
-    return (kind.__doc__ or "").strip().splitlines()[0]
+    return (kind.__doc__ or "").strip().splitlines()[0].replace("``", "`")
 
 
 def formats() -> str:
@@ -117,6 +125,42 @@ def hosts() -> str:
         places += [f"`{p.glob}` in every project seen" for p in host.in_projects]
         lines.append(f"| {host.title} | `{host.name}` | {'; '.join(places)} |")
     return "\n".join([*lines, ""])
+
+
+# -- values ---
+
+
+def values() -> str:
+    """The public dataclasses with their fields and properties, and enumerations."""
+    parts = [""]
+    for name in backstory.__all__:
+        kind = getattr(backstory, name)
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            rows = [f"| `{field}` | `{hint}` |" for field, hint in _members(kind)]
+            parts += [f"## {name}\n", f"{_first_line(kind)}\n"]
+            parts += ["| field | type |", "|---|---|", *rows, ""]
+        elif isinstance(kind, type) and issubclass(kind, StrEnum):
+            named = ", ".join(f'`"{each.value}"`' for each in kind)
+            parts += [f"## {name}\n", f"{_first_line(kind)}\n", f"One of {named}.", ""]
+    return "\n".join(parts)
+
+
+def _members(kind: "type[DataclassInstance]") -> Iterator[tuple[str, str]]:
+    names = {name: getattr(backstory, name) for name in backstory.__all__}
+    hints = get_type_hints(kind, names)
+    for field in dataclasses.fields(kind):
+        if not field.name.startswith("_"):
+            yield field.name, _short(hints[field.name])
+    for name, member in vars(kind).items():
+        getter = getattr(member, "fget", None) or getattr(member, "func", None)
+        if getter is not None and not name.startswith("_"):
+            yield name, _short(get_type_hints(getter, names)["return"])
+
+
+def _short(hint: object) -> str:
+    """A type as one would write it, without the modules it is from."""
+    written = inspect.formatannotation(hint).replace("|", r"\|")
+    return re.sub(r"\b[a-z_]+\.(?:[a-z_]+\.)*", "", written)
 
 
 # -- embedders ---

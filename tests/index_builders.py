@@ -109,7 +109,7 @@ def a_unit(
     )
 
 
-def file_units(index: SearchIndex, *units: NewUnit) -> None:
+def store_units(index: SearchIndex, *units: NewUnit) -> None:
     with index.writing() as writer:
         writer.replace_units(units)
 
@@ -136,7 +136,7 @@ def set_vectors(
 def file_vectors(index: SearchIndex, vectors: Vector, *, first: int = 1) -> None:
     """File a unit for each vector, numbered from ``first`` on."""
     numbers = range(first, first + len(vectors))
-    file_units(
+    store_units(
         index,
         *(
             a_unit(
@@ -174,7 +174,7 @@ def an_indexed_memory(
     """A memory that embeds with ``embedder``, or not at all."""
     with a_memory(folder, home=home, settings=settings) as opened:
         pass
-    # Ages count in scores; with a clock that stands still, two searches are alike.
+    # Ages count in scores; with a stopped clock, two searches are alike.
     memory = Memory(
         opened.home, opened.settings, opened._parts.machine, clock=lambda: NOW + _LATER
     )
@@ -285,7 +285,7 @@ def contents(memory: Memory) -> dict[str, list[Any]]:
 
 
 def traces(home: Path, word: str) -> list[str]:
-    """The derived files of a home in which a word still stands."""
+    """The derived files of a home that still contain a word."""
     return sorted(
         file.name
         for file in home.iterdir()

@@ -240,7 +240,7 @@ def search(run: LiveRun, query: str) -> ToolResult:
 
 
 def failed(path: Path, reason: str) -> list[object]:
-    """What stands in place of the ids when a search fails; a long path is cut."""
+    """What takes the place of the ids when a search fails; a long path is cut."""
     return [f"Search failed: {one_line(f'{path}: {reason}', 200)}"]
 
 

@@ -14,7 +14,7 @@ _DAC_READ_SEARCH = 1 << 2
 
 @contextmanager
 def as_ordinary_user() -> Iterator[None]:
-    """Give up root's right to read and write everything, for this thread, meanwhile."""
+    """Give up root's right to read and write everything, while in the block."""
     if sys.platform != "linux" or os.geteuid() != 0:
         yield
         return

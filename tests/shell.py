@@ -68,7 +68,7 @@ class Shell:
         )
 
     def on_terminal(self, *words: str) -> str:
-        """What a command writes, out and err, when it stands on a terminal."""
+        """What a command writes, out and err, when it runs on a terminal."""
         leader, follower = pty.openpty()
         with subprocess.Popen(
             [*BACKSTORY, *words],

@@ -15,6 +15,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 import backstory
+from backstory.errors import BackstoryError
 
 # One process parses the modules.
 pytestmark = pytest.mark.xdist_group("architecture")
@@ -55,7 +56,6 @@ SURFACES = ("render", "tools", "cli")
 HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")
 # One package for each kind of adapter; the members do not know each other.
 FAMILIES = (
-    "ingest.hosts",
     "ingest.importers",
     "providers.embedders",
     "providers.llms",
@@ -71,6 +71,8 @@ OPENS_A_STORE = (
     "runs/items.py",
     "summaries/schedule.py",
 )
+# Elsewhere, it would be imported with its telemetry on.
+IMPORTS_ONNXRUNTIME = "providers/embedders/minilm/inference.py"
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|CREATE\s+TABLE)\b", re.S
 )
@@ -134,6 +136,7 @@ def _imports(tree: ast.Module) -> Iterator[str]:
         and block.test.id == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
+    constants = constants_of(tree)
     for node in ast.walk(tree):
         if node in for_types:
             continue
@@ -146,8 +149,31 @@ def _imports(tree: ast.Module) -> Iterator[str]:
                 for alias in names:
                     if alias.name.startswith("backstory."):
                         yield alias.name.removeprefix("backstory.")
-            case ast.Constant(value=str(text)) if named := NAMED_MODULE.fullmatch(text):
-                yield named[1]
+            case ast.Constant() | ast.JoinedStr():
+                if named := NAMED_MODULE.fullmatch(text_of(node, constants)):
+                    yield named[1]
+
+
+def constants_of(tree: ast.Module) -> dict[str, str]:
+    """The strings that the module gives a name at its top level."""
+    found = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign([ast.Name(id=name)], ast.Constant(value=str(text))):
+                found[name] = text
+    return found
+
+
+def text_of(node: ast.expr, constants: dict[str, str]) -> str:
+    """What a string says, with the constants of its module filled in."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.FormattedValue(value=ast.Name(id=name)):
+            return constants.get(name, "")
+        case ast.JoinedStr(values=parts):
+            return "".join(text_of(part, constants) for part in parts)
+    return ""
 
 
 def foreign_imports(module: Path) -> set[str]:
@@ -189,15 +215,24 @@ def test_every_arrow_is_used() -> None:
     assert used >= ARROWS
 
 
+def members_of(family: str) -> set[str]:
+    """The adapters that the table of a family names."""
+    table = imports(ROOT / family.replace(".", "/") / "__init__.py")
+    members = {member_of(family, name) for name in table} - {"base"}
+    return {member for member in members if member is not None}
+
+
+def test_the_tables_of_adapters_are_seen() -> None:
+    assert [family for family in FAMILIES if len(members_of(family)) < 3] == []
+
+
 def test_adapters_do_not_know_each_other() -> None:
     def others(module: Path) -> list[str]:
         own = own_name(module)
         family = next((each for each in FAMILIES if own.startswith(f"{each}.")), None)
         if family is None:
             return []
-        table = imports(ROOT / family.replace(".", "/") / "__init__.py")
-        rows = {member_of(family, name) for name in table} - {None, "base"}
-        known = rows - {member_of(family, own)}
+        known = members_of(family) - {member_of(family, own)}
         return [name for name in imports(module) if member_of(family, name) in known]
 
     assert offenders(others) == {}
@@ -228,7 +263,7 @@ def test_only_the_assembly_and_the_surfaces_read_settings() -> None:
     assert offenders(read) == {}
 
 
-def test_sql_stands_only_where_it_may() -> None:
+def test_sql_is_only_where_it_may_be() -> None:
     def sql(module: Path) -> list[str]:
         if name_of(module).startswith(MAY_SPEAK_SQL):
             return []
@@ -255,6 +290,16 @@ def test_nothing_below_the_assembly_reads_the_clock_or_the_environment() -> None
     assert offenders(read) == {}
 
 
+def test_onnxruntime_is_imported_only_where_its_telemetry_is_turned_off() -> None:
+    importing = [
+        name_of(module)
+        for module in MODULES
+        if "onnxruntime" in foreign_imports(module)
+    ]
+
+    assert importing == [IMPORTS_ONNXRUNTIME]
+
+
 def test_pure_packages_use_the_standard_library_alone() -> None:
     allowed = {"backstory"} | PURE_LIBRARIES | set(sys.stdlib_module_names)
 
@@ -273,6 +318,29 @@ def test_a_module_begins_by_saying_what_it_is_for() -> None:
     ]
 
     assert silent == []
+
+
+def test_one_name_is_one_class() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree_of(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(name_of(module))
+
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_no_module_uses_the_underscored_names_of_another() -> None:
+    def borrowed(module: Path) -> list[str]:
+        return [
+            f"{node.module}.{alias.name}"
+            for node in ast.walk(tree_of(module))
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.name.startswith("_") and not alias.name.startswith("__")
+        ]
+
+    assert offenders(borrowed) == {}
 
 
 def test_no_module_is_named_after_nothing() -> None:
@@ -326,6 +394,18 @@ def test_every_type_that_something_public_returns_is_public() -> None:
     assert {name: classes for name, classes in hidden.items() if classes} == {}
 
 
+def test_every_error_is_public() -> None:
+    errors = {
+        node.name
+        for module in MODULES
+        for node in tree_of(module).body
+        if isinstance(node, ast.ClassDef)
+        and any(base in PUBLIC_ERRORS for base in map(ast.unparse, node.bases))
+    }
+
+    assert errors - PUBLIC_ERRORS == ERRORS_OF_THE_HTTP_CLIENT
+
+
 def returned_by(public: type) -> set[str]:
     """The classes of ours that the public methods and properties of a class return."""
     returned = set()
@@ -338,6 +418,14 @@ def returned_by(public: type) -> set[str]:
     return returned
 
 
+# Its callers catch them: who sees one otherwise sees a ``ProviderRefused``.
+ERRORS_OF_THE_HTTP_CLIENT = {"Declined", "TooLarge"}
+PUBLIC_ERRORS = {
+    name
+    for name in backstory.__all__
+    if isinstance(kind := getattr(backstory, name), type)
+    and issubclass(kind, BackstoryError)
+}
 EVERY_NAME = {name: getattr(backstory, name) for name in backstory.__all__}
 
 

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from backstory.errors import (
         BackstoryError,
         BadQuery,
+        BudgetSpent,
         ConfigError,
         FactAmbiguous,
         FactNotFound,
         NoModel,
         NotesConflict,
+        PromptTooLong,
         ProviderError,
         ProviderRefused,
         ProviderUnavailable,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         StoreTooNew,
         StoreUnwritable,
         UnknownName,
+        UnusableAnswer,
     )
     from backstory.memory import Memory
     from backstory.notes.notebook import Notebook, NoteFile, NotesSummary
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
         IndexStatus,
         LogReport,
         LogStatus,
+        SavedTexts,
         SourceSummary,
         Status,
     )
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BackstoryError",
     "BadQuery",
+    "BudgetSpent",
     "ConfigError",
     "Context",
     "Curation",
@@ -100,6 +105,7 @@ __all__ = [
     "NotesConflict",
     "NotesSummary",
     "Problem",
+    "PromptTooLong",
     "ProviderError",
     "ProviderRefused",
     "ProviderUnavailable",
@@ -113,6 +119,7 @@ __all__ = [
     "RunLimits",
     "RunResult",
     "RunSource",
+    "SavedTexts",
     "ScorePart",
     "SearchResult",
     "Session",
@@ -132,6 +139,7 @@ __all__ = [
     "Tool",
     "ToolResult",
     "UnknownName",
+    "UnusableAnswer",
     "__version__",
     "most_tokens",
     "schemas",
@@ -141,10 +149,10 @@ __all__ = [
 # does not wait for all of them.
 _NAMES_BY_MODULE = {
     "errors": (
-        "BackstoryError BadQuery ConfigError FactAmbiguous FactNotFound NoModel "
-        "NotesConflict ProviderError ProviderRefused ProviderUnavailable "
-        "SourceUnreadable StoreDamaged StoreFull StoreLocked StoreProblem "
-        "StoreTooNew StoreUnwritable UnknownName"
+        "BackstoryError BadQuery BudgetSpent ConfigError FactAmbiguous FactNotFound "
+        "NoModel NotesConflict PromptTooLong ProviderError ProviderRefused "
+        "ProviderUnavailable SourceUnreadable StoreDamaged StoreFull StoreLocked "
+        "StoreProblem StoreTooNew StoreUnwritable UnknownName UnusableAnswer"
     ),
     "memory": "Memory",
     "notes.notebook": "NoteFile Notebook NotesSummary",
@@ -162,7 +170,8 @@ _NAMES_BY_MODULE = {
     "values.moments": "Moment",
     "values.query": "DayRange Query Term",
     "values.reports": (
-        "Curation IndexReport IndexStatus LogReport LogStatus SourceSummary Status"
+        "Curation IndexReport IndexStatus LogReport LogStatus SavedTexts SourceSummary "
+        "Status"
     ),
     "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource",
 }

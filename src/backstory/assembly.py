@@ -127,7 +127,10 @@ class Parts:
             size_bytes=self.history.size_bytes(),
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
             last_read_at=self.local_sources.last_read_at(),
-            problems=tuple(self.history.list_problems()),
+            problems=(
+                *self.maintainer.list_problems(),
+                *self.history.list_problems(),
+            ),
             index=self.maintainer.status(),
             logs=self._log_status(),
         )

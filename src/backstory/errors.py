@@ -43,7 +43,7 @@ class BackstoryError(Exception):
 
 
 class ConfigError(BackstoryError):
-    """A setting is unknown, malformed, or not allowed in that file."""
+    """A setting is unknown or malformed."""
 
     exit_code = 11
     hint = (
@@ -193,3 +193,21 @@ class ProviderUnavailable(ProviderError):
     hint = "searches go by words alone until it answers; nothing is lost"
     # Whether it may have processed the request, and charge for it.
     may_have_worked: bool = True
+
+
+class PromptTooLong(ProviderRefused):
+    """The prompt does not fit into the model's context; parts of it may."""
+
+    hint = "set llm.context_tokens to what the model can read in one call"
+
+
+class BudgetSpent(ProviderRefused):
+    """The call could exceed the day's budget; nothing was sent."""
+
+    hint = "it resumes tomorrow; llm.daily_tokens sets the budget"
+
+
+class UnusableAnswer(ProviderError):
+    """The answer was cut off, filtered or empty; another prompt may work."""
+
+    hint = "if it keeps happening, choose another model: set llm.name or llm.model"

@@ -28,6 +28,7 @@ from backstory.values.reports import (
     LogReport,
     OnCount,
     OnProgress,
+    SavedTexts,
     SourceSummary,
     Status,
 )
@@ -113,7 +114,7 @@ class Memory:
         ``session`` is any name you choose. ``text`` that is not a string is stored as
         JSON; None is allowed only for tool calls and results. Recording the same
         ``message`` id again replaces it. Returns the message's number, or None if it
-        was left out: an excluded folder, or the result of a recall tool.
+        was left out: an excluded folder, or the result of a memory tool.
         """
         return self._parts.recorder.record(
             RecordedMessage(
@@ -172,7 +173,7 @@ class Memory:
         """Tidy the long-term memory with the language model; keeps a backup.
 
         Raises ``NoModel`` if there is none, ``ProviderError`` if it fails, and
-        ``NotesConflict`` if MEMORY.md was changed meanwhile.
+        ``NotesConflict`` if MEMORY.md was changed in the meantime.
         """
         return self._parts.summaries.curate()
 
@@ -335,6 +336,13 @@ class Memory:
         The old one serves until the new one is complete. Vectors are kept.
         """
         return self._parts.maintainer.rebuild(on_taken=on_taken)
+
+    def salvage(self) -> SavedTexts | None:
+        """Save the texts of messages that the index has and the history has lost.
+
+        Returns None if there are none.
+        """
+        return self._parts.maintainer.salvage_texts()
 
     def work(self) -> None:
         """Do the background work, unless another process is doing it."""

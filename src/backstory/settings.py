@@ -238,7 +238,7 @@ SETTINGS = (
     Setting(
         "ranking.profile",
         "tuned",
-        "Which formulas rank hits: tuned, or those of the spec.",
+        "Which formulas rank hits: tuned or spec.",
         choices=("tuned", "spec"),
     ),
     Setting(
@@ -257,7 +257,8 @@ SETTINGS = (
     Setting(
         "run.max_bytes",
         _LIMITS.max_bytes,
-        "How much of a run is held in memory; beyond it, the oldest tool results go.",
+        "How much of a run is held in memory; beyond it, the oldest tool results are "
+        "dropped.",
         minimum=1_024,
     ),
     Setting(
@@ -268,8 +269,8 @@ SETTINGS = (
     ),
     Setting(
         "run.ttl_minutes",
-        60.0,
-        "How long without use until a run is forgotten.",
+        _LIMITS.ttl_s / 60,
+        "How long a run is kept without being used.",
         minimum=1,
     ),
     Setting(

@@ -114,11 +114,24 @@ def test_index_shows_its_progress_on_a_terminal(shell: Shell) -> None:
     assert "100%" in shell.on_terminal("index")
 
 
-def test_index_reads_one_source_alone(shell: Shell) -> None:
+def test_index_reads_one_agent_program_alone(shell: Shell) -> None:
+    append(session_file(shell.home), a_line(uuid="u1"))
+
+    assert shell.out("index", "--host", "codex").startswith("Found nothing to read")
+    assert shell.out("index", "--host", "claude-code").startswith("Read 1 source:")
+
+
+@pytest.mark.parametrize(
+    "option", [["--source", "claude-code"], ["--source=claude-code"]]
+)
+def test_index_takes_the_former_name_of_its_option_too(
+    shell: Shell, option: list[str]
+) -> None:
     append(session_file(shell.home), a_line(uuid="u1"))
 
     assert shell.out("index", "--source", "codex").startswith("Found nothing to read")
-    assert shell.out("index", "--source", "claude-code").startswith("Read 1 source:")
+    assert shell.out("index", *option).startswith("Read 1 source:")
+    assert "--source" not in shell.out("index", "--help")
 
 
 def test_index_honours_the_hosts_own_variables(shell: Shell, tmp_path: Path) -> None:
@@ -131,8 +144,8 @@ def test_index_honours_the_hosts_own_variables(shell: Shell, tmp_path: Path) -> 
     assert done.stdout.startswith("Read 1 source: 1 new session, 1 new message ")
 
 
-def test_index_with_an_unknown_source_offers_the_nearest(shell: Shell) -> None:
-    done = shell.run("index", "--source", "claudecode")
+def test_index_with_an_unknown_agent_program_offers_the_nearest(shell: Shell) -> None:
+    done = shell.run("index", "--host", "claudecode")
 
     assert done.returncode == 12
     assert done.stderr == (

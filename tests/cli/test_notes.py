@@ -133,7 +133,7 @@ def test_what_fits_several_facts_is_refused(used: Shell) -> None:
     assert failed(used.run("memory", "forget", "tea")) == (
         33,
         [
-            "backstory: 'tea' fits 2 places in MEMORY.md",
+            "backstory: 'tea' matches 2 places in MEMORY.md",
             "  hint: give more of it; there are: 'tea at one', 'tea at two'",
         ],
     )
@@ -208,7 +208,7 @@ def test_a_text_is_kept_when_the_memory_was_changed_meanwhile(used: Shell) -> No
     assert failed(done) == (
         31,
         [
-            f"backstory: {theirs}: changed by somebody else meanwhile",
+            f"backstory: {theirs} was changed by someone else in the meantime",
             f"  hint: your text is in {mine}; compare the two, then edit again",
         ],
     )

@@ -176,7 +176,7 @@ def test_search_from_a_day_after_the_last_says_so(used: Searcher, view: str) -> 
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "Nothing found for 'database'.\n",
-        "Notice: from 2026-03-05 is after 2026-03-01: there are no such days\n",
+        "Notice: the first day, 2026-03-05, is after the last, 2026-03-01\n",
     )
 
 

@@ -331,7 +331,8 @@ def test_the_default_loads_no_library_before_the_first_text() -> None:
         (
             "openai",
             {"key": "env:KEY", "environ": {"KEY": "sk-\x1bbad"}},
-            "the key of the embedder 'openai' has characters that no key has",
+            "the key of the embedder 'openai' contains characters that are not valid "
+            "in a key",
         ),
     ],
 )
@@ -606,7 +607,7 @@ def test_a_server_that_drips_is_not_waited_for_either(server: EmbeddingServer) -
         ),
         (
             Fault(307, headers=(("Location", "http://127.0.0.2/embeddings"),)),
-            "sends elsewhere (status 307)",
+            "redirects (status 307)",
         ),
     ],
     ids=["key", "model", "page", "escape", "quota", "key repeated", "redirect"],

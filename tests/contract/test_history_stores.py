@@ -84,7 +84,7 @@ def test_a_replacing_batch_changes_the_message_and_keeps_its_place(
     assert texts(store) == ["ONE", "two"]
 
 
-def test_a_message_written_anew_keeps_its_first_time(store: HistoryStore) -> None:
+def test_a_message_written_again_keeps_its_first_time(store: HistoryStore) -> None:
     store.write(a_batch(a_message("one", minute=3)), now=NOW)
 
     store.write(a_batch(a_message("ONE", minute=9), replaces=True), now=NOW)
@@ -196,7 +196,7 @@ def test_a_failed_batch_leaves_the_store_as_it_was(store: HistoryStore) -> None:
     assert store.verify() == []
 
 
-def test_problems_behind_the_place_that_is_read_again_are_forgotten(
+def test_problems_after_the_place_that_is_read_again_are_deleted(
     store: HistoryStore,
 ) -> None:
     key = SourceKey("a.jsonl")
@@ -266,7 +266,7 @@ USER, AGENT, CALL = Role.USER, Role.ASSISTANT, Role.TOOL_CALL
 
 
 @pytest.mark.parametrize(
-    ("behind", "reply"),
+    ("after", "reply"),
     [
         pytest.param([], None, id="nothing was said"),
         pytest.param([AGENT], 1, id="one reply"),
@@ -279,9 +279,9 @@ USER, AGENT, CALL = Role.USER, Role.ASSISTANT, Role.TOOL_CALL
     ],
 )
 def test_the_reply_is_the_last_message_before_the_next_question(
-    store: HistoryStore, behind: list[Role], reply: int | None
+    store: HistoryStore, after: list[Role], reply: int | None
 ) -> None:
-    store.write(a_batch(*a_talk([USER, *behind])), now=NOW)
+    store.write(a_batch(*a_talk([USER, *after])), now=NOW)
     store.write(a_batch(*a_talk([USER, AGENT], session="s2")), now=NOW)
 
     found = store.find_replies([(1, 0), (2, 0), (3, 0)])

@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 
 from backstory.errors import (
     ConfigError,
+    PromptTooLong,
     ProviderError,
     ProviderRefused,
     ProviderUnavailable,
     UnknownName,
+    UnusableAnswer,
 )
 from backstory.providers.http import Clock
 from backstory.providers.llms import LLMS, get_llm_row, load_llm
@@ -33,8 +35,6 @@ from backstory.providers.llms.base import (
     Llm,
     LlmOptions,
     LlmRow,
-    PromptTooLong,
-    UnusableAnswer,
 )
 from backstory.providers.llms.gemini import GeminiLlm
 from backstory.providers.llms.http import HttpLlm
@@ -573,7 +573,8 @@ def test_the_table_loads_no_library() -> None:
         (
             "openai",
             {"key": "env:ODD"},
-            "the key of the language model 'openai' has characters that no key has",
+            "the key of the language model 'openai' contains characters that are not "
+            "valid in a key",
         ),
     ],
 )
@@ -969,7 +970,7 @@ def test_a_server_that_drips_is_not_waited_for_either(server: LlmServer) -> None
         ),
         (
             Fault(307, headers=(("Location", "http://127.0.0.2/v1"),)),
-            "sends elsewhere (status 307)",
+            "redirects (status 307)",
         ),
     ],
     ids=["key", "page", "model", "escape", "quota", "key repeated", "redirect"],

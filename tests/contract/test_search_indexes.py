@@ -38,7 +38,7 @@ from tests.index_builders import (
     NOW,
     a_unit,
     close_index,
-    file_units,
+    store_units,
 )
 
 
@@ -59,23 +59,23 @@ def fail_half_way(index: SearchIndex) -> None:
         raise RuntimeError
 
 
-# -- filing ---------------------------------------------------------------------------
+# -- storing --------------------------------------------------------------------------
 
 
 def test_a_unit_comes_back_as_it_was_filed(index: SearchIndex) -> None:
-    file_units(index, a_unit(7, "hello", container=SessionRef(3), said_at=99))
+    store_units(index, a_unit(7, "hello", container=SessionRef(3), said_at=99))
 
     assert index.get_units([7, 8]) == {
         7: Unit(7, UnitKind.USER, SessionRef(3), 7, 99, 5)
     }
-    assert index.counts() == IndexCounts(units=1)
+    assert index.counts() == IndexCounts(units=1, messages=1)
     assert index.verify() == []
 
 
 def test_a_unit_filed_again_takes_the_place_of_the_old_one(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "red apples"), a_unit(2, "green pears"))
+    store_units(index, a_unit(1, "red apples"), a_unit(2, "green pears"))
 
-    file_units(index, a_unit(1, "blue plums"))
+    store_units(index, a_unit(1, "blue plums"))
 
     assert (text_ids(index, "red apples"), word_ids(index, "apples")) == ([], set())
     assert (text_ids(index, "blue plums"), word_ids(index, "plums")) == ([1], {1})
@@ -95,18 +95,18 @@ def test_a_unit_filed_twice_in_one_transaction_is_the_second(
 
 
 def test_only_the_words_around_a_unit_change(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "yes", around="shall we fly", meaning="yes"))
+    store_units(index, a_unit(1, "yes", around="shall we fly", meaning="yes"))
 
-    file_units(index, a_unit(1, "yes", around="shall we walk", meaning="yes"))
+    store_units(index, a_unit(1, "yes", around="shall we walk", meaning="yes"))
 
     assert (word_ids(index, "fly"), word_ids(index, "walk")) == (set(), {1})
     assert index.verify() == []
 
 
 def test_a_unit_that_moves_in_time_is_found_at_its_new_time(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "hello", said_at=5, meaning="hello"))
+    store_units(index, a_unit(1, "hello", said_at=5, meaning="hello"))
 
-    file_units(index, a_unit(1, "hello", said_at=50, meaning="hello"))
+    store_units(index, a_unit(1, "hello", said_at=50, meaning="hello"))
 
     late = UnitFilter(ALL_KINDS, said_from=40)
     assert (text_ids(index, "hello", late), word_ids(index, "hello", where=late)) == (
@@ -117,7 +117,7 @@ def test_a_unit_that_moves_in_time_is_found_at_its_new_time(index: SearchIndex) 
 
 
 def test_a_deleted_source_is_found_by_nothing(index: SearchIndex) -> None:
-    file_units(
+    store_units(
         index, a_unit(1, "red apples"), a_unit(2, "red plums", container=SessionRef(2))
     )
     with index.writing() as writer:
@@ -133,7 +133,7 @@ def test_a_deleted_source_is_found_by_nothing(index: SearchIndex) -> None:
 
 
 def test_deleting_what_is_not_there_changes_nothing(index: SearchIndex) -> None:
-    file_units(index, a_unit(1))
+    store_units(index, a_unit(1))
 
     with index.writing() as writer:
         writer.delete_units([5])
@@ -145,7 +145,7 @@ def test_deleting_what_is_not_there_changes_nothing(index: SearchIndex) -> None:
 
 
 def test_a_cleared_index_is_empty_and_can_be_filled_again(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "old", meaning="old"), a_unit(2, "older"))
+    store_units(index, a_unit(1, "old", meaning="old"), a_unit(2, "older"))
 
     with index.writing() as writer:
         writer.clear()
@@ -153,19 +153,19 @@ def test_a_cleared_index_is_empty_and_can_be_filled_again(index: SearchIndex) ->
 
     assert (text_ids(index, "old"), text_ids(index, "new")) == ([], [3])
     assert (word_ids(index, "old"), word_ids(index, "new")) == (set(), {3})
-    assert index.counts() == IndexCounts(units=1)
+    assert index.counts() == IndexCounts(units=1, messages=1)
     assert index.verify() == []
     assert not index.has_leftovers()
 
 
 def test_what_fails_half_way_leaves_everything_as_it_was(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "kept"))
+    store_units(index, a_unit(1, "kept"))
 
     fail_half_way(index)
 
     assert (text_ids(index, "kept"), text_ids(index, "lost")) == ([1], [])
     assert index.verify() == []
-    file_units(index, a_unit(2, "afterwards"))
+    store_units(index, a_unit(2, "afterwards"))
     assert text_ids(index, "afterwards") == [2]
     assert index.verify() == []
 
@@ -180,7 +180,7 @@ def test_writing_says_so_when_another_goes_on_writing(
     ):
         pass
 
-    file_units(index, a_unit(1))
+    store_units(index, a_unit(1))
     assert index.verify() == []
 
 
@@ -195,11 +195,11 @@ def test_state_is_kept_with_what_it_tells_of(index: SearchIndex) -> None:
 def test_another_who_has_it_open_sees_what_is_new(
     index: SearchIndex, open_index: OpenIndex
 ) -> None:
-    file_units(index, a_unit(1, "first"))
+    store_units(index, a_unit(1, "first"))
     other = open_index()
     text_ids(other, "first")
 
-    file_units(index, a_unit(2, "second"))
+    store_units(index, a_unit(2, "second"))
     seen_then = text_ids(other, "second")
     with index.writing() as writer:
         writer.clear()
@@ -213,9 +213,9 @@ def test_another_who_has_it_open_sees_what_is_new(
 def test_an_index_takes_the_place_of_another(
     index: SearchIndex, open_index: OpenIndex
 ) -> None:
-    file_units(index, a_unit(1, "old"))
+    store_units(index, a_unit(1, "old"))
     other = open_index("other")
-    file_units(other, a_unit(2, "new"))
+    store_units(other, a_unit(2, "new"))
 
     index.replace_with(other)
 
@@ -228,7 +228,7 @@ def test_an_index_takes_the_place_of_another(
 def test_a_sound_index_passes_its_check_and_leaves_nothing_behind(
     index: SearchIndex,
 ) -> None:
-    file_units(index, a_unit(1, "hello"))
+    store_units(index, a_unit(1, "hello"))
 
     index.check()
     index.tidy()
@@ -263,7 +263,7 @@ def at_once(*work: Callable[[], object]) -> list[BaseException]:
 def test_a_reader_sees_the_old_or_the_new_while_an_index_is_replaced(
     index: SearchIndex, open_index: OpenIndex
 ) -> None:
-    file_units(index, *(a_unit(n, f"needle {n} of 0") for n in range(1, 30)))
+    store_units(index, *(a_unit(n, f"needle {n} of 0") for n in range(1, 30)))
     seen: set[int] = set()
     is_over = threading.Event()
 
@@ -297,7 +297,7 @@ def test_a_reader_sees_the_old_or_the_new_while_an_index_is_replaced(
 def test_a_reader_sees_the_old_or_the_new_while_an_index_is_cleared_and_filled(
     index: SearchIndex, open_index: OpenIndex
 ) -> None:
-    file_units(index, *(a_unit(n, f"needle {n}") for n in range(1, 30)))
+    store_units(index, *(a_unit(n, f"needle {n}") for n in range(1, 30)))
     other = open_index()
     seen: set[int] = set()
     is_over = threading.Event()
@@ -326,11 +326,11 @@ def test_a_reader_sees_the_old_or_the_new_while_an_index_is_cleared_and_filled(
 def test_a_reader_is_not_led_astray_by_texts_that_are_wiped_as_it_reads(
     index: SearchIndex, open_index: OpenIndex
 ) -> None:
-    file_units(index, *(a_unit(n, f"needle {n} " * 50) for n in range(1, 400)))
+    store_units(index, *(a_unit(n, f"needle {n} " * 50) for n in range(1, 400)))
     is_over = threading.Event()
 
     def read() -> None:
-        # Opened anew each time, so that everything is checked each time.
+        # Opened again each time, so that everything is checked each time.
         while not is_over.is_set():
             other = open_index()
             assert text_ids(other, "needle 399 needle") == [399]
@@ -354,7 +354,7 @@ def test_a_reader_is_not_led_astray_by_texts_that_are_wiped_as_it_reads(
 
 
 def test_words_are_found_and_the_better_fit_comes_first(index: SearchIndex) -> None:
-    file_units(
+    store_units(
         index,
         a_unit(1, "the pool timeout is thirty seconds, a long timeout"),
         a_unit(2, "timeout"),
@@ -375,7 +375,7 @@ def test_words_are_found_and_the_better_fit_comes_first(index: SearchIndex) -> N
 def test_any_spelling_of_a_word_will_do_and_words_side_by_side(
     index: SearchIndex,
 ) -> None:
-    file_units(
+    store_units(
         index,
         a_unit(1, "parse json now"),
         a_unit(2, "parsejson"),
@@ -388,7 +388,7 @@ def test_any_spelling_of_a_word_will_do_and_words_side_by_side(
 
 
 def test_helpful_words_lift_but_do_not_find(index: SearchIndex) -> None:
-    file_units(
+    store_units(
         index, a_unit(1, "apple pie"), a_unit(2, "apple tart"), a_unit(3, "cream tart")
     )
 
@@ -398,7 +398,7 @@ def test_helpful_words_lift_but_do_not_find(index: SearchIndex) -> None:
 
 
 def test_words_that_are_nowhere_find_nothing(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "apple"))
+    store_units(index, a_unit(1, "apple"))
 
     assert index.match_words(Words(()), ANYTHING, 10) == []
     assert index.match_words(Words((("pear",),)), ANYTHING, 10) == []
@@ -409,7 +409,7 @@ def test_words_that_are_nowhere_find_nothing(index: SearchIndex) -> None:
 def test_all_words_are_looked_for_in_the_text_itself_the_newest_first(
     index: SearchIndex,
 ) -> None:
-    file_units(
+    store_units(
         index,
         a_unit(1, "blue whale", said_at=30),
         a_unit(2, "a whale that is blue", said_at=40),
@@ -424,7 +424,7 @@ def test_all_words_are_looked_for_in_the_text_itself_the_newest_first(
 
 
 def test_documents_are_counted_by_word(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "red apple"), a_unit(2, "red"), a_unit(3, "blue"))
+    store_units(index, a_unit(1, "red apple"), a_unit(2, "red"), a_unit(3, "blue"))
 
     assert index.count_documents([("red",), ("apple", "apples"), ("x",)]) == [2, 2, 0]
 
@@ -432,10 +432,10 @@ def test_documents_are_counted_by_word(index: SearchIndex) -> None:
 def test_a_word_that_was_nowhere_is_counted_once_it_is_there(
     index: SearchIndex,
 ) -> None:
-    file_units(index, *(a_unit(number) for number in range(1, 40)))
+    store_units(index, *(a_unit(number) for number in range(1, 40)))
     index.count_documents([("zanzibar",)])
 
-    file_units(index, a_unit(40, "zanzibar"))
+    store_units(index, a_unit(40, "zanzibar"))
 
     assert index.count_documents([("zanzibar",)]) == [1]
 
@@ -484,13 +484,13 @@ def test_any_spelling_is_safe(index: SearchIndex, words: list[str]) -> None:
 def test_a_text_is_found_by_any_part_of_it_and_nothing_is_a_wildcard(
     index: SearchIndex, text: str, needle: str, is_there: bool
 ) -> None:
-    file_units(index, a_unit(1, "before"), a_unit(2, text), a_unit(3, "behind"))
+    store_units(index, a_unit(1, "before"), a_unit(2, text), a_unit(3, "after"))
 
     assert text_ids(index, needle) == [2] * is_there
 
 
 def test_no_part_reaches_from_one_text_into_the_next(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, "one"), a_unit(2, "two"))
+    store_units(index, a_unit(1, "one"), a_unit(2, "two"))
 
     assert text_ids(index, "onetwo") == []
     assert text_ids(index, "one\0two") == []
@@ -502,7 +502,7 @@ def test_the_newest_come_first_and_those_without_a_time_last(
     index: SearchIndex,
 ) -> None:
     times = {1: 5, 2: None, 3: 9, 4: -3, 5: None, 6: 9}
-    file_units(index, *(a_unit(each, said_at=at) for each, at in times.items()))
+    store_units(index, *(a_unit(each, said_at=at) for each, at in times.items()))
 
     assert index.find_text("hello", ANYTHING, 10) == [6, 3, 1, 4, 5, 2]
     assert index.find_text("hello", ANYTHING, 3) == [6, 3, 1]
@@ -512,7 +512,7 @@ def test_the_newest_come_first_and_those_without_a_time_last(
 def test_what_was_deleted_is_not_found_through_its_neighbour(
     index: SearchIndex,
 ) -> None:
-    file_units(
+    store_units(
         index, a_unit(1, "alpha"), a_unit(2, "beta"), a_unit(3, "gamma"), a_unit(4, "x")
     )
 
@@ -539,7 +539,7 @@ def test_many_matches_are_found_like_few(index: SearchIndex) -> None:
         )
         for number in range(1, 1_500)
     ]
-    file_units(index, *units)
+    store_units(index, *units)
     wheres = [
         ANYTHING,
         UnitFilter(frozenset({UnitKind.USER}), said_from=3, said_before=9),
@@ -585,7 +585,7 @@ def test_texts_are_found_as_a_plain_search_would(
     needle: str,
 ) -> None:
     opened = make(tmp_path_factory.mktemp("texts"))
-    file_units(opened, *(a_unit(n, text) for n, text in enumerate(texts, start=1)))
+    store_units(opened, *(a_unit(n, text) for n, text in enumerate(texts, start=1)))
 
     found = text_ids(opened, needle)
 
@@ -628,7 +628,7 @@ _FILTERED = (
 def test_filters_hold_for_every_way_of_finding(
     index: SearchIndex, where: UnitFilter, expected: set[int]
 ) -> None:
-    file_units(index, *_FILTERED)
+    store_units(index, *_FILTERED)
 
     assert word_ids(index, "hello", where=where) == expected
     assert set(index.find_text("hello", where, 10)) == expected
@@ -781,7 +781,7 @@ def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
     for step in steps:
         match step:
             case ("file", list(units)):
-                file_units(opened, *units)
+                store_units(opened, *units)
                 there |= {unit.unit_id: (unit.text, unit.around) for unit in units}
             case ("delete", list(unit_ids)):
                 with opened.writing() as writer:
@@ -806,7 +806,7 @@ def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
 
         assert opened.verify() == []
 
-    assert opened.counts().units == len(there)
+    assert opened.counts().units == opened.count_units() == len(there)
     assert set(text_ids(opened, "o")) == {
         k for k, (text, _) in there.items() if "o" in text
     }

@@ -138,7 +138,7 @@ def test_what_waits_for_the_notes_is_not_summarised_again(
 
     assert store.next_position(session_id) == 2
     assert store.list_summaries(session_id) == [summary]
-    assert store.sessions_waiting() == [session_id]
+    assert store.list_waiting_sessions() == [session_id]
     assert memory.session("s").last_logged_message_id is None
 
 
@@ -158,7 +158,7 @@ def test_what_stands_in_the_notes_is_logged(
     store.finish(summaries)
 
     assert store.list_summaries(session_id) == []
-    assert store.sessions_waiting() == []
+    assert store.list_waiting_sessions() == []
     assert store.next_position(session_id) == 2
     assert memory.session("s").last_logged_message_id == second
 

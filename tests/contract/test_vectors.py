@@ -17,10 +17,10 @@ from tests.index_builders import (
     Vector,
     a_unit,
     close_index,
-    file_units,
     file_vectors,
     set_vectors,
     some_vectors,
+    store_units,
 )
 
 
@@ -116,7 +116,7 @@ def test_filters_hold_for_meaning_as_for_text(
 
 
 def test_units_without_a_time_are_in_no_span(index: SearchIndex) -> None:
-    file_units(index, a_unit(1, said_at=None, meaning="hello"))
+    store_units(index, a_unit(1, said_at=None, meaning="hello"))
     set_vectors(index, {1: some_vectors(1, 8)[0]})
     query = some_vectors(1, 8)[0]
 
@@ -131,7 +131,7 @@ def test_cosines_are_those_of_nearest_and_leave_out_what_has_no_vector(
     index: SearchIndex,
 ) -> None:
     file_vectors(index, some_vectors(20, 30))
-    file_units(index, a_unit(21, meaning="not yet"))
+    store_units(index, a_unit(21, meaning="not yet"))
     query = some_vectors(1, 30, seed=5)[0]
 
     near = dict(index.nearest(query, ANYTHING, 50))
@@ -146,7 +146,7 @@ def test_a_unit_that_changes_loses_its_vector_until_it_gets_a_new_one(
     vectors = some_vectors(3, 8)
     file_vectors(index, vectors)
 
-    file_units(index, a_unit(2, "other", meaning="other"))
+    store_units(index, a_unit(2, "other", meaning="other"))
 
     assert 2 not in nearest_ids(index, vectors[1])
     assert [each.unit_id for each in index.list_to_embed(9)] == [2]
@@ -156,10 +156,10 @@ def test_a_unit_that_changes_loses_its_vector_until_it_gets_a_new_one(
 def test_a_unit_that_only_has_other_words_around_it_keeps_its_vector(
     index: SearchIndex,
 ) -> None:
-    file_units(index, a_unit(1, "yes", around="fly", meaning="yes"))
+    store_units(index, a_unit(1, "yes", around="fly", meaning="yes"))
     set_vectors(index, {1: some_vectors(1, 8)[0]})
 
-    file_units(index, a_unit(1, "yes", around="walk", meaning="yes"))
+    store_units(index, a_unit(1, "yes", around="walk", meaning="yes"))
 
     assert nearest_ids(index, some_vectors(1, 8)[0]) == [1]
     assert index.verify() == []
@@ -182,8 +182,8 @@ def test_a_deleted_unit_is_near_to_nothing_for_all_who_have_the_index_open(
     assert other.verify() == []
 
 
-def test_the_cache_forgets_what_no_unit_means_any_more(index: SearchIndex) -> None:
-    file_units(
+def test_the_cache_drops_what_no_unit_means_any_more(index: SearchIndex) -> None:
+    store_units(
         index,
         a_unit(1, "same", meaning="same"),
         a_unit(2, "same", meaning="same"),
@@ -277,6 +277,13 @@ def test_vectors_of_another_model_go_before_any_new_one_comes(
     assert index.verify() == []
 
 
+def test_an_index_has_vectors_once_a_model_has_set_them(index: SearchIndex) -> None:
+    before = index.has_vectors()
+    file_vectors(index, some_vectors(2, 16))
+
+    assert (before, index.has_vectors()) == (False, True)
+
+
 def test_going_back_to_a_model_takes_its_vectors_from_the_cache(
     index: SearchIndex,
 ) -> None:
@@ -319,9 +326,9 @@ def set_vectors_of_all(index: SearchIndex, vector: Vector) -> None:
 def test_a_vector_of_what_a_unit_no_longer_says_is_not_taken(
     index: SearchIndex,
 ) -> None:
-    file_units(index, a_unit(1, "old", meaning="old"))
+    store_units(index, a_unit(1, "old", meaning="old"))
     (waiting,) = index.list_to_embed(5)
-    file_units(index, a_unit(1, "new", meaning="new"))
+    store_units(index, a_unit(1, "new", meaning="new"))
 
     with index.writing() as writer:
         taken = writer.set_vectors(
@@ -334,7 +341,7 @@ def test_a_vector_of_what_a_unit_no_longer_says_is_not_taken(
 
 
 def test_the_newest_are_first_in_line_for_a_vector(index: SearchIndex) -> None:
-    file_units(
+    store_units(
         index,
         a_unit(1, "a", said_at=5, meaning="a"),
         a_unit(2, "b", said_at=None, meaning="b"),
@@ -389,7 +396,7 @@ def test_a_reader_meets_the_vectors_of_one_model_while_another_takes_its_place(
 def test_vectors_that_come_late_fit_what_others_wrote_meanwhile(
     index: SearchIndex, open_index: OpenIndex
 ) -> None:
-    file_units(index, *(a_unit(n, f"text {n}", meaning=f"{n}") for n in range(1, 200)))
+    store_units(index, *(a_unit(n, f"text {n}", meaning=f"{n}") for n in range(1, 200)))
     waiting = index.list_to_embed(500)
     vectors = some_vectors(200, 16)
     failures: list[BaseException] = []
@@ -446,7 +453,7 @@ def test_after_any_sequence_the_nearest_are_those_that_are_there(
     for step in steps:
         match step:
             case ("file", list(numbers)):
-                file_units(
+                store_units(
                     opened, *(a_unit(n, f"{n}", meaning=f"{n}") for n in numbers)
                 )
                 there |= {*numbers}

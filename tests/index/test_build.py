@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from backstory.index import build
 from backstory.memory import Memory
 from backstory.store.base.history import Batch, KeptMessage
-from backstory.store.sqlite import index_upkeep
+from backstory.store.sqlite import index_maintenance
 from backstory.values.history import NewMessage, Role, SessionFacts, SessionKind
 from backstory.values.moments import Moment
 from tests.chance import examples
@@ -222,7 +222,7 @@ def speak_in_turn(memory: Memory, roles: str, *, first: int = 0) -> None:
         pytest.param(
             "u" + "t" * 11 + "a" + "t" * 5 + "u" + "t" * 3,
             0,
-            id="next but one behind what is read",
+            id="next but one after what is read",
         ),
     ],
 )
@@ -390,7 +390,7 @@ def test_what_stays_as_it_is_in_a_daily_log_is_not_filed_again(tmp_path: Path) -
 def test_a_line_taken_out_of_a_file_is_tidied_away_however_large_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_upkeep, "_LARGE", 0)
+    monkeypatch.setattr(index_maintenance, "_LARGE", 0)
     with an_indexed_memory(tmp_path) as memory:
         say_all(memory, (f"alpha {n}" for n in range(300)))
         write_memory(memory, "# Kept\n\n- plain\n- the secret is qzwxv\n")
@@ -405,7 +405,7 @@ def test_a_line_taken_out_of_a_file_is_tidied_away_however_large_the_index(
 def test_of_messages_that_were_changed_nothing_stays_once_they_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_upkeep, "_LARGE", 0)
+    monkeypatch.setattr(index_maintenance, "_LARGE", 0)
     with an_indexed_memory(tmp_path) as memory:
         say_all(memory, (f"qzwxv {n}" for n in range(300)))
         memory.index()
@@ -650,7 +650,7 @@ def test_killing_it_within_a_large_change_loses_nothing(tmp_path: Path) -> None:
         check_against_a_rebuild(memory)
 
 
-def test_an_older_copy_of_the_history_that_was_put_back_is_indexed_anew(
+def test_an_older_copy_of_the_history_that_was_put_back_is_indexed_again(
     tmp_path: Path,
 ) -> None:
     with an_indexed_memory(tmp_path) as memory:

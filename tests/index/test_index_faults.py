@@ -293,7 +293,7 @@ def test_a_damaged_index_is_whole_again_after_a_rebuild(
         assert memory._parts.index_files.index.verify() == []
 
 
-def test_a_cache_full_of_noise_is_made_anew(filled: Path, tmp_path: Path) -> None:
+def test_a_cache_full_of_noise_is_made_again(filled: Path, tmp_path: Path) -> None:
     expected = a_copy(filled, tmp_path)
     _noise_in_cache(tmp_path / "backstory", random.Random(1))
 
@@ -383,7 +383,7 @@ def test_the_worker_repairs_what_a_search_found_damaged(
         assert results(memory) == expected
 
 
-def test_an_index_that_is_deleted_while_it_is_open_is_made_anew(
+def test_an_index_that_is_deleted_while_it_is_open_is_made_again(
     filled: Path, tmp_path: Path
 ) -> None:
     expected = a_copy(filled, tmp_path)
@@ -767,7 +767,7 @@ def test_a_home_that_may_not_be_written_can_be_searched(
 
     assert seen == expected
     assert notices == []
-    assert (status.embedded == status.with_meaning > 0, status.problem) == (True, "")
+    assert (status.embedded == status.embeddable > 0, status.problem) == (True, "")
 
 
 def test_what_is_new_in_a_home_that_may_not_be_written_is_said_to_be_missing(

@@ -54,7 +54,7 @@ def a_memory_that_starts(
 
 @pytest.fixture(autouse=True)
 def _stand_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker takes in the guidance of the folder one stands in."""
+    """A worker takes in the guidance of the current folder."""
     folder = tmp_path / "empty"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -167,7 +167,7 @@ def test_a_worker_that_meets_damage_itself_repairs_it(tmp_path: Path) -> None:
         assert worker.search("beta").notices == ()
 
 
-def test_a_worker_forgets_no_vector_of_guidance_that_is_still_to_be_taken_in(
+def test_a_worker_deletes_no_vector_of_guidance_that_is_still_to_be_taken_in(
     tmp_path: Path,
 ) -> None:
     project = tmp_path / "project"
@@ -178,7 +178,7 @@ def test_a_worker_forgets_no_vector_of_guidance_that_is_still_to_be_taken_in(
         say(memory, "alpha", project=project)
         memory.index()
         memory.embed()
-        # As when a newer version cuts everything anew.
+        # As when a newer version cuts everything differently.
         with memory._parts.index_files.index.writing() as writer:
             writer.clear()
         say(memory, "beta", session="s2")
@@ -260,7 +260,7 @@ def test_looking_at_the_status_makes_no_cache_of_vectors(tmp_path: Path) -> None
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         status = memory.status().index
 
-    assert (status.with_meaning, status.embedded) == (1, 0)
+    assert (status.embeddable, status.embedded) == (1, 0)
     assert not (memory.home / "embeddings.db").exists()
 
 
@@ -279,7 +279,7 @@ def test_reading_again_when_nothing_is_new_writes_nothing_to_the_index(
         assert "rebuild.lock" not in files(memory.home)
 
 
-def test_what_a_reader_keeps_in_the_log_is_forgotten_when_it_has_gone(
+def test_what_a_reader_keeps_in_the_log_is_deleted_when_it_has_gone(
     tmp_path: Path,
 ) -> None:
     with an_indexed_memory(tmp_path) as memory:

@@ -36,7 +36,7 @@ def failing(until: Callable[[int], bool]) -> Callable[[Sequence[str]], None]:
 
 def progress(memory: Memory) -> tuple[int, int]:
     counts = memory._parts.index_files.index.counts()
-    return counts.embedded, counts.with_meaning
+    return counts.embedded, counts.embeddable
 
 
 def test_what_is_said_and_noted_is_embedded_once(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_text_that_changes_while_it_is_embedded_gets_the_vector_of_the_new_one
         assert memory._parts.index_files.index.verify() == []
 
 
-def test_another_model_embeds_everything_anew_and_the_first_is_still_known(
+def test_another_model_embeds_everything_again_and_the_first_is_still_known(
     tmp_path: Path,
 ) -> None:
     first, second, third = WordEmbedder(), WordEmbedder("other-30", 30), WordEmbedder()

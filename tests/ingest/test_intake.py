@@ -26,7 +26,8 @@ from backstory.values.history import (
 
 KEY = SourceKey("/transcripts/a.jsonl")
 PROGRESS = SourceState(KEY, "agent", "lines", "signature")
-SECRET = Rules(excluded_folders=(Path("/home/dev/secret"),))
+MUCH = 1_000_000
+SECRET = Rules((Path("/home/dev/secret"),), MUCH)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def store(tmp_path: Path) -> Iterator[SqliteHistory]:
 def an_intake(store: SqliteHistory, rules: Rules | None = None) -> Intake:
     return Intake(
         store,
-        rules or Rules(),
+        rules or Rules((), MUCH),
         lambda: datetime(2026, 2, 20, tzinfo=UTC),
         host="agent",
         key=KEY,
@@ -111,7 +112,7 @@ def test_tool_output_is_kept_up_to_its_limit_with_its_true_length(
 
 
 def test_the_limit_of_tool_output_can_be_set(store: SqliteHistory) -> None:
-    take(an_intake(store, Rules(max_tool_output_bytes=2)), a_result("aéé", "c1"))
+    take(an_intake(store, Rules((), max_tool_output_bytes=2)), a_result("aéé", "c1"))
 
     assert texts(store) == ["a\n[cut: 1 of 5 bytes kept]"]
 
@@ -162,7 +163,7 @@ def test_a_private_passage_is_dropped_before_tool_output_is_cut(
 ) -> None:
     text = "<private>" + "x" * 100 + "</private>the rest"
 
-    take(an_intake(store, Rules(max_tool_output_bytes=20)), a_result(text, "c1"))
+    take(an_intake(store, Rules((), max_tool_output_bytes=20)), a_result(text, "c1"))
 
     assert texts(store) == ["[private]the rest"]
 
@@ -237,7 +238,7 @@ def test_rules_are_told_apart_by_the_folders_they_exclude() -> None:
     one, other = Path("/a"), Path("/b")
 
     prints = [
-        Rules(folders).fingerprint
+        Rules(folders, MUCH).fingerprint
         for folders in ((), (one,), (one, other), (other, one))
     ]
 

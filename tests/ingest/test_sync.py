@@ -14,6 +14,7 @@ import zstandard
 
 from backstory.ingest.importers.base import Memo, Origin, Record
 from backstory.ingest.importers.claude_code import ClaudeCode
+from backstory.ingest.intake import Rules
 from backstory.ingest.sync import HistorySync
 from backstory.memory import Memory
 from backstory.store.sqlite.history import SqliteHistory
@@ -279,7 +280,9 @@ def test_a_file_rewritten_while_it_is_read_is_read_as_it_is_now(
     now_in_it = [a_line(f"new {number}", uuid=f"n{number}") for number in range(5_000)]
     importer = RewrittenMeanwhile(file, b"".join(now_in_it))
     store = SqliteHistory(tmp_path / "history.db")
-    sync = HistorySync(store, lambda name: importer, lambda: datetime.now(UTC))
+    sync = HistorySync(
+        store, lambda name: importer, lambda: datetime.now(UTC), Rules((), 1_000)
+    )
 
     sync.run([Source("claude-code", "claude-code", describe(file))])
 
@@ -685,7 +688,7 @@ def test_a_compressed_file_that_is_cut_off_is_reported(
 # -- problems that belong to no source ---
 
 
-def test_a_problem_with_a_place_is_forgotten_when_the_place_is_mended(
+def test_a_problem_with_a_place_is_deleted_when_the_place_is_mended(
     memory: Memory, home: Path, tmp_path: Path
 ) -> None:
     link = session_file(home)

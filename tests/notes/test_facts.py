@@ -403,7 +403,7 @@ def test_what_fits_several_facts_is_refused_with_some_of_them() -> None:
     with pytest.raises(FactAmbiguous) as raised:
         replace_fact(text, "tea at", "x")
 
-    assert str(raised.value) == "'tea at' fits 4 places in MEMORY.md"
+    assert str(raised.value) == "'tea at' matches 4 places in MEMORY.md"
     assert (raised.value.count, raised.value.matches) == (
         4,
         ("tea at one", "tea at two", "tea at three"),
@@ -411,7 +411,7 @@ def test_what_fits_several_facts_is_refused_with_some_of_them() -> None:
 
 
 def test_two_items_that_say_the_same_are_ambiguous() -> None:
-    with pytest.raises(FactAmbiguous, match="'a' fits 2 places"):
+    with pytest.raises(FactAmbiguous, match="'a' matches 2 places"):
         remove_fact("- a\n- b\n- a\n", "a")
 
 

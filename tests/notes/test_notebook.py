@@ -183,7 +183,7 @@ def test_a_text_that_was_changed_meanwhile_is_not_replaced(notebook: Notebook) -
     put(notebook, b"theirs\n")
 
     with pytest.raises(
-        NotesConflict, match=r"MEMORY\.md: changed by somebody else meanwhile"
+        NotesConflict, match=r"MEMORY\.md was changed by someone else in the meantime"
     ):
         notebook.replace_memory("mine", "old\n", keep_backup=True)
 

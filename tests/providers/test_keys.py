@@ -62,7 +62,7 @@ def test_a_variable_that_is_named_counts_for_any_server(is_elsewhere: bool) -> N
 def test_a_variable_that_is_not_set_is_said() -> None:
     assert refused("env:MI\x1bNE", {"FIRST_KEY": "a"}) == (
         "llm.key names the environment variable MI␛NE, which is not set",
-        "set the variable, also for the agent program that starts Backstory",
+        "set it, and make sure the agent program that starts Backstory sees it",
     )
 
 

@@ -2,15 +2,19 @@
 
 import hashlib
 import json
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from backstory.errors import ProviderUnavailable
 from backstory.providers.embedders import get_embedder_row, load_embedder, minilm
 from backstory.providers.embedders.base import Embedder, EmbedderOptions
 from backstory.providers.embedders.minilm import SHA256, MiniLmEmbedder
+from tests.chance import examples
 
 SHIPPED = Path(minilm.__file__).parent
 REFERENCE = Path(__file__).parents[1] / "data" / "minilm" / "reference.json"
@@ -57,6 +61,27 @@ def test_the_vectors_are_near_those_of_the_full_weights(embedder: Embedder) -> N
         cosines = (found * expected).sum(axis=1)
         assert cosines.min() >= 0.97
         assert cosines.mean() >= 0.985
+
+
+@settings(max_examples=examples(6))
+@given(
+    texts=st.lists(
+        st.text(max_size=60)
+        | st.integers(1, 12).map(lambda count: "port 8080 is taken, so " * count),
+        min_size=1,
+        max_size=4,
+    ),
+    order=st.randoms(use_true_random=False),
+)
+def test_a_text_has_the_same_vector_alone_and_beside_any_others(
+    embedder: Embedder, texts: list[str], order: random.Random
+) -> None:
+    alone = {text: embedder.embed_query(text) for text in texts}
+    order.shuffle(texts)
+
+    together = embedder.embed_texts(texts)
+
+    np.testing.assert_array_equal(together, np.stack([alone[each] for each in texts]))
 
 
 def test_texts_of_like_meaning_are_nearer_than_others(embedder: Embedder) -> None:

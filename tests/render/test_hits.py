@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from backstory.render.hit_parts import keep
+from backstory.render.hit_parts import unchanged
 from backstory.render.models.hits import render_episodes, render_ranked, render_recalled
 from backstory.render.objects import episodes_object, recalled_objects, search_object
-from backstory.render.people.hits import render_hits, render_person_episodes
+from backstory.render.people.hits import render_episodes as render_for_people
+from backstory.render.people.hits import render_hits
 from backstory.text.excerpts import excerpt
 from backstory.text.query import parse_query, parse_words
 from backstory.values.history import Message, Role, Session
@@ -136,7 +137,7 @@ def objects(result: SearchResult, *, by_date: bool = False) -> list[dict[str, An
 # -- ranked, for models ---
 
 
-def test_ranked_hits_are_in_the_form_of_the_design() -> None:
+def test_ranked_hits_are_in_the_form_of_the_spec() -> None:
     result = searched("restaurant", (LOGGED, ASKED, TITLED))
 
     assert render_ranked(result, scope="all") == (
@@ -157,7 +158,7 @@ Preview: Looking for Italian restaurants in Roppongi..."""
     )
 
 
-def test_no_hits_are_said_in_the_words_of_the_design() -> None:
+def test_no_hits_are_said_in_the_words_of_the_spec() -> None:
     assert render_ranked(searched("quantum physics"), scope="all") == (
         """\
 [Search Results for "quantum physics" (scope: all, 0 results)]
@@ -261,7 +262,7 @@ def test_a_secret_is_masked_even_where_the_excerpt_cuts_it() -> None:
 
     assert render_ranked(result, scope="all").endswith("x x sk-a[masked]")
     assert "Ab12" not in str(search_object(result, scope="all"))
-    assert "Ab12" in str(search_object(result, scope="all", mask=keep))
+    assert "Ab12" in str(search_object(result, scope="all", mask=unchanged))
 
 
 @given(CONTENT.map(lambda text: text * 40), st.sampled_from([None, Role.USER]))
@@ -334,7 +335,7 @@ AFTER = Message(3, 2, "c", 2, Role.USER, "Ok, und das Argument für PEP 517?")
 EPISODE = Episode(ITALIAN, MATCHED, BEFORE, AFTER)
 
 
-def test_episodes_are_in_the_form_of_the_design() -> None:
+def test_episodes_are_in_the_form_of_the_spec() -> None:
     alone = Episode(ITALIAN, replace(AFTER, sent=None))
 
     assert render_episodes(found_episodes("package", (EPISODE, alone))) == (
@@ -354,7 +355,7 @@ USER: Ok, und das Argument für PEP 517?
     )
 
 
-def test_no_episodes_are_said_in_the_words_of_the_design() -> None:
+def test_no_episodes_are_said_in_the_words_of_the_spec() -> None:
     result = found_episodes("xyzzy", (), ("the search by text failed: locked",))
 
     assert render_episodes(result) == (
@@ -362,7 +363,7 @@ def test_no_episodes_are_said_in_the_words_of_the_design() -> None:
     )
 
 
-def test_notices_of_episodes_stand_behind_the_last_block() -> None:
+def test_notices_of_episodes_come_after_the_last_block() -> None:
     shown = render_episodes(found_episodes("x", (EPISODE,), ("a", "b")))
 
     assert shown.endswith("517?\n\n---\n\n[Notice: a]\n[Notice: b]")
@@ -375,7 +376,7 @@ def matched_line(text: str, query: str) -> str:
 
 
 @pytest.mark.parametrize("length", [301, 302, 303, 304, 1000])
-def test_a_long_message_is_cut_behind_300_characters(length: int) -> None:
+def test_a_long_message_is_cut_after_300_characters(length: int) -> None:
     text = ("needle " + "x" * length)[:length]
 
     assert matched_line(text, "needle") == text[:300] + "..."
@@ -393,7 +394,7 @@ def test_signs_before_quoted_lines_count_as_characters_of_a_message() -> None:
     assert 200 < len(shown) <= 303
 
 
-def test_a_match_behind_the_first_300_characters_is_shown() -> None:
+def test_a_match_after_the_first_300_characters_is_shown() -> None:
     shown = matched_line("word " * 100 + "needle" + " word" * 100, "needle")
 
     assert shown.startswith("...word ")
@@ -479,7 +480,7 @@ Use uv.
     ],
     ids=["no match", "no index"],
 )
-def test_nothing_recalled_is_said_in_the_words_of_the_design(
+def test_nothing_recalled_is_said_in_the_words_of_the_spec(
     result: RecallResult, expected: str
 ) -> None:
     assert render_recalled(result) == expected
@@ -774,7 +775,7 @@ def test_episodes_by_date_stand_under_their_days() -> None:
     older = replace(EPISODE, matched=replace(MATCHED, sent=at("2026-02-19T09:00")))
     result = found_episodes("uv", (EPISODE, EPISODE, older))
 
-    shown = render_person_episodes(result, names={}, by_date=True)
+    shown = render_for_people(result, names={}, by_date=True)
 
     assert [line[:14] for line in shown if line[:1].strip()] == [
         "— 2026-02-20 —",
@@ -860,7 +861,7 @@ def test_episodes_for_people_have_a_sign_before_the_match() -> None:
     matched = replace(MATCHED, text="Wir haben uv\nals Manager gewählt.")
     result = found_episodes("uv", (replace(EPISODE, matched=matched),))
 
-    assert "\n".join(render_person_episodes(result, names={2: "cli__l"})) == (
+    assert "\n".join(render_for_people(result, names={2: "cli__l"})) == (
         """\
 1  claude-code  2026-02-20 14:32  Restaurant Recommendations  demo
    User: Was haben wir über Python Packaging besprochen?

@@ -261,7 +261,7 @@ def test_an_id_that_was_used_for_two_tools_stands_for_each_in_its_turn() -> None
     assert text_of(fitted, 3) == messages[3]["content"]
 
 
-def test_a_way_to_count_that_is_made_anew_each_time_changes_nothing() -> None:
+def test_a_way_to_count_that_is_made_again_each_time_changes_nothing() -> None:
     messages = exchange("c1", "one " * 5_000)
     with RunHistory() as run:
         before = run.fit(messages, 2_000, count_tokens=lambda text: words(text))

@@ -575,7 +575,7 @@ def split_trimmed(text: str | None, before: str) -> tuple[str, str | None, str]:
 
 
 @given(TURNS, BUDGETS, COUNTS)
-def test_what_a_recall_tool_returned_never_gets_an_id_to_fetch_it_by(
+def test_what_a_memory_tool_returned_never_gets_an_id_to_fetch_it_by(
     turns: Turns, budget: int, count: Count
 ) -> None:
     messages = to_messages([("recall", text, "r{}") for _, text, _ in turns])
@@ -617,7 +617,7 @@ def test_half_a_character_is_not_taken_for_something_trimmed() -> None:
     assert fitted == Fitted(messages, fitted.tokens, 10_000)
 
 
-def test_an_id_used_again_does_not_make_history_of_what_a_recall_tool_returned() -> (
+def test_an_id_used_again_does_not_make_history_of_what_a_memory_tool_returned() -> (
     None
 ):
     messages = to_messages(
@@ -686,7 +686,7 @@ class RunMachine(RuleBasedStateMachine):
         assert item_id is not None
         assert self.run.get(item_id).text == whole(text)
 
-    # What has no call is known by its number, and a forgotten run counts anew.
+    # What has no call is known by its number, and an expired run starts counting again.
     @rule(kind=KINDS.filter(lambda kind: kind != "nameless"), text=SAID)
     def go_on(self, kind: str, text: str) -> None:
         self.count += 1
@@ -824,7 +824,7 @@ def test_children_forked_while_threads_are_busy_can_search_and_record() -> None:
         assert run.search("hazel").hits == ()
 
 
-def test_a_run_may_be_kept_for_ever_and_others_are_still_forgotten_in_time() -> None:
+def test_a_run_may_be_kept_for_ever_and_others_still_expire() -> None:
     def work() -> None:
         with RunHistory(RunLimits(ttl_s=math.inf)):
             assert comes_true(is_watched)

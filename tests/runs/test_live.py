@@ -155,7 +155,7 @@ def test_an_agent_that_asks_through_a_shell_does_not_find_its_own_question(
 
 
 # The output of a person's own commands belongs to a run, and nothing of it is stored;
-# calls of recall tools belong to history, and not to a run.
+# calls of memory tools belong to history, and not to a run.
 ONLY_LIVE = {
     "<bash-stdout>a.txt</bash-stdout><bash-stderr></bash-stderr>",
     "<user_shell_command>\n<command>\ndate\n</command>\n<result>\nThu Oct 2\n"
@@ -477,7 +477,7 @@ def test_a_session_of_an_excluded_program_is_not_read(
         closed.live_run(SESSION)
 
 
-def test_a_session_that_moves_into_an_excluded_folder_is_forgotten(
+def test_a_session_that_moves_into_an_excluded_folder_is_dropped(
     closed: Memory, home: Path
 ) -> None:
     file = session_file(home)

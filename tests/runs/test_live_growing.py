@@ -55,15 +55,15 @@ def _replace(file: Path) -> None:
     other.replace(file)
 
 
-def _delete_and_make_anew(file: Path) -> None:
+def _delete_and_recreate(file: Path) -> None:
     file.unlink()
     _truncate(file)
 
 
 @pytest.mark.parametrize(
-    "change", [_truncate, _rewrite_longer, _replace, _delete_and_make_anew]
+    "change", [_truncate, _rewrite_longer, _replace, _delete_and_recreate]
 )
-def test_a_transcript_that_was_rewritten_is_read_anew(
+def test_a_transcript_that_was_rewritten_is_read_again(
     memory: Memory, home: Path, change: Callable[[Path], None]
 ) -> None:
     file = session_file(home)
@@ -182,6 +182,6 @@ def test_a_writer_that_is_killed_leaves_what_it_had_written(
 
     assert end_of(writer) == "SIGKILL"
     assert texts(run) == ["Hello"]
-    # The program goes on behind what is left of the line.
+    # The program continues after what is left of the line.
     append(file, b"\n", a_line("And on", uuid="u3"))
     assert texts(run) == ["Hello", "And on"]

@@ -110,7 +110,7 @@ def test_the_newest_comes_first_and_no_more_than_asked_for(tmp_path: Path) -> No
     assert texts(result) == ["needle 3", "needle 2"]
 
 
-def test_a_question_to_a_recall_tool_does_not_answer_itself(home: Path) -> None:
+def test_a_question_to_a_memory_tool_does_not_answer_itself(home: Path) -> None:
     with an_indexed_memory(home) as memory:
         say(
             memory,
@@ -164,7 +164,7 @@ def recall(folder: Path, query: str, **more: Any) -> RecallResult:
         return memory.recall(query, **more)
 
 
-def test_a_message_is_recalled_with_the_stretch_it_is_in(home: Path) -> None:
+def test_a_message_is_recalled_with_the_chunk_it_is_in(home: Path) -> None:
     result = recall(home, "listens on port")
 
     assert [(each.source_type, each.chunk_id, each.text) for each in result.found] == [
@@ -176,7 +176,7 @@ def test_a_message_is_recalled_with_the_stretch_it_is_in(home: Path) -> None:
     ]
 
 
-def test_several_messages_of_one_stretch_are_recalled_once(home: Path) -> None:
+def test_several_messages_of_one_chunk_are_recalled_once(home: Path) -> None:
     result = recall(home, "port", source_type="conversation")
 
     assert [each.chunk_id for each in result.found] == ["1.0"]

@@ -44,7 +44,7 @@ class Filled:
     names: Mapping[int, str]
 
     def find_place(self, query: Query) -> int | None:
-        """At which place the first answer stands, from 1; None when it is not there."""
+        """The rank of the first answer, from 1; None if it is not there."""
         found = self.memory.search(query.ask, sources=query.sources, limit=10)
         for place, hit in enumerate(found.hits, 1):
             if any(self._is(hit, answer) for answer in query.answer):

@@ -158,7 +158,7 @@ def test_any_text_is_a_safe_query(tmp_path: Path, query: str) -> None:
         assert [notice for notice in notices if "failed" in notice] == []
 
 
-# -- how things stand -----------------------------------------------------------------
+# -- the state ----------------------------------------------------------------------
 
 
 def test_the_status_tells_how_much_is_indexed_and_embedded(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_the_status_tells_how_much_is_indexed_and_embedded(tmp_path: Path) -> No
     assert isinstance(before, IndexStatus)
     assert isinstance(after, IndexStatus)
     assert (before.units, before.is_behind) == (0, True)
-    assert (after.units, after.with_meaning, after.embedded, after.is_behind) == (
+    assert (after.units, after.embeddable, after.embedded, after.is_behind) == (
         3,
         2,
         2,

@@ -1,4 +1,4 @@
-"""The formulas of the designs, number by number."""
+"""The formulas of the spec, number by number."""
 
 import math
 from dataclasses import replace

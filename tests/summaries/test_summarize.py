@@ -30,7 +30,7 @@ DAY = date(2026, 2, 28)
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that stops until it is moved."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 2, 28, 12, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""What nobody uses is forgotten in time, and looked after by one thread."""
+"""What nobody uses expires, and one thread looks after all of it."""
 
 import gc
 import threading
@@ -14,7 +14,7 @@ def watchers() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "backstory-expiry"]
 
 
-def test_a_run_that_nobody_asks_is_forgotten_all_the_same() -> None:
+def test_a_run_that_nobody_asks_expires_all_the_same() -> None:
     with RunHistory(RunLimits(ttl_s=1)) as run:
         run.record("user", "walnut")
         items = weakref.ref(run._items)

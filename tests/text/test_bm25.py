@@ -1,11 +1,11 @@
-"""BM25 as the designs have it."""
+"""BM25 as the spec has it."""
 
 import pytest
 
 from backstory.text.bm25 import bm25
 
 
-def test_bm25_with_the_constants_of_the_design() -> None:
+def test_bm25_with_the_constants_of_the_spec() -> None:
     documents = {
         1: ["sushi", "sushi", "bar"],
         2: ["sushi"],

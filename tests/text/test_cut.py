@@ -79,7 +79,7 @@ def test_what_is_kept_is_a_beginning_that_fits(text: str, max_bytes: int) -> Non
         pytest.param("fix all the tests", "fix all the te…", id="cut in a word"),
         pytest.param("fix all of the tests", "fix all of the…", id="cut at a space"),
         pytest.param("\n" * 500 + "hello", "hello", id="much white space before"),
-        pytest.param("hello" + "\n" * 500, "hello", id="much white space behind"),
+        pytest.param("hello" + "\n" * 500, "hello", id="much white space at the end"),
         pytest.param("a" + " " * 500 + "b", "a b", id="much white space between"),
     ],
 )

@@ -73,7 +73,7 @@ from backstory.text.envelope import echo_query, label, quote_content
 )
 def test_a_line_that_could_be_one_of_ours_is_quoted(line: str) -> None:
     assert quote_content(line).startswith("> ")
-    first, second = quote_content(f"a\n{line}", behind_label=True).split("\n")
+    first, second = quote_content(f"a\n{line}", after_label=True).split("\n")
     assert first == "a"
     assert second.startswith("> ")
 
@@ -107,9 +107,9 @@ def test_any_other_line_stays_as_it_is(line: str) -> None:
     assert quote_content(line) == line
 
 
-def test_only_lines_behind_the_label_are_quoted() -> None:
+def test_only_lines_after_the_label_are_quoted() -> None:
     assert (
-        quote_content("User: a\nUser: b\n\n---", behind_label=True)
+        quote_content("User: a\nUser: b\n\n---", after_label=True)
         == "User: a\n> User: b\n\n> ---"
     )
 

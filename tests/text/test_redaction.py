@@ -46,10 +46,10 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES | st.just("secret"), max_size=12), st.lists(PIECES, max_size=6))
 def test_nothing_between_marks_is_left_however_they_nest(
-    inside: list[str], behind: list[str]
+    inside: list[str], after: list[str]
 ) -> None:
     opened = [piece for piece in inside if piece.lower() != "</private>"]
-    text = "kept <private>" + "".join(opened) + "</private>" + "".join(behind)
+    text = "kept <private>" + "".join(opened) + "</private>" + "".join(after)
 
     assert "secret" not in drop_private(text)
 
@@ -90,7 +90,7 @@ def test_another_tool_is_no_recall(name: str | None) -> None:
     "command",
     [
         pytest.param("backstory search 'the plan'", id="plain"),
-        pytest.param("cd /tmp && backstory show 5d0c", id="behind another command"),
+        pytest.param("cd /tmp && backstory show 5d0c", id="after another command"),
         pytest.param("~/.local/bin/backstory context", id="with its path"),
         pytest.param("python -m backstory show 5d0c", id="as a module"),
         pytest.param("backstory --home /tmp/x show 5d0c", id="with another home"),

@@ -90,14 +90,14 @@ def test_both_ways_of_writing_an_accent_fold_to_the_same(text: str) -> None:
         pytest.param("abc#d abc++", "abc#d abc++", id="not names"),
     ],
 )
-def test_ascii_text_is_kept_and_what_it_hides_is_put_behind(
+def test_ascii_text_is_kept_and_what_it_hides_is_put_after_it(
     text: str, expected: str
 ) -> None:
     assert index_words(text) == expected
 
 
 @given(st.text("aBz09_ .-\n", max_size=40))
-def test_the_parts_of_every_joined_word_stand_behind_the_text(text: str) -> None:
+def test_the_parts_of_every_joined_word_come_after_the_text(text: str) -> None:
     words = "".join(c if c.isalnum() else " " for c in text).split()
     expected: list[str] = []
     for word in words:
@@ -105,9 +105,9 @@ def test_the_parts_of_every_joined_word_stand_behind_the_text(text: str) -> None
         more = [run for run in letters_and_digits(word) if run not in (word, *parts)]
         expected += [*parts, *(more if parts else ())]
 
-    behind = index_words(text).removeprefix(text)
+    after = index_words(text).removeprefix(text)
 
-    assert behind.split() == expected
+    assert after.split() == expected
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_text_of_other_scripts_becomes_words(text: str, expected: str) -> None:
         pytest.param("buy an iPhone15", "iphone", id="a name before digits"),
         pytest.param("C++ it is", "cplusplus", id="C++"),
         pytest.param("Größe", "grosse", id="umlauts are optional"),
-        pytest.param("wow🤔", "wow", id="an emoji behind"),
+        pytest.param("wow🤔", "wow", id="an emoji after"),
         pytest.param("x /parseJson/ y", "x parsejson y", id="phrases stay whole"),
     ],
 )

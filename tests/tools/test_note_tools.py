@@ -48,7 +48,7 @@ def update(memory: Memory, **arguments: object) -> ToolResult:
     return tool(memory, "update_memory").call(arguments)
 
 
-def test_their_parameters_are_those_of_the_design(memory: Memory) -> None:
+def test_their_parameters_are_those_of_the_spec(memory: Memory) -> None:
     described = schemas([tool(memory, "save_memory"), tool(memory, "update_memory")])
 
     shapes = [each["parameters"] for each in described]
@@ -197,7 +197,7 @@ def test_what_is_known_is_refused(used: Memory, content: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_saved_is_refused_in_the_words_of_the_design(
+def test_what_cannot_be_saved_is_refused_in_the_words_of_the_spec(
     used: Memory, arguments: dict[str, object], expected: str
 ) -> None:
     before = used.notebook.read_memory()
@@ -300,7 +300,7 @@ def test_what_is_there_twice_is_ambiguous(used: Memory) -> None:
         ),
     ],
 )
-def test_what_cannot_be_updated_is_refused_in_the_words_of_the_design(
+def test_what_cannot_be_updated_is_refused_in_the_words_of_the_spec(
     used: Memory, arguments: dict[str, object], expected: str
 ) -> None:
     assert update(used, **arguments) == ToolResult(expected, None, "validation_error")

@@ -307,7 +307,7 @@ NAMES = "query, scope, date_from, date_to, days, max_results, view"
         (["x"], "Arguments must be a JSON object: ['x']"),
     ],
 )
-def test_bad_arguments_are_refused_in_the_words_of_the_design(
+def test_bad_arguments_are_refused_in_the_words_of_the_spec(
     memory: Memory, arguments: dict[str, object], expected: str
 ) -> None:
     found = tool(memory).call(arguments)
@@ -565,7 +565,7 @@ def test_an_impossible_range_finds_nothing_and_says_why(
 
     assert (found.error, found.is_empty) == (None, True)
     assert found.text.endswith(
-        "\n\n[Notice: from 2026-02-26 is after 2026-02-24: there are no such days]"
+        "\n\n[Notice: the first day, 2026-02-26, is after the last, 2026-02-24]"
     )
 
 

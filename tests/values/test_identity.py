@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.values.identity import bytes_hash, content_id
+from backstory.values.identity import bytes_hash, content_id, is_below
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,15 @@ def test_parts_that_only_look_alike_have_different_ids(
 
 def test_the_hash_of_bytes_is_the_same_for_ever() -> None:
     assert bytes_hash(b"bytes") == "b2:6ea7442bc44abc453a57f9153dda1bd6"
+
+
+@given(
+    st.text("ab/", max_size=8),
+    st.lists(st.text("ab/", max_size=4), max_size=4),
+)
+def test_an_id_is_below_those_that_it_continues_after_a_slash(
+    native_id: str, others: list[str]
+) -> None:
+    expected = any(native_id.startswith(f"{other}/") for other in others)
+
+    assert is_below(native_id, others) == expected

@@ -41,6 +41,7 @@ COMMANDS = {
     "logs": "notes",
     "memory": "notes",
     "rebuild": "maintain",
+    "salvage": "maintain",
     "search": "search",
     "sessions": "sessions",
     "settings": "status",

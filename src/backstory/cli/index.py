@@ -26,8 +26,13 @@ from backstory.values.history import Problem
 from backstory.values.reports import IndexReport
 
 
-@commands.command()
-@click.option("--source", "host", metavar="NAME", help="Only this agent program.")
+def _to_current_name(option: str) -> str:
+    """The name of an option; ``--host`` was called ``--source``."""
+    return "host" if option == "source" else option
+
+
+@commands.command(context_settings={"token_normalize_func": _to_current_name})
+@click.option("--host", metavar="NAME", help="Only this agent program.")
 @click.option(
     "--path",
     type=PATH,

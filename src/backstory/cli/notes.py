@@ -132,8 +132,8 @@ def forget(app: App, fact: tuple[str, ...]) -> None:
 def edit(app: App) -> None:
     """Open MEMORY.md in your editor: $VISUAL or $EDITOR.
 
-    You edit a copy. It replaces MEMORY.md only if that has not changed meanwhile;
-    otherwise your text is kept, and you are told where.
+    You edit a copy. It replaces MEMORY.md only if it has not changed in the meantime;
+    otherwise your text is kept and its path is printed.
     """
     notebook = _open_notebook(app)
     before = notebook.read_memory()

@@ -64,7 +64,7 @@ FIRST_DAY = FirstDay()
 LAST_DAY = LastDay()
 
 
-class SomePath(click.ParamType[Path]):
+class NonEmptyPath(click.ParamType[Path]):
     """A path that is not empty: an empty one is usually an unset shell variable."""
 
     name = "path"
@@ -78,7 +78,7 @@ class SomePath(click.ParamType[Path]):
         return Path(value)
 
 
-PATH = SomePath()
+PATH = NonEmptyPath()
 
 
 def to_folder(project: str | None) -> str | Path | None:

@@ -16,15 +16,16 @@ from backstory.cli.app import (
 )
 from backstory.cli.parameters import FIRST_DAY, LAST_DAY, to_folder
 from backstory.memory import Memory
-from backstory.render.hit_parts import keep
+from backstory.render.hit_parts import unchanged
 from backstory.render.objects import episodes_object, search_object, to_json
 from backstory.render.people.hits import (
     Style,
     plain_style,
+    render_episodes,
     render_hits,
-    render_person_episodes,
 )
 from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
+from backstory.text.arguments import MAX_DAYS
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
 from backstory.text.escape import neutralise
@@ -34,7 +35,7 @@ _NOTICE_CHARS = 500
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchFlags:
     """The options that say what to search."""
 
     scope: str
@@ -106,7 +107,7 @@ class Asked:
 @click.option("--until", type=LAST_DAY, help="Only up to and including this day.")
 @click.option(
     "--days",
-    type=click.IntRange(0, 100_000),
+    type=click.IntRange(0, MAX_DAYS),
     default=0,
     help="Only the last N days.",
 )
@@ -137,7 +138,7 @@ def search(
     by_date: bool,
     explain: bool,
     as_json: bool,
-    **options: object,
+    **given: object,
 ) -> None:
     """Find what was said or noted before.
 
@@ -148,19 +149,21 @@ def search(
     if not words:
         raise click.UsageError("The query is empty.")
     # Any: click has checked the types of all options.
-    asked = Asked(**options)  # type: ignore[arg-type]
+    options = SearchFlags(**given)  # type: ignore[arg-type]
     if view == "episodes":
         if explain:
             raise click.UsageError(
                 "--explain cannot be used with --view episodes, which has no scores."
             )
-        _search_episodes(app.memory, words, asked, by_date, as_json)
+        _search_episodes(app.memory, words, options, by_date, as_json)
         return
-    result = asked.search(app.memory, words)
+    result = options.search(app.memory, words)
     if not result.hits:
         result = replace(result, notices=_why_nothing(app.memory, result.notices))
     if as_json:
-        found = search_object(result, scope=asked.scope, mask=keep, by_date=by_date)
+        found = search_object(
+            result, scope=options.scope, mask=unchanged, by_date=by_date
+        )
         click.echo(to_json(found))
     else:
         _echo_hits(app.memory, result, by_date, explain)
@@ -183,18 +186,18 @@ def _echo_hits(
 
 
 def _search_episodes(
-    memory: Memory, words: str, asked: Asked, by_date: bool, as_json: bool
+    memory: Memory, words: str, options: SearchFlags, by_date: bool, as_json: bool
 ) -> None:
-    result = asked.find_episodes(memory, words)
+    result = options.find_episodes(memory, words)
     if not result.episodes:
         result = replace(result, notices=_why_nothing(memory, result.notices))
     if as_json:
         # They are in the order of their days already.
-        found = episodes_object(result, scope=asked.scope, mask=keep)
+        found = episodes_object(result, scope=options.scope, mask=unchanged)
         click.echo(to_json(found))
     else:
         names = memory.short_ids([each.session for each in result.episodes])
-        lines = render_person_episodes(
+        lines = render_episodes(
             result,
             names=names,
             style=_style(),

@@ -40,12 +40,12 @@ _SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
     "--session",
     metavar="ID",
     envvar=_SESSION_VARIABLE,
-    help="The session that calls, by its agent program's own id.",
+    help="Id of the calling session, as its agent program knows it.",
 )
 @click.option(
     "--transcript",
     type=click.Path(path_type=Path),
-    help="The same session, by the transcript that its program writes.",
+    help="The transcript of the calling session, instead of its id.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj

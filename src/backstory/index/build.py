@@ -24,6 +24,13 @@ from backstory.index.chunks import (
     noted_at,
     session_unit,
 )
+from backstory.index.origin import (
+    HISTORY,
+    LAST_CHANGE,
+    Origin,
+    find_origin,
+    name_change,
+)
 from backstory.notes.find import FoundNote, NoteKind, read_note
 from backstory.store.base.history import Change, HistoryStore
 from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
@@ -41,7 +48,6 @@ _BATCH_CHANGES = 2_000
 _CHANGES_DONE = "changes_done"
 _TAKEN_TO = "taken_to"
 _CHUNKER = "chunker"
-_HISTORY = "history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,8 @@ class _Progress:
     if there is none.
     """
 
-    changes_done: int
-    taken_to: int
+    changes_done: int = 0
+    taken_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +91,28 @@ class IndexBuilder:
 
     # -- the history ---
 
+    def origin(self) -> Origin:
+        """Whether what the index has taken in is from this history."""
+        return self._find_origin(self.index.get_state)
+
+    def _find_origin(self, get_state: Callable[[str], str | None]) -> Origin:
+        if _read_progress(get_state) == _Progress():
+            return Origin.SAME
+        return find_origin(self.index, self.history, get_state)
+
     def is_behind(self) -> bool:
-        """Whether the history holds something that the index has not taken in."""
+        """Whether the history holds something that the index has not taken in.
+
+        An index whose history is lost is not: nothing of it may be deleted.
+        """
+        origin = self.origin()
+        if origin is not Origin.SAME:
+            return origin is Origin.OTHER
         if self.index.get_state(_CHUNKER) not in (None, CHUNKER):
             return True
         done = int(self.index.get_state(_CHANGES_DONE) or 0)
-        if done and self.index.get_state(_HISTORY) != self.history.identity:
+        # Indexes of older versions know no tag.
+        if done and self.index.get_state(LAST_CHANGE) is None:
             return True
         return done != self.history.last_change_id()
 
@@ -103,13 +125,15 @@ class IndexBuilder:
     ) -> bool:
         """Take in what is new, batch by batch; returns whether that is all of it.
 
-        No batch is begun after ``until``, a time on the monotonic clock. Raises
-        ``StoreLocked`` if another process writes for longer than ``timeout_s``.
+        No batch is begun after ``until``, a time on the monotonic clock, but an index
+        of another history is always cleared. Raises ``StoreLocked`` if another process
+        writes for longer than ``timeout_s``.
         """
         total = self.history.count_messages() if on_taken is not None else 0
         taken = 0
         while self.is_behind():
-            if until is not None and time.monotonic() >= until:
+            is_late = until is not None and time.monotonic() >= until
+            if is_late and self.origin() is Origin.SAME:
                 return False
             with self.index.writing(timeout_s=timeout_s) as writer:
                 taken += self._take_batch(writer)
@@ -133,16 +157,11 @@ class IndexBuilder:
 
         Vectors are cached by the text they were made from, so they are not made again.
         """
-        made_from = {_CHUNKER: CHUNKER, _HISTORY: self.history.identity}
-        made_before = {name: writer.get_state(name) for name in made_from}
-        progress = _read_progress(writer)
-        # A history restored from a backup may be older than the index.
-        last_taken = progress.changes_done + bool(progress.taken_to)
-        is_ahead = last_taken > self.history.last_change_id()
-        is_new = made_before == dict.fromkeys(made_from)
-        if is_ahead or (made_before != made_from and not is_new):
+        made_from = {_CHUNKER: CHUNKER, HISTORY: self.history.identity}
+        is_cut_anew = writer.get_state(_CHUNKER) not in (None, CHUNKER)
+        if is_cut_anew or self._find_origin(writer.get_state) is Origin.OTHER:
             writer.clear()
-            progress = _read_progress(writer)
+        progress = _read_progress(writer.get_state)
         for name, value in made_from.items():
             writer.set_state(name, value)
         return progress
@@ -158,10 +177,17 @@ class IndexBuilder:
         batch: _ChangeBatch,
         sessions: Mapping[int, Session],
     ) -> None:
-        if batch.is_partial:
-            writer.set_state(_TAKEN_TO, str(batch.changes[-1].last_message_id))
-            return
-        done = batch.changes[-1].change_id if batch.changes else before.changes_done
+        if batch.changes:
+            last = batch.changes[-1]
+            writer.set_state(LAST_CHANGE, name_change(last.change_id, last.tag))
+            if batch.is_partial:
+                writer.set_state(_TAKEN_TO, str(last.last_message_id))
+                return
+            done = last.change_id
+        else:
+            done = before.changes_done
+            tag = self.history.find_tag(done)
+            writer.set_state(LAST_CHANGE, name_change(done, tag))
         writer.set_state(_CHANGES_DONE, str(done))
         writer.set_state(_TAKEN_TO, "0")
         now = self.clock()
@@ -291,13 +317,13 @@ class IndexBuilder:
     def _take_note(self, writer: IndexWriter, note: FoundNote, text: str) -> None:
         modified_at = note.mtime_ns // 1000
         file = IndexedFile(
-            0,
-            UNIT_KINDS[note.kind],
-            str(note.path),
-            note.project,
-            note.signature,
-            content_id(CHUNKER, text),
-            modified_at,
+            file_id=0,
+            kind=UNIT_KINDS[note.kind],
+            path=str(note.path),
+            project=note.project,
+            signature=note.signature,
+            hash=content_id(CHUNKER, text),
+            modified_at=modified_at,
         )
         container = FileRef(writer.replace_file(file, self.clock()))
         units, chunks = cut_note(
@@ -324,11 +350,8 @@ def _has_messages(session: Session | None) -> bool:
     return session is not None and session.message_count > 0
 
 
-def _read_progress(writer: IndexWriter) -> _Progress:
-    return _Progress(
-        int(writer.get_state(_CHANGES_DONE) or 0),
-        int(writer.get_state(_TAKEN_TO) or 0),
-    )
+def _read_progress(get_state: Callable[[str], str | None]) -> _Progress:
+    return _Progress(int(get_state(_CHANGES_DONE) or 0), int(get_state(_TAKEN_TO) or 0))
 
 
 def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:

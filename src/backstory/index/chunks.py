@@ -99,14 +99,14 @@ def _to_unit(session: Session, message: Message, before: str, after: str) -> New
         around = "\n".join(filter(None, (before, after, day)))
         meaning = meaning_of(message)
     return NewUnit(
-        message.message_id,
-        kind,
-        SessionRef(message.session_id),
-        message.position,
-        said_at,
-        message.text,
-        around,
-        meaning,
+        unit_id=message.message_id,
+        kind=kind,
+        container=SessionRef(message.session_id),
+        position=message.position,
+        said_at=said_at,
+        text=message.text,
+        around=around,
+        meaning=meaning,
     )
 
 
@@ -140,12 +140,12 @@ def session_unit(session: Session) -> NewUnit | None:
     if not text:
         return None
     return NewUnit(
-        session_unit_id(session.session_id),
-        UnitKind.SESSION,
-        SessionRef(session.session_id),
-        0,
-        None if active is None else active.to_microseconds(),
-        text,
+        unit_id=session_unit_id(session.session_id),
+        kind=UnitKind.SESSION,
+        container=SessionRef(session.session_id),
+        position=0,
+        said_at=None if active is None else active.to_microseconds(),
+        text=text,
     )
 
 
@@ -176,7 +176,7 @@ def chunk_text(messages: Iterable[Message]) -> str:
     No line of a message can pass for another speaker.
     """
     return "\n".join(
-        f"{message.role.speaker}: {quote_content(message.text, behind_label=True)}"
+        f"{message.role.speaker}: {quote_content(message.text, after_label=True)}"
         for message in messages
         if message.role in SPOKEN_ROLES
     )
@@ -210,15 +210,15 @@ def cut_note(
             for found in _cut_group(note.kind, section, group):
                 units.append(
                     NewUnit(
-                        first_unit_id + len(units),
-                        UNIT_KINDS[note.kind],
-                        container,
-                        len(units),
-                        said_at,
-                        found,
-                        f"{section.heading}\n{day}".strip(),
-                        note_meaning(section.heading, found),
-                        section.heading,
+                        unit_id=first_unit_id + len(units),
+                        kind=UNIT_KINDS[note.kind],
+                        container=container,
+                        position=len(units),
+                        said_at=said_at,
+                        text=found,
+                        around=f"{section.heading}\n{day}".strip(),
+                        meaning=note_meaning(section.heading, found),
+                        heading=section.heading,
                     )
                 )
             shown = "\n".join(group)

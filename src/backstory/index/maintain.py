@@ -20,7 +20,9 @@ from backstory.errors import (
     StoreProblem,
 )
 from backstory.index.build import IndexBuilder
-from backstory.index.files import IndexFiles
+from backstory.index.files import INDEX_NAME, IndexFiles
+from backstory.index.lost_texts import save_lost_texts
+from backstory.index.origin import Origin
 from backstory.index.vectors import VectorBuilder
 from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
 from backstory.providers.embedders.base import Embedder
@@ -28,7 +30,7 @@ from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
 from backstory.system.locks import locked, try_locked
 from backstory.values.history import Problem
-from backstory.values.reports import IndexReport, IndexStatus, OnCount
+from backstory.values.reports import IndexReport, IndexStatus, OnCount, SavedTexts
 from backstory.values.units import UnitKind
 
 logger = logging.getLogger(__name__)
@@ -42,6 +44,8 @@ _WORKER_LOCK = "worker.lock"
 _DAMAGE_MARK = "index-damaged"
 _DAMAGED = "it is damaged and will be rebuilt; 'backstory rebuild' does it now"
 _STILL_BUILDING = "the index is still being built; older things may be missing"
+_OTHER_HISTORY = "it was made from another history"
+_MADE_AGAIN = "the history was restored or replaced, so its index is made again"
 # How long a search may spend on taking in what is new.
 _CATCH_UP_S = 2.0
 # Short, because another process that is writing takes in the same things.
@@ -99,18 +103,53 @@ class Maintainer:
         builder = self._builder()
         notices = []
         try:
+            notices += self._leave_other_history(builder)
             if not self._take_in_quickly(builder, timeout_s / 2):
                 notices.append(_STILL_BUILDING)
         except StoreLocked:
             logger.debug("another process is writing the index")
+            self._check_origin(builder)
             if builder.is_behind():
                 notices.append(_STILL_BUILDING)
         except StoreDamaged:
             raise
         except StoreProblem as exc:
+            self._check_origin(builder)
             notices.append(f"the newest things may be missing: {exc}")
         self._wake_worker()
         return notices
+
+    def _check_origin(self, builder: IndexBuilder) -> None:
+        """Raise ``StoreProblem`` if the index is of another history."""
+        if builder.origin() is Origin.OTHER:
+            path = self._home / INDEX_NAME
+            hint = "run 'backstory rebuild'"
+            raise StoreProblem(f"{path}: {_OTHER_HISTORY}", path=path, hint=hint)
+
+    def _leave_other_history(self, builder: IndexBuilder) -> list[str]:
+        """Prepare an index of another history for being made again; returns notices.
+
+        What only the index knows is saved first.
+        """
+        match builder.origin():
+            case Origin.SAME:
+                return []
+            case Origin.LOST:
+                return [self._describe_loss()]
+            case Origin.OTHER:
+                saved = self._save_lost_texts()
+                return [_MADE_AGAIN, *([describe_saved(saved)] if saved else [])]
+
+    def _describe_loss(self) -> str:
+        known = self._files.index.counts().messages
+        return (
+            f"the history is empty, but the index knows {known:,} messages of it; if "
+            "it was lost, restore a backup of history.db, or run 'backstory salvage' "
+            "to save their texts"
+        )
+
+    def _save_lost_texts(self) -> SavedTexts | None:
+        return save_lost_texts(self._files.index, self._history, self._home)
 
     def _take_in_quickly(self, builder: IndexBuilder, timeout_s: float) -> bool:
         """Take in messages and notes; returns whether that is all of them."""
@@ -137,9 +176,9 @@ class Maintainer:
         index = self._files.index
         index.check()
         is_due = time.monotonic() >= self._guidance_due
-        problems = self._take_all(
-            self._builder(), on_taken=on_taken, with_guidance=is_due
-        )
+        builder = self._builder()
+        problems = [Problem(each) for each in self._leave_other_history(builder)]
+        problems += self._take_all(builder, on_taken=on_taken, with_guidance=is_due)
         if is_due:
             self._guidance_due = time.monotonic() + _GUIDANCE_S
         index.tidy()
@@ -226,8 +265,7 @@ class Maintainer:
         index = self._files.index
         if index.list_to_embed(1):
             return True
-        has_any = bool(index.get_state("vectors_of"))
-        return has_any and not index.has_vectors_of(embedder.fingerprint)
+        return index.has_vectors() and not index.has_vectors_of(embedder.fingerprint)
 
     def work(self) -> None:
         """Do the worker's work, unless another process is doing it."""
@@ -251,7 +289,10 @@ class Maintainer:
         # process that reads the sources.
         kinds = {file.kind for file in index.list_files()}
         is_cleared = UnitKind.GUIDANCE not in kinds
-        self._take_all(self._builder(), with_guidance=is_cleared)
+        builder = self._builder()
+        for notice in self._leave_other_history(builder):
+            logger.warning("%s", notice)
+        self._take_all(builder, with_guidance=is_cleared)
         try:
             self.embed()
         except (ProviderError, ConfigError) as exc:
@@ -275,7 +316,10 @@ class Maintainer:
 
     def embed(self, *, on_embedded: OnCount | None = None) -> bool:
         """Make the vectors that are missing; returns whether all are there now."""
-        self._builder().catch_up()
+        builder = self._builder()
+        for notice in self._leave_other_history(builder):
+            logger.warning("%s", notice)
+        builder.catch_up()
         embedder = self._files.embedder
         if embedder is None:
             return True
@@ -294,6 +338,7 @@ class Maintainer:
         """Build a new index beside the old one, which serves until it is complete.
 
         Vectors come from the cache. If it is stopped at any point, nothing has changed.
+        What only the old index knows is saved, unless it is damaged.
         """
         try:
             return self._rebuild(on_taken)
@@ -304,10 +349,11 @@ class Maintainer:
 
     def _rebuild(self, on_taken: OnCount | None) -> IndexReport:
         with locked(self._home / _REBUILD_LOCK):
+            problems = self._save_before_rebuild()
             new = self._files.make_new_index()
             try:
                 builder = IndexBuilder(self._history, new, self._clock)
-                problems = self._take_all(builder, on_taken=on_taken)
+                problems += self._take_all(builder, on_taken=on_taken)
                 self._take_cached_vectors(new)
                 self._files.put_in_place(new)
             finally:
@@ -316,6 +362,24 @@ class Maintainer:
             (self._home / _DAMAGE_MARK).unlink(missing_ok=True)
             self._files.index.delete_unused_vectors()
             return IndexReport(problems=tuple(problems))
+
+    def _save_before_rebuild(self) -> list[Problem]:
+        if not self._files.has_index():
+            return []
+        try:
+            if self._builder().origin() is Origin.SAME:
+                return []
+            saved = self._save_lost_texts()
+        except StoreProblem as exc:
+            logger.info("%s", exc)
+            return []
+        return [Problem(describe_saved(saved))] if saved else []
+
+    def salvage_texts(self) -> SavedTexts | None:
+        """Save the texts of messages that the index has and the history has not."""
+        if not self._files.has_index():
+            return None
+        return self._save_lost_texts()
 
     def _take_cached_vectors(self, index: SearchIndex) -> None:
         with suppress(ProviderError, ConfigError):
@@ -344,7 +408,7 @@ class Maintainer:
             failure = index.get_state(_FAILURE) or ""
             return IndexStatus(
                 units=counts.units,
-                with_meaning=counts.with_meaning,
+                embeddable=counts.embeddable,
                 embedded=counts.embedded,
                 size_bytes=index.size_bytes(),
                 embedder=name,
@@ -354,6 +418,16 @@ class Maintainer:
         except StoreProblem as exc:
             return IndexStatus(embedder=name, problem=str(exc))
 
+    def list_problems(self) -> list[Problem]:
+        """What is wrong between the index and the history."""
+        if not self._files.has_index():
+            return []
+        try:
+            is_lost = self._builder().origin() is Origin.LOST
+            return [Problem(self._describe_loss())] if is_lost else []
+        except StoreProblem:
+            return []  # the status of the index says it
+
     def _has_own_vectors(self) -> bool:
         if not self._files.has_embeddings():
             return False
@@ -361,3 +435,11 @@ class Maintainer:
             embedder, index = self._files.embedder, self._files.index
             return embedder is None or index.has_vectors_of(embedder.fingerprint)
         return True
+
+
+def describe_saved(saved: SavedTexts) -> str:
+    """What was saved of messages that are lost, and how to read it in."""
+    return (
+        f"the texts of {saved.messages:,} messages that only the index had were saved "
+        f"to {saved.path}; 'backstory index --path' reads them in"
+    )

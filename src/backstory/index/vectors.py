@@ -48,7 +48,7 @@ class VectorBuilder:
             skip += self._embed_round(waiting, is_cached_only=is_cached_only)
             if on_embedded is not None:
                 counts = self.index.counts()
-                on_embedded(counts.embedded, counts.with_meaning)
+                on_embedded(counts.embedded, counts.embeddable)
         return skip == 0
 
     def _drop_foreign(self) -> None:
@@ -57,7 +57,7 @@ class VectorBuilder:
         First this one has to show that it works: until then, the old ones still serve.
         """
         if not self.index.has_vectors_of(self.embedder.fingerprint):
-            if self.index.get_state("vectors_of"):
+            if self.index.has_vectors():
                 self.embedder.embed_query(_PROBE)
             with self.index.writing() as writer:
                 writer.set_vectors(self.embedder.fingerprint, [])
@@ -90,7 +90,7 @@ class VectorBuilder:
         with self.index.writing() as writer:
             done = writer.set_vectors(fingerprint, made)
         if done < len(made):
-            # Some units were deleted meanwhile; their vectors must go too.
+            # Some units were deleted in the meantime; their vectors must go too.
             self.index.delete_unused_vectors([each.meaning_hash for each in made])
         return len(wanted) - done
 

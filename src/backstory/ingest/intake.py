@@ -34,7 +34,7 @@ from backstory.values.identity import content_id
 
 MAX_BATCH_MESSAGES = 2_000
 MAX_BATCH_CHARS = 4 * 1024 * 1024
-# A file of rubbish is wrong in every line; this many say enough.
+# In a garbage file every line is a problem; keep at most this many.
 MAX_PROBLEMS = 1_000
 
 # What an intake remembers between two readings of a source, beside the parser's memo.
@@ -50,8 +50,8 @@ Said = TypeVar("Said", NewMessage, SessionFacts)
 class Rules:
     """What may be kept, and how much of it."""
 
-    excluded_folders: tuple[Path, ...] = ()
-    max_tool_output_bytes: int = 64 * 1024
+    excluded_folders: tuple[Path, ...]
+    max_tool_output_bytes: int
 
     @property
     def fingerprint(self) -> str:
@@ -61,11 +61,11 @@ class Rules:
         return content_id(*sorted(map(str, self.excluded_folders)))
 
     def exclude(self, path: str | Path) -> bool:
-        """Whether nothing at ``path`` or about it may be read, by any of its names."""
+        """Whether this path is excluded under any of its names."""
         if not self.excluded_folders:
             return False
         names = {Path(path)}
-        # A path from a transcript can be anything, with a NUL in it for one.
+        # A path from a transcript can be anything, for example contain a NUL.
         with suppress(OSError, ValueError, RuntimeError):
             names.add(Path(path).resolve())
         return any(
@@ -81,10 +81,10 @@ class Rules:
     def keep_piece(
         self, message: NewMessage, line: int | None, depth: int
     ) -> tuple[KeptMessage, int]:
-        """The same for a piece of what was said at once; ``line`` is where it stands.
+        """The same for a piece of what was said at once; ``line`` is where it is.
 
-        ``depth`` private passages are open before the piece; returned with it is how
-        many are open behind it.
+        ``depth`` private passages are open before the piece; also returns how many are
+        open after it.
         """
         message = _without_surrogates(message)
         text, depth = hide_private(drop_injected(message.text), depth)
@@ -197,7 +197,7 @@ class Intake:
         ) or self._chars >= MAX_BATCH_CHARS
 
     def add(self, item: Item, line: int | None = None) -> None:
-        """Take one item; ``line`` is where it stands."""
+        """Take one item; ``line`` is where it is."""
         self.last_line = max(self.last_line, line or 0)
         match item:
             case NewMessage():
@@ -277,7 +277,7 @@ class Intake:
             if message.call_id and is_own_tool_call(message.tool_name, message.text):
                 self._own_calls.add(message.call_id)
             elif message.call_id:
-                # Some hosts count their calls anew in every turn.
+                # Some hosts number their calls from the start again in every turn.
                 self._own_calls.discard(message.call_id)
             return False
         if message.role is not Role.TOOL_RESULT:

@@ -146,7 +146,14 @@ class LocalSources:
         for count in counts.values():
             summaries.append(
                 SourceSummary(
-                    count.host, count.host, (), 0, 0, 0, count.sessions, count.messages
+                    host=count.host,
+                    title=count.host,
+                    places=(),
+                    found=0,
+                    found_bytes=0,
+                    indexed=0,
+                    sessions=count.sessions,
+                    messages=count.messages,
                 )
             )
         return summaries

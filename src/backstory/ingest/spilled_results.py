@@ -13,13 +13,13 @@ from backstory.ingest.parsing.lines import MAX_LINE_BYTES
 from backstory.text.json_values import plain_text
 from backstory.values.history import NewMessage, Source
 
-# Of a longer file only the beginning is read, as of a longer line.
+# Longer files are truncated, like longer lines.
 _MAX_SPILLED_BYTES = MAX_LINE_BYTES
 # The file is named at the beginning of a result.
 _NOTICE_CHARS = 4096
 
 # Programs save a result that is too long for their model, and give it the file's name
-# and a part of the result. Claude Code has done so since 2.0.60, in words that stand in
+# and a part of the result. Claude Code has done so since 2.0.60, in the words seen in
 # https://github.com/anthropics/claude-code/issues/23948 and in transcripts; Gemini CLI
 # in those of formatTruncatedToolOutput in https://github.com/google-gemini/gemini-cli
 # (all read 2026-11). Copilot CLI saves them outside of the session's folder.

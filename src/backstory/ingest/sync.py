@@ -25,7 +25,7 @@ from backstory.ingest.parsing.databases import (
     log_signature,
     open_foreign,
 )
-from backstory.ingest.reading.changes import ChangedMeanwhile, describe_file
+from backstory.ingest.reading.changes import ChangedWhileReading, describe_file
 from backstory.ingest.reading.databases import DatabaseReading
 from backstory.ingest.reading.documents import read_document
 from backstory.ingest.reading.known import KnownSources
@@ -52,8 +52,8 @@ class HistorySync:
     store: HistoryStore
     find_format: Callable[[str], Format]
     clock: Callable[[], datetime]
+    rules: Rules
     companions: frozenset[str] = frozenset()
-    rules: Rules = field(default_factory=Rules)
     localise: Localise = read_as_local
     # Problems that belong to no source that was read; a dictionary keeps their order.
     loose_problems: dict[Problem, None] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def _name(item: Found) -> str:
 
 
 class _Progress:
-    """Tells somebody how many bytes of all sources have been looked at."""
+    """Reports how many bytes have been read."""
 
     def __init__(self, tell: OnProgress | None, *, total: int) -> None:
         self._tell = tell or (lambda done, total, name: None)
@@ -136,13 +136,13 @@ class _Progress:
         self._name = ""
 
     def begin(self, item: Found) -> None:
-        """Go on to the next item."""
+        """Continue with the next item."""
         self._before += self._size
         self._size, self._name = _size(item), _name(item)
         self.advance_to(0)
 
     def advance_to(self, read_bytes: int) -> None:
-        """Say how far the item at hand is read."""
+        """Say how far the current item is read."""
         self._tell(self._before + read_bytes, self._total, self._name)
 
     def end(self) -> None:
@@ -217,7 +217,7 @@ class _Pass:
             try:
                 self._take_once(source)
                 return
-            except ChangedMeanwhile:
+            except ChangedWhileReading:
                 source = replace(source, file=describe_file(source.file.path))
                 self._known = self._list_known()
         raise SourceUnreadable("it changes faster than it can be read")

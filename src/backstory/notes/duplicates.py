@@ -1,8 +1,8 @@
 """Tell whether a fact is already known in other words.
 
 A fact that is kept twice is one line too many; a new fact that is mistaken for a known
-one is lost. So in doubt two facts differ: always when only one of them has a certain
-number, symbol (C, C++), name or qualifier (not, only, never).
+one is lost. When in doubt, treat two facts as different: always if only one of them has
+a certain number, symbol (C, C++), name or qualifier (not, only, never).
 """
 
 import re

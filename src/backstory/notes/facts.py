@@ -366,8 +366,8 @@ def _replace_item(outline: Outline, item: Item, old: str, lines: Sequence[str]) 
 def _remove_item(outline: Outline, item: Item) -> str:
     """The text without an item, and with one blank line where there were two."""
     first = item.first
-    behind = "".join(outline.lines[item.end : item.end + 1])
-    if first and is_blank(outline.lines[first - 1]) and is_blank(behind):
+    after = "".join(outline.lines[item.end : item.end + 1])
+    if first and is_blank(outline.lines[first - 1]) and is_blank(after):
         first -= 1
     return _change(outline, (first, item.end), [[], [""]], [])
 
@@ -419,16 +419,16 @@ def _indent_lines(
 def _join(outline: Outline, span: Span, start: int, lines: Sequence[str]) -> list[str]:
     """The lines of a span with other words in its place; none if nothing is left."""
     before = outline.lines[span.first_line][start : span.start]
-    behind = outline.lines[span.last_line][span.end :].rstrip("\r\n")
+    after = outline.lines[span.last_line][span.end :].rstrip("\r\n")
     full = [escape_comment(line.strip()) for line in lines if line]
     if full:
-        full[-1] += behind
+        full[-1] += after
         return [before + full[0], *full[1:]]
     if not before.strip():
-        behind = behind.lstrip()
-    if not behind.strip() or behind[0] in _CLOSING:
+        after = after.lstrip()
+    if not after.strip() or after[0] in _CLOSING:
         before = before.rstrip(" \t")
-    left = (before + behind).rstrip()
+    left = (before + after).rstrip()
     return [left] if left else []
 
 

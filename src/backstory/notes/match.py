@@ -92,7 +92,7 @@ def get_match(outline: Outline, wanted: str) -> Item | Span:
             f"MEMORY.md does not say '{shown}'", near=_list_near(outline, wanted)
         )
     raise FactAmbiguous(
-        f"'{shown}' fits {len(found)} places in MEMORY.md",
+        f"'{shown}' matches {len(found)} places in MEMORY.md",
         count=len(found),
         matches=[_quote(outline, place) for place in found[:_MAX_NAMED]],
     )

@@ -123,8 +123,8 @@ def _add_blocks(
     # Between a heading and a comment, no block can become part of another.
     at = _without_blanks(outline, 0, len(outline.lines))
     put = ["", f"## {_UNPLACED}", "", *_join(theirs, blocks, is_list=False), ""]
-    behind = [] if at == len(outline.lines) else ["<!-- -->", ""]
-    return splice(outline.lines, at, at, [*put, *behind])
+    closing = [] if at == len(outline.lines) else ["<!-- -->", ""]
+    return splice(outline.lines, at, at, [*put, *closing])
 
 
 def _places(

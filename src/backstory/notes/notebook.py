@@ -219,7 +219,7 @@ class Notebook:
         def change(current: str) -> str:
             if current != expected:
                 raise NotesConflict(
-                    f"{self.memory_path}: changed by somebody else meanwhile"
+                    f"{self.memory_path} was changed by someone else in the meantime"
                 )
             if keep_backup and current and current != text:
                 self._back_up(current)
@@ -404,7 +404,7 @@ class _Seen:
 
     def _put_first(self, made: Path) -> bool:
         try:
-            # Unlike a rename, it fails if somebody has made the file meanwhile.
+            # Unlike a rename, it fails if somebody has created the file by now.
             os.link(made, self.real)
         except FileExistsError:
             return False

@@ -144,17 +144,17 @@ class Server:
         # The key is not shown: it may be wrong by just one character.
         if not (self._key.isascii() and self._key.isprintable()):
             raise ConfigError(
-                f"the key of the {who} has characters that no key has",
+                f"the key of the {who} contains characters that are not valid in a key",
                 hint=f"set {section}.key again",
             )
-        if self._client.needs_key and self.is_usual and not self._key:
+        if self._client.needs_key and self.is_default_server and not self._key:
             raise ConfigError(
                 f"the {who} needs a key for {self._host}",
                 hint=f"set {section}.key, or {section}.url to a server that needs none",
             )
 
     @property
-    def is_usual(self) -> bool:
+    def is_default_server(self) -> bool:
         """Whether it is the provider's own server."""
         return self._url == self._client.default_url
 
@@ -213,7 +213,7 @@ class Server:
         raise unavailable from cause
 
     def unavailable(self, reason: str) -> ProviderUnavailable:
-        """The error for an unusable answer; ``reason`` is such as "gave no vectors"."""
+        """The error for an unusable answer; ``reason`` as in "gave no vectors"."""
         return ProviderUnavailable(
             f"{self.shown} {reason}", hint=self._client.unavailable_hint
         )
@@ -266,7 +266,8 @@ class Server:
             return f"gave no answer within {timeout_s:.3g} seconds"
         if isinstance(error, httpx.ConnectError):
             return "cannot be reached"
-        return f"broke off ({self._safe(str(error)) or type(error).__name__})"
+        said = self._safe(str(error)) or type(error).__name__
+        return f"closed the connection ({said})"
 
     def _raise_refusal(self, response: httpx.Response, reason: str) -> None:
         """Raise when the same request would be refused again."""
@@ -285,7 +286,7 @@ class Server:
 
     def _said(self, response: httpx.Response) -> str:
         if response.is_redirect:
-            return f"sends elsewhere (status {response.status_code})"
+            return f"redirects (status {response.status_code})"
         said = self._safe(_message(response))
         return f"answered {response.status_code}" + (f": {said}" if said else "")
 

@@ -51,7 +51,8 @@ def _from_variable(name: str, environ: Mapping[str, str], setting: str) -> str:
         raise ConfigError(
             f"{setting} names the environment variable {one_line(neutralise(name), 80)}"
             ", which is not set",
-            hint="set the variable, also for the agent program that starts Backstory",
+            hint="set it, and make sure the agent program that starts Backstory sees "
+            "it",
         )
     return key
 

@@ -8,22 +8,24 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from backstory.render.format import render_day
+from backstory.text.envelope import label
 from backstory.text.escape import neutralise
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.text.redaction import mask_secrets
 from backstory.text.shell import show_command
-from backstory.values.history import Message
+from backstory.values.history import Message, Role
 from backstory.values.hits import Hit, HitSource, SearchResult
 from backstory.values.query import Query
 
 EPISODE_CHARS = 300
+LABEL_CHARS = 120
 CUT_MARK = "..."
 # The last word of a line that was cut; the first four characters always stay.
 _CUT_WORD = re.compile(r"(?<=.{4}) ?[!-~]+…$", re.MULTILINE)
 Mask = Callable[[str], str]
 
 
-def keep(text: str) -> str:
+def unchanged(text: str) -> str:
     """Change nothing: for the person whose history it is."""
     return text
 
@@ -34,9 +36,15 @@ def mask_cached(text: str) -> str:
     return mask_secrets(text)
 
 
-def tame(text: str) -> str:
+def mask_and_escape(text: str) -> str:
     """Mask secrets, and make the text safe to print: for models and their programs."""
     return neutralise(mask_cached(text))
+
+
+def render_speaker(role: Role, tool_name: str | None) -> str:
+    if not tool_name:
+        return role.speaker
+    return f"{role.speaker} ({label(tool_name, LABEL_CHARS)})"
 
 
 def cut_message(text: str, query: Query | None, max_chars: int) -> str:
@@ -54,7 +62,8 @@ def cut_message(text: str, query: Query | None, max_chars: int) -> str:
     return text[: max(0, max_chars)] + CUT_MARK
 
 
-def present(message: Message | None) -> list[Message]:
+def if_present(message: Message | None) -> list[Message]:
+    """The message alone, or nothing: to loop over."""
     return [] if message is None else [message]
 
 
@@ -92,4 +101,4 @@ def mask_lines(text: str, mask: Mask = mask_cached) -> str:
 
     Then its last word is dropped, because it may be half a secret.
     """
-    return text if mask is keep else _CUT_WORD.sub("…", mask(text))
+    return text if mask is unchanged else _CUT_WORD.sub("…", mask(text))

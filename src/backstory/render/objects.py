@@ -12,11 +12,11 @@ from backstory.render.hit_parts import (
     CUT_MARK,
     Mask,
     cut_message,
+    mask_and_escape,
     mask_lines,
     number_hits,
     show_hit,
     shown_excerpt,
-    tame,
 )
 from backstory.search.prompt_context import Context
 from backstory.settings import Chosen
@@ -120,7 +120,7 @@ def status_object(status: Status) -> dict[str, object]:
         "problems": [problem_object(problem) for problem in status.problems],
         "index": {
             "findable": status.index.units,
-            "to_embed": status.index.with_meaning,
+            "to_embed": status.index.embeddable,
             "embedded": status.index.embedded,
             "embedder": status.index.embedder,
             "size_bytes": status.index.size_bytes,
@@ -155,7 +155,11 @@ def to_iso(moment: Moment | None) -> str | None:
 
 
 def search_object(
-    result: SearchResult, *, scope: str, mask: Mask = tame, by_date: bool = False
+    result: SearchResult,
+    *,
+    scope: str,
+    mask: Mask = mask_and_escape,
+    by_date: bool = False,
 ) -> dict[str, object]:
     query = result.parsed
     return {
@@ -168,7 +172,9 @@ def search_object(
     }
 
 
-def hit_object(hit: Hit, query: Query, *, mask: Mask = tame) -> dict[str, object]:
+def hit_object(
+    hit: Hit, query: Query, *, mask: Mask = mask_and_escape
+) -> dict[str, object]:
     return {
         "source": hit.source.value,
         "host": _masked(hit.host, mask),
@@ -199,7 +205,7 @@ def _reply_object(reply: Message | None, mask: Mask) -> dict[str, object] | None
 
 
 def episodes_object(
-    result: EpisodeResult, *, scope: str, mask: Mask = tame
+    result: EpisodeResult, *, scope: str, mask: Mask = mask_and_escape
 ) -> dict[str, object]:
     return {
         "query": mask(result.query),
@@ -240,22 +246,22 @@ def recalled_objects(result: RecallResult) -> list[dict[str, object]]:
 
 def _recalled_object(each: Recalled) -> dict[str, object]:
     hit = each.hit
-    session_id = None if hit.session is None else tame(hit.session.native_id)
+    session_id = None if hit.session is None else mask_and_escape(hit.session.native_id)
     return {
         "chunk_id": each.chunk_id,
         "source_type": each.source_type,
-        "source_id": session_id or _masked(hit.path, tame),
-        "name": mask_lines(each.name, tame),
-        "host": _masked(hit.host, tame),
-        "project": _masked(hit.project, tame),
+        "source_id": session_id or _masked(hit.path, mask_and_escape),
+        "name": mask_lines(each.name, mask_and_escape),
+        "host": _masked(hit.host, mask_and_escape),
+        "project": _masked(hit.project, mask_and_escape),
         "session": session_id,
         "message_id": hit.message_id,
-        "path": _masked(hit.path, tame),
-        "heading": tame(hit.heading),
+        "path": _masked(hit.path, mask_and_escape),
+        "heading": mask_and_escape(hit.heading),
         "date": to_iso(hit.said),
         "score": each.score,
         "strength": hit.strength.value,
-        "text": tame(each.text),
+        "text": mask_and_escape(each.text),
         "show": show_hit(hit),
     }
 

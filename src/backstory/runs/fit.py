@@ -1,9 +1,9 @@
 """Make the messages of a loop fit a model's window, by trimming tool results.
 
 The largest results are trimmed first, down to the next largest, and so on: a few steps,
-each of which computes a size and cannot fail to end. What the model has not seen yet is
-spared as long as possible. Results of our own tools get a marker without an id: a model
-that fetches something must never be told to fetch it again.
+each of which computes a size, so it always terminates. What the model has not seen yet
+is spared as long as possible. Results of our own tools get a marker without an id: a
+model that fetches something must never be told to fetch it again.
 """
 
 from collections import Counter

@@ -260,7 +260,7 @@ class RunHistory:
     def _say_expired(self) -> str:
         minutes = self.limits.ttl_s / 60
         return (
-            f"what was recorded before {minutes:,.3g} minutes without use was forgotten"
+            f"what was recorded before {minutes:,.3g} minutes without use was dropped"
         )
 
     @property

@@ -42,7 +42,7 @@ def clean_part(part: Part) -> Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """What the result of a tool call needs to know about the call."""
 
     tool_name: str | None = None
@@ -53,17 +53,17 @@ class Call:
 class CallMatcher:
     """Matches results with their calls, given all parts in order.
 
-    Some programs number their calls anew in every turn, and some give them no ids: then
-    results come in the order of the calls. ``earlier`` has the calls of earlier
-    messages.
+    Some programs number their calls from the start again in every turn, and some give
+    them no ids: then results come in the order of the calls. ``earlier`` has the calls
+    of earlier messages.
     """
 
     def __init__(self, earlier: "CallMatcher | None" = None) -> None:
         self._earlier = earlier
-        self._by_id: dict[str, Call] = {}
-        self._without_id: deque[Call] = deque()
+        self._by_id: dict[str, ToolCall] = {}
+        self._without_id: deque[ToolCall] = deque()
 
-    def match(self, part: Part) -> Call:
+    def match(self, part: Part) -> ToolCall:
         """The call that a part is or answers; an empty one for what is said."""
         match part.role:
             case Role.TOOL_CALL:
@@ -72,10 +72,10 @@ class CallMatcher:
                 return self._match_result(part)
             case _:
                 self._without_id.clear()
-                return Call()
+                return ToolCall()
 
-    def _add_call(self, part: Part) -> Call:
-        call = Call(
+    def _add_call(self, part: Part) -> ToolCall:
+        call = ToolCall(
             part.tool_name,
             part.text[:_ABOUT_CHARS],
             is_own_tool_call(part.tool_name, part.text),
@@ -86,13 +86,13 @@ class CallMatcher:
             self._by_id[part.call_id] = call
         return call
 
-    def _match_result(self, part: Part) -> Call:
-        call = self._find(part.call_id) or Call()
+    def _match_result(self, part: Part) -> ToolCall:
+        call = self._find(part.call_id) or ToolCall()
         name = part.tool_name or call.tool_name
         is_own = call.is_own_tool or is_own_tool_call(name) or is_run_answer(part.text)
-        return Call(name, call.about, is_own)
+        return ToolCall(name, call.about, is_own)
 
-    def _find(self, call_id: str | None) -> Call | None:
+    def _find(self, call_id: str | None) -> ToolCall | None:
         if call_id is None:
             return self._without_id.popleft() if self._without_id else None
         own = self._by_id.get(call_id)
@@ -150,7 +150,7 @@ class Recorder:
         self,
         part: Part,
         *,
-        call: Call | None = None,
+        call: ToolCall | None = None,
         iteration: int | None = None,
         message: str | None = None,
     ) -> str | None:
@@ -181,7 +181,7 @@ class Recorder:
         return item_id
 
     def _add(
-        self, part: Part, call: Call, *, iteration: int, replacing: RunItem | None
+        self, part: Part, call: ToolCall, *, iteration: int, replacing: RunItem | None
     ) -> str | None:
         if call.is_own_tool:
             if part.role is Role.TOOL_CALL:
@@ -205,7 +205,7 @@ class Recorder:
 
     # -- what is known of a result ---
 
-    def find_or_record(self, part: Part, call: Call) -> OriginalResult:
+    def find_or_record(self, part: Part, call: ToolCall) -> OriginalResult:
         """A result before it was trimmed; it is recorded if it never was.
 
         A loop may have changed a message after it was observed.
@@ -218,7 +218,7 @@ class Recorder:
         self.record(part, call=call)
         return self.find_original(part, call)
 
-    def find_original(self, part: Part, call: Call) -> OriginalResult:
+    def find_original(self, part: Part, call: ToolCall) -> OriginalResult:
         """A result before it was trimmed, or as it is if it never was."""
         if call.is_own_tool:
             return OriginalResult(part.text, None, is_own_tool=True)

@@ -1,6 +1,6 @@
 """Cut long texts to a number of tokens: most of the head, some of the tail.
 
-A marker stands where something was left out. Its id tells the model that the whole text
+A marker shows where something was left out. Its id tells the model that the whole text
 can be fetched, and the line below it which part is missing, so that the model need not
 fetch what it has.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from backstory.text.excerpts import before_cluster
 from backstory.text.tokens import MOST_CHARS_A_TOKEN
 
-# The wording is part of the design.
+# The wording is fixed by the spec.
 MARKER = "[content elided to fit context window]"
 MARKER_WITH_ID = "[content elided to fit context window — id={item_id}]"
 _MARKED_ID = re.compile(

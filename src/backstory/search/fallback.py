@@ -361,13 +361,13 @@ def _to_unit(unit: NewUnit) -> Unit:
 
 def _to_file(note: FoundNote, unit: NewUnit, container: FileRef) -> IndexedFile:
     return IndexedFile(
-        container.file_id,
-        unit.kind,
-        str(note.path),
-        note.project,
-        note.signature,
-        "",
-        note.mtime_ns // 1000,
+        file_id=container.file_id,
+        kind=unit.kind,
+        path=str(note.path),
+        project=note.project,
+        signature=note.signature,
+        hash="",
+        modified_at=note.mtime_ns // 1000,
     )
 
 

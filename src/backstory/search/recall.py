@@ -19,6 +19,7 @@ from backstory.store.base.index import Chunk, SearchIndex
 from backstory.text.excerpts import excerpt
 from backstory.text.redaction import mask_secrets
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
+from backstory.text.tokens import BYTES_PER_TOKEN
 from backstory.text.words import word_set
 from backstory.values.hits import Hit, Recalled
 from backstory.values.identity import content_id
@@ -135,7 +136,9 @@ def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
         _source_name(hit),
         hit.score,
         # Masked before it is cut: half a secret would not be recognised.
-        excerpt(mask_secrets(text), query, max_chars=4 * MAX_CHUNK_TOKENS),
+        excerpt(
+            mask_secrets(text), query, max_chars=BYTES_PER_TOKEN * MAX_CHUNK_TOKENS
+        ),
         hit,
     )
 

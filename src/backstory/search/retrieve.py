@@ -86,7 +86,7 @@ class Retrieved:
 
 
 # One search, by words, by meaning, by text or by date.
-Way = Callable[[], Retrieved]
+Retrieval = Callable[[], Retrieved]
 
 
 class Retriever:
@@ -155,7 +155,7 @@ class Retriever:
         plan, vector = found.plan, found.vector
         unscored = unit_ids - found.cosines.keys()
         frequent = tuple(found.frequent)
-        scorers: dict[str, Way] = {}
+        scorers: dict[str, Retrieval] = {}
         if plan is not None:
             scorers["by words"] = lambda: self._score_words(plan, unit_ids)
         if vector is not None:
@@ -166,13 +166,15 @@ class Retriever:
             scorers["by text"] = lambda: self._check_text(frequent, unit_ids)
         self.run(scorers, found, until=until)
 
-    def run(self, ways: Mapping[str, Way], found: Retrieved, *, until: float) -> None:
+    def run(
+        self, retrievals: Mapping[str, Retrieval], found: Retrieved, *, until: float
+    ) -> None:
         """Run some searches at once and add what they find to ``found``.
 
         Notices say which failed; if all did, the first problem is raised.
         """
-        outcome = self._parallel.run(ways, until=until)
-        for name in ways:
+        outcome = self._parallel.run(retrievals, until=until)
+        for name in retrievals:
             if name in outcome.done:
                 found.add(outcome.done[name])
             elif name in outcome.failed:
@@ -183,7 +185,7 @@ class Retriever:
             # Only those that have begun: a task still waiting for a thread never will.
             begun = {each for each in outcome.late.values() if each is not None}
             self.index.interrupt(begun)
-        if outcome.failed and len(outcome.failed) == len(ways):
+        if outcome.failed and len(outcome.failed) == len(retrievals):
             raise next(iter(outcome.failed.values()))
 
     def _report_failure(
@@ -217,7 +219,7 @@ class Retriever:
 
     def plan_words(self, query: Query) -> Retrieved:
         """Find out which words of the query are rare, and plan to look for those."""
-        total = int(self.index.get_state("units") or 0)
+        total = self.index.count_units()
         terms = tuple(dict.fromkeys((*query.terms, *query.subject)))
         found = self.index.count_documents([term.spellings for term in terms])
         counts = dict(zip(terms, found, strict=True))
@@ -262,7 +264,7 @@ class Retriever:
             if embedder is None or not embedder.can_read(text):
                 return None
             if not self.index.has_vectors_of(embedder.fingerprint):
-                if self.index.get_state("vectors_of"):
+                if self.index.has_vectors():
                     found.notify(f"{_WORDS_ALONE}: the vectors are from another model")
                 elif self.index.list_to_embed(1):
                     found.notify(f"{_WORDS_ALONE}: there are no vectors yet")

@@ -190,7 +190,7 @@ class Search:
                 now=self._clock(),
                 until=until,
             )
-            units = int(retriever.index.get_state("units") or 0)
+            units = retriever.index.count_units()
         except StoreProblem as exc:
             return self._fallback.recall(request, self._explain(exc), until=until)
         return RecallResult(

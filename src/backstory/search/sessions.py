@@ -1,6 +1,6 @@
 """Find sessions by host, project, day or name, and the messages of one."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.text.arguments import to_number
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Session
+from backstory.values.identity import is_below
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -45,7 +46,7 @@ def get_session(history: HistoryStore, name: str) -> Session:
     found = history.find_sessions(name) if name else []
     # A subagent's id may begin with its parent's, which is then the one meant.
     ids = {each.native_id for each in found}
-    found = [each for each in found if not _is_below(each.native_id, ids)]
+    found = [each for each in found if not is_below(each.native_id, ids)]
     if not found:
         raise UnknownName(
             f"no session is called '{name}'",
@@ -59,10 +60,6 @@ def get_session(history: HistoryStore, name: str) -> Session:
             hint=f"say which: {names}{more}",
         )
     return found[0]
-
-
-def _is_below(native_id: str, others: Collection[str]) -> bool:
-    return any(native_id.startswith(f"{other}/") for other in others)
 
 
 def iter_messages(

@@ -87,7 +87,7 @@ def drop_noise(query: Query, hits: Sequence[Hit]) -> list[Hit]:
     if query.days and not query.subject:
         # "Tuesday" may be a day, or what somebody said.
         return [hit for hit in hits if hit.is_on_named_day or _has_part(hit, "phrase")]
-    if are_weak(hits):
+    if are_all_weak(hits):
         return list(hits[:_MAX_WEAK])
     if len(query.terms) <= _KEYWORDS:
         # Someone who types a word or two wants to see those words.
@@ -99,7 +99,7 @@ def drop_noise(query: Query, hits: Sequence[Hit]) -> list[Hit]:
     return list(hits)
 
 
-def are_weak(hits: Iterable[Hit]) -> bool:
+def are_all_weak(hits: Iterable[Hit]) -> bool:
     return all(hit.strength is Strength.WEAK for hit in hits)
 
 

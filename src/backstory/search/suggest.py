@@ -12,7 +12,7 @@ from backstory.values.query import Query, Term
 from backstory.values.units import MESSAGES
 
 # How many messages are checked for a word that may have been meant.
-_LOOKED_AT = 20
+_MAX_CHECKED = 20
 
 
 def suggest(query: Query, history: HistoryStore, index: SearchIndex) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def _find_near_word(
     for word in sorted(filter(counts.get, near), key=counts.__getitem__)[::-1]:
         # The index counts all that has the same stem, such as "bothing" for "both",
         # and finds parts of words.
-        ids = index.find_text(word, UnitFilter(MESSAGES), _LOOKED_AT)
+        ids = index.find_text(word, UnitFilter(MESSAGES), _MAX_CHECKED)
         said = history.get_messages(ids).values()
         if any(word in word_set(message.text) for message in said):
             yield word

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from backstory.search.rank import Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.spec_profile import SpecProfile
-from backstory.search.strength import are_weak, drop_noise, is_relevant
+from backstory.search.strength import are_all_weak, drop_noise, is_relevant
 from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.values.hits import Hit
@@ -71,7 +71,7 @@ class TunedProfile:
     def retrieve_for_chunks(
         self, query: Query, where: UnitFilter, *, limit: int, until: float, width: int
     ) -> Retrieved:
-        """Retrieve until enough sources are found, not only many messages of a few."""
+        """Retrieve units of enough sessions and files, not only many units of a few."""
         found = self.retriever.retrieve(query, where, until=until, width=width)
         for _ in range(_MORE_ROUNDS):
             seen = frozenset(unit.container for unit in found.units.values())
@@ -108,8 +108,8 @@ class TunedProfile:
     def finish(self, query: Query, hits: list[Hit]) -> tuple[list[Hit], list[str]]:
         kept = drop_noise(query, hits)
         if not kept and query.days and not query.subject:
-            return kept, ["nothing was said then"]
-        if kept and are_weak(kept):
+            return kept, ["nothing was said on those days"]
+        if kept and are_all_weak(kept):
             return kept, ["nothing matches well; these are the nearest"]
         return kept, []
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from backstory.providers.llms.base import UnusableAnswer
+from backstory.errors import UnusableAnswer
 from backstory.summaries.answer import BadAnswer
 from backstory.summaries.budget import BudgetedLlm
 

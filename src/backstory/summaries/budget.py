@@ -9,7 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from backstory.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from backstory.errors import (
+    BudgetSpent,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+)
 from backstory.providers.llms.base import THOUGHT_TOKENS, Answer, Llm
 from backstory.store.base.summaries import SummaryStore
 from backstory.text.cut import one_line
@@ -19,12 +24,6 @@ from backstory.text.tokens import most_tokens
 _MAX_OUTCOME_CHARS = 300
 # What a provider adds around the texts that it is sent.
 _FRAME_TOKENS = 50
-
-
-class BudgetSpent(ProviderRefused):
-    """The call could exceed the day's budget; nothing was sent."""
-
-    hint = "it goes on tomorrow; llm.daily_tokens sets the budget"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,11 @@ _READ_SINCE = "quiet_since"
 class LogOptions:
     """What the settings say about daily logs."""
 
-    is_enabled: bool = True
-    in_background: bool = True
-    curate_daily: bool = True
-    daily_tokens: int = 200_000
-    quiet_s: float = 30 * 60
+    is_enabled: bool
+    in_background: bool
+    curate_daily: bool
+    daily_tokens: int
+    quiet_s: float
 
 
 class Summaries:
@@ -164,7 +164,7 @@ class Summaries:
         """Whether a worker would find something to write."""
         if not self.is_enabled:
             return False
-        if self._store.sessions_waiting():
+        if self._store.list_waiting_sessions():
             return True
         return self._has_model() and bool(self._store.list_due(now=self._clock()))
 
@@ -178,7 +178,7 @@ class Summaries:
         if not self.is_enabled:
             return LogReport(problems=["daily logs are turned off"])
         with locked(self.home / _LOCK):
-            if self.llm is None and not self._store.sessions_waiting():
+            if self.llm is None and not self._store.list_waiting_sessions():
                 raise NoModel(_NO_MODEL)
             self.mark_quiet(wake=False)
             return self._run(on_session, is_asked_for=True)
@@ -283,7 +283,7 @@ class Summaries:
         if own and own[-1].outcome not in ("ok", "running"):
             problem = problem or own[-1].outcome
         due = self._store.count_due()
-        if due or self._store.sessions_waiting():
+        if due or self._store.list_waiting_sessions():
             problem = problem or self._store.get_state(_PROBLEM) or ""
         set_aside = self._store.list_set_aside()
         if set_aside:

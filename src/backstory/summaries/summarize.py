@@ -14,10 +14,16 @@ from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from backstory.errors import BackstoryError, BadQuery, ProviderError
+from backstory.errors import (
+    BackstoryError,
+    BadQuery,
+    BudgetSpent,
+    PromptTooLong,
+    ProviderError,
+    UnusableAnswer,
+)
 from backstory.notes.facts import TOPICS
 from backstory.notes.notebook import Notebook
-from backstory.providers.llms.base import PromptTooLong, UnusableAnswer
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.summaries import Due, SetAside, Summary, SummaryStore
 from backstory.summaries.answer import (
@@ -33,7 +39,7 @@ from backstory.summaries.answer import (
     to_markdown,
 )
 from backstory.summaries.ask import RETRY, ask_until_usable
-from backstory.summaries.budget import BudgetedLlm, BudgetSpent
+from backstory.summaries.budget import BudgetedLlm
 from backstory.text.cut import cut_middle, one_line
 from backstory.text.escape import neutralise
 from backstory.text.redaction import mask_secrets
@@ -134,7 +140,7 @@ class Summarizer:
         reported.
         """
         try:
-            for session_id in self.store.sessions_waiting():
+            for session_id in self.store.list_waiting_sessions():
                 self._write_notes(session_id)
             if self.llm is not None:
                 self._summarize_all(self.llm, is_asked_for)
@@ -309,7 +315,7 @@ class Summarizer:
 
     def _write_block(self, session: Session, summaries: Sequence[Summary]) -> None:
         last = summaries[-1]
-        lists = join(from_json(each.highlights) for each in summaries)
+        lists = join(from_json(each.lists) for each in summaries)
         block = to_markdown(lists, self._heading(session, summaries))
         # The marker of the last summary stands for all of them.
         if block and self.notebook.append_log(last.day, block, last.marker):
@@ -373,11 +379,11 @@ def _iter_blocks(summaries: Iterable[Summary]) -> Iterator[list[Summary]]:
     block: list[Summary] = []
     size = 0
     for each in summaries:
-        if block and size + len(each.highlights) > _MAX_BLOCK_CHARS:
+        if block and size + len(each.lists) > _MAX_BLOCK_CHARS:
             yield block
             block, size = [], 0
         block.append(each)
-        size += len(each.highlights)
+        size += len(each.lists)
     if block:
         yield block
 

@@ -173,7 +173,7 @@ def write_new(path: Path, raw: bytes, *, mode: int = 0o600) -> None:
 def swap(one: Path, other: Path) -> bool:
     """Exchange two files atomically; False where the system cannot do that.
 
-    Unlike a rename it loses neither file, whatever others do to them meanwhile.
+    Unlike a rename it loses neither file, whatever others do to them at the same time.
     """
     names = os.fsencode(one), os.fsencode(other)
     if sys.platform == "linux":

@@ -101,7 +101,7 @@ _FORK_LOCK = _ForkLock()
 
 
 def block_forks() -> AbstractContextManager[None]:
-    """Keep other threads from forking this process meanwhile."""
+    """Keep other threads from forking this process inside the ``with`` block."""
     return _FORK_LOCK
 
 

@@ -1,7 +1,8 @@
 """This machine: its platform, folders, environment and clock; where our own files are.
 
-Only ``this_machine`` and ``utc_now`` read them. Everything else is given a ``Machine``,
-so that the paths of another platform can be computed, and tested, on this one.
+Only functions of this module read or change them. Everything else is given a
+``Machine``, so that the paths of another platform can be computed, and tested, on this
+one.
 """
 
 import os
@@ -41,6 +42,11 @@ def this_machine() -> Machine:
     except OSError:
         folder = None  # it was deleted while we are in it
     return Machine(sys.platform, Path.home(), dict(os.environ), folder)
+
+
+def set_variable(name: str, value: str) -> None:
+    """Set an environment variable of this process, for a library that reads it."""
+    os.environ[name] = value
 
 
 def find_home(machine: Machine, home: str | Path | None) -> Path:

@@ -19,6 +19,8 @@ from backstory.values.query import DayRange
 
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
+# More days than any history has.
+MAX_DAYS = 100_000
 # No history is older or newer, and time zones cannot be computed much beyond.
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 
@@ -88,7 +90,7 @@ class Period:
         if self.first is None or self.end is None or self.first < self.end:
             return ""
         first, last = _local_day(self.first), _local_day(self.end - 1)
-        return f"from {first} is after {last}: there are no such days"
+        return f"the first day, {first}, is after the last, {last}"
 
 
 EVER = Period()

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-# As the designs' first implementation had them.
+# As in the first implementation of the spec.
 _K1 = 1.2
 _B = 0.75
 

@@ -32,12 +32,12 @@ class FoundDays:
 def find_days(text: str, *, today: date) -> tuple[FoundDays, ...]:
     """The days named near the beginning of a text, in order.
 
-    An impossible date, such as 30 February, names no day, and nor does a part of it.
+    An impossible date, such as 30 February, is ignored as a whole.
     """
     text = text[:_READ_CHARS]
     matches = [
         (match.end() - match.start(), match, meaning)
-        for pattern, meaning in _WAYS
+        for pattern, meaning in _DATE_PATTERNS
         for match in pattern.finditer(text)
     ]
     matches.sort(key=lambda row: (-row[0], row[1].start()))
@@ -353,7 +353,7 @@ def _way(pattern: str, meaning: _Meaning) -> tuple[re.Pattern[str], _Meaning]:
     return re.compile(pattern, re.I), meaning
 
 
-_WAYS = (
+_DATE_PATTERNS = (
     # Written in figures.
     _way(
         r"(?<![0-9./-])(?P<year>[12][0-9]{3})(?P<sign>[-/.])(?P<month>[01]?[0-9])(?P=sign)"

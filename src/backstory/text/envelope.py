@@ -68,16 +68,16 @@ _SPEAKER = re.compile(
 
 
 def quote_content(
-    text: str, *, behind_label: bool = False, has_speakers: bool = False
+    text: str, *, after_label: bool = False, has_speakers: bool = False
 ) -> str:
     """Content as it may appear between lines of ours.
 
-    ``behind_label`` says that its first line follows one of our labels.
+    ``after_label`` says that its first line follows one of our labels.
     ``has_speakers`` says that lines such as ``User: …`` in it are our own.
     """
     shown = neutralise(_TAGS.sub("", _OTHER_LINE_ENDS.sub("\n", text)))
     first, *rest = shown.split("\n")
-    if not behind_label:
+    if not after_label:
         first = _quote_line(first, has_speakers)
     return "\n".join([first, *(_quote_line(line, has_speakers) for line in rest)])
 

@@ -11,7 +11,7 @@ UNSAFE = re.compile(
 
 
 def replace_surrogates(text: str) -> str:
-    """Put U+FFFD for unpaired surrogates, which UTF-8 cannot encode."""
+    """Replace unpaired surrogates, which UTF-8 cannot encode, with U+FFFD."""
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -98,8 +98,8 @@ def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
 
 
 _LETTER = f"[^\\W_{SPACELESS}]"
-# A pattern with so large a set of characters takes a millisecond to compile: the few
-# that there are stand here, and none is made for a query.
+# A pattern with so large a set of characters takes a millisecond to compile, so all of
+# them are here, and none is made for a query.
 _IS_LETTER = re.compile(_LETTER)
 _ANYTHING = re.compile("")
 _WORD_END = re.compile(f"(?!{_LETTER})")
@@ -245,7 +245,7 @@ def find_window(
 def _cut_around(text: str, match: tuple[int, int], max_chars: int) -> str:
     room = max_chars - 2 * len(_CUT)
     start = max(0, match[0] - max(0, room - (match[1] - match[0])) // 3)
-    # What is left at the end needs no dots behind it.
+    # What reaches the end needs no dots after it.
     start = min(start, len(text) - room - len(_CUT))
     start = _tidy_start(text, start, latest=match[0])
     if start == 0:

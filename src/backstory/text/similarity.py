@@ -1,6 +1,6 @@
 """How alike two texts are, by the words they share."""
 
-# Texts that share this many of their words are duplicates.
+# Texts that share this fraction of their words are duplicates.
 DUPLICATE_SHARE = 0.8
 
 

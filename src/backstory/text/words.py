@@ -13,7 +13,7 @@ from array import array
 from functools import lru_cache
 
 # Letters of scripts written without spaces between words. Hangul is here although
-# Korean has spaces, because its endings grow onto the word. Digits are left out.
+# Korean has spaces, because its endings attach to the word. Digits are left out.
 SPACELESS = (
     "\u0e01-\u0e4f\u0e81-\u0ecf\u0edc-\u0edf"  # Thai, Lao
     "\u1000-\u103f\u1050-\u108f\ua9e0-\ua9ef\uaa60-\uaa7f"  # Myanmar
@@ -96,7 +96,7 @@ def index_words(text: str) -> str:
     at the end, where they break no phrase.
     """
     if len(text) <= _OFTEN_CHARS:
-        return _often_words(text)
+        return _cached_index_words(text)
     return _index_words(text)
 
 
@@ -153,7 +153,7 @@ def _index_words(text: str) -> str:
 
 
 # The names of tools, "yes", "go on".
-_often_words = lru_cache(maxsize=4_096)(_index_words)
+_cached_index_words = lru_cache(maxsize=4_096)(_index_words)
 
 
 def _more_words(text: str, letters: bytes) -> str:

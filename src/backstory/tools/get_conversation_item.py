@@ -62,7 +62,7 @@ GET_CONVERSATION_ITEM = ToolRow(
         "properties": {
             "id": {
                 "type": "string",
-                "description": "The id that stands where content was elided, or in a "
+                "description": "The id shown where content was elided, or in a "
                 "search result; or the id of a tool call.",
             },
             "offset": {

@@ -50,13 +50,13 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     saved: list[dict[str, str]] = []
     known: list[str] = []
     for fact in _read_facts(content):
-        filed = topic or fact.topic or DEFAULT_TOPIC
-        text = notebook.add_fact(fact.text, filed)
+        chosen = topic or fact.topic or DEFAULT_TOPIC
+        text = notebook.add_fact(fact.text, chosen)
         if text is None:
             said = find_known(notebook.read_memory(), mask_secrets(fact.text))
             known.append(mask_secrets(said or fact.text))
         else:
-            saved.append({"topic": filed, "text": text})
+            saved.append({"topic": chosen, "text": text})
     return _answer(saved, known)
 
 

@@ -7,6 +7,7 @@ from datetime import date
 from backstory.render.models.hits import render_episodes, render_ranked
 from backstory.render.objects import episodes_object, search_object
 from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
+from backstory.text.arguments import MAX_DAYS
 from backstory.tools.base import (
     Arguments,
     Asker,
@@ -21,8 +22,7 @@ from backstory.tools.base import (
 
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 50
-# More days than any history has.
-_MAX_DAYS = 100_000
+# The only format that the tool is described to take; a query may say "last week".
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -31,7 +31,7 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     scope = read_choice(arguments, "scope", SCOPES, default="all")
     date_from = _read_date(arguments, "date_from")
     date_to = _read_date(arguments, "date_to")
-    days = read_number(arguments, "days", default=0, maximum=_MAX_DAYS)
+    days = read_number(arguments, "days", default=0, maximum=MAX_DAYS)
     limit = read_number(
         arguments, "max_results", default=DEFAULT_RESULTS, maximum=MAX_RESULTS
     )

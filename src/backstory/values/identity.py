@@ -1,5 +1,8 @@
-"""Stable ids made from content, tagged with the algorithm that made them."""
+"""Stable ids made from content, tagged with the algorithm that made them, and how ids
+of sessions are related.
+"""
 
+from collections.abc import Collection
 from hashlib import blake2b
 
 _TAG = "b2:"
@@ -14,6 +17,16 @@ def content_id(*parts: str) -> str:
         digest.update(len(encoded).to_bytes(8, "big"))
         digest.update(encoded)
     return _TAG + digest.hexdigest()
+
+
+def is_below(native_id: str, others: Collection[str]) -> bool:
+    """Whether a session's id continues one of the others after a slash.
+
+    A subagent's id may be its parent's, a slash and a name of its own.
+    """
+    return any(
+        char == "/" and native_id[:at] in others for at, char in enumerate(native_id)
+    )
 
 
 def meaning_hash(meaning: str) -> bytes:

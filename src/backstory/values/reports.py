@@ -48,6 +48,14 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedTexts:
+    """A file with the texts of messages that only the index had any more."""
+
+    path: Path
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSummary:
     """What one host has on this machine, and how much of it has been read."""
 
@@ -67,7 +75,7 @@ class IndexStatus:
     """The state of the index: how much it holds, and how much of it has vectors."""
 
     units: int = 0
-    with_meaning: int = 0
+    embeddable: int = 0
     embedded: int = 0
     size_bytes: int = 0
     embedder: str = "none"

@@ -42,7 +42,7 @@ _MINIMUMS = {
 class RunLimits:
     """How much a run keeps, for how long, and how much of it is shown at a time.
 
-    A run that is not used for ``ttl_s`` is forgotten. The tools answer with at most
+    A run that is not used for ``ttl_s`` expires. The tools answer with at most
     ``answer_tokens``, and with at most ``snippet_chars`` for each place they found.
     """
 

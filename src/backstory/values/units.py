@@ -1,8 +1,8 @@
 """Units, which are found, and chunks, which are shown around them.
 
 A unit is a message, a session's title, a fact or a section of a Markdown file. A chunk
-is the stretch of a source from one position to another. The position of a message is
-its place in its session; that of a part of a file, its place in the file.
+is the part of a session or file from one position to another. The position of a message
+is its place in its session; that of a part of a file, its place in the file.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def first_session_unit_id() -> int:
 
 
 def session_unit_id(session_id: int) -> int:
-    """The unit that stands for a session's title and preview."""
+    """The id of the unit with a session's title and preview."""
     return _SESSIONS_FROM + session_id
 
 
@@ -53,14 +53,14 @@ def is_session(unit_id: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SessionRef:
-    """A session of the history, as what units belong to."""
+    """Reference to a session that units belong to."""
 
     session_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class FileRef:
-    """A Markdown file of the index, as what units belong to."""
+    """Reference to a Markdown file that units belong to."""
 
     file_id: int
 

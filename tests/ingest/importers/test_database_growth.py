@@ -1,7 +1,7 @@
 """A database that grows while it is read holds the same messages in the end.
 
 Programs commit row by row, and an index may run after any of their commits. Compared
-are sets of messages: where a message stands among others is decided when it is first
+are sets of messages: where a message comes among others is decided when it is first
 seen, so the order may differ from that of one reading (calls of opencode that run at
 the same time, a summary of OneClaw that belongs among older messages).
 """

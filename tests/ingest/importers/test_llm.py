@@ -7,7 +7,7 @@ import pytest
 
 from backstory.ingest.hosts import get_host
 from backstory.ingest.importers.base import Conversation, Origin
-from backstory.ingest.importers.llm import Llm
+from backstory.ingest.importers.llm import LlmLogs
 from backstory.system.machine import Machine
 from backstory.values.history import NewMessage, Role, SessionFacts
 from tests.samples import TRANSCRIPTS
@@ -52,11 +52,11 @@ def a_database_of_turns() -> apsw.Connection:
 
 
 def conversations(db: apsw.Connection) -> list[Conversation]:
-    return list(Llm().list_conversations(db))
+    return list(LlmLogs().list_conversations(db))
 
 
 def test_a_database_without_the_newer_tables_is_read() -> None:
-    found = list(Llm().parse(a_first_database(), "c", ORIGIN))
+    found = list(LlmLogs().parse(a_first_database(), "c", ORIGIN))
 
     assert found == [
         SessionFacts("c", title="Hello"),
@@ -66,7 +66,7 @@ def test_a_database_without_the_newer_tables_is_read() -> None:
 
 
 def test_messages_that_follow_each_other_in_a_ring_are_read_once() -> None:
-    found = list(Llm().parse(a_database_of_turns(), "t", ORIGIN))
+    found = list(LlmLogs().parse(a_database_of_turns(), "t", ORIGIN))
 
     assert found == [
         SessionFacts("t", title="Hello"),
@@ -115,7 +115,7 @@ def test_what_is_written_after_its_response_changes_the_version(change: str) -> 
 
 
 def test_what_was_written_since_the_last_listing_is_read() -> None:
-    db, importer = a_first_database(), Llm()
+    db, importer = a_first_database(), LlmLogs()
     list(importer.parse(db, "c", ORIGIN))
 
     db.execute(

@@ -174,7 +174,7 @@ def test_a_conversation_that_is_too_long_is_left_out() -> None:
 
 
 class _Endless(io.RawIOBase):
-    """An export of many conversations that never stands in memory as a whole."""
+    """An export of many conversations that is never in memory as a whole."""
 
     def __init__(self, conversations: int) -> None:
         self._pieces = self._make(conversations)

@@ -409,7 +409,7 @@ def test_no_damage_to_a_zip_file_makes_looking_into_it_raise(
     assert found != []
 
 
-def test_a_long_line_in_a_zip_costs_nothing_behind_it(
+def test_a_long_line_in_a_zip_costs_nothing_after_it(
     memory: Memory, tmp_path: Path
 ) -> None:
     line = b'{"role":"user","text":"%s","session":"s"}\n'

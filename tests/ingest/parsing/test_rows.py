@@ -66,8 +66,8 @@ EACH = pytest.mark.parametrize(
 )
 
 
-def put_behind(root: Path, column: str, mark: str, sql: str) -> None:
-    """Put what ``sql`` gives behind every ``mark`` in a column of the database."""
+def append_to_marks(root: Path, column: str, mark: str, sql: str) -> None:
+    """Put what ``sql`` gives after every ``mark`` in a column of the database."""
     (path,) = (file for file in root.rglob("*") if file.suffix in (".db", ".sqlite"))
     table, _, name = column.partition(".")
     db = apsw.Connection(str(path))
@@ -98,9 +98,9 @@ def test_a_byte_that_is_not_utf_8_costs_only_itself(
         before = read_sample(memory, root).problems
         expected = ids(memory, root)
     if place == "title":
-        put_behind(root, columns.title, "e", "CAST(x'ff' AS TEXT)")
+        append_to_marks(root, columns.title, "e", "CAST(x'ff' AS TEXT)")
     else:
-        put_behind(root, columns.text, columns.mark, "CAST(x'ff' AS TEXT)")
+        append_to_marks(root, columns.text, columns.mark, "CAST(x'ff' AS TEXT)")
 
     with a_memory(tmp_path, home=root) as memory:
         report = read_sample(memory, root)
@@ -123,7 +123,7 @@ def test_a_value_too_long_to_read_is_cut_and_reported(
     with a_memory(tmp_path / "before", home=root) as memory:
         read_sample(memory, root)
         expected = ids(memory, root)
-    put_behind(
+    append_to_marks(
         root, columns.text, columns.mark, f"printf('%.*c', {MAX_VALUE_BYTES}, 'x')"
     )
 

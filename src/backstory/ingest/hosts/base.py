@@ -26,7 +26,7 @@ class Folder:
     """A folder of a host: the first place that applies, and what to look for in it.
 
     A place may begin with ``~`` and use ``${NAME}``; it applies when every name is set.
-    A platform (``linux:``, ``darwin:``, ``win32:``) may stand before it.
+    A platform (``linux:``, ``darwin:``, ``win32:``) may come before it.
     """
 
     places: tuple[str, ...]

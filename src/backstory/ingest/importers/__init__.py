@@ -23,13 +23,15 @@ FORMATS = (
         "chatgpt",
         "chatgpt",
         f"{_HERE}.chatgpt:ChatGpt",
-        "The export of a ChatGPT account: conversations.json, also in its zip.",
+        "The export of a ChatGPT account: conversations.json, on its own or in the "
+        "zip.",
     ),
     FormatRow(
         "claude-ai",
         "claude-ai",
         f"{_HERE}.claude_ai:ClaudeAi",
-        "The export of a Claude.ai account: conversations.json, also in its zip.",
+        "The export of a Claude.ai account: conversations.json, on its own or in the "
+        "zip.",
     ),
     FormatRow(
         "aider",
@@ -89,7 +91,7 @@ FORMATS = (
         "codex",
         "codex",
         f"{_HERE}.codex:Codex",
-        "Codex rollouts of all versions, also compressed ones.",
+        "Codex rollouts of all versions, compressed or not.",
     ),
     FormatRow(
         "codex-threads",
@@ -163,7 +165,7 @@ FORMATS = (
     FormatRow(
         "llm",
         "llm",
-        f"{_HERE}.llm:Llm",
+        f"{_HERE}.llm:LlmLogs",
         "Conversations with llm, all in one SQLite database.",
     ),
 )

@@ -135,7 +135,7 @@ class _Reading:
     def _message_id(self, text: str) -> str:
         """An id from the person's words that the message is or follows.
 
-        It stays when an answer grows, and when people remove what stands before it.
+        It stays when an answer grows, and when people remove what comes before it.
         """
         if self.role is Role.USER:
             prompt = content_id(text)

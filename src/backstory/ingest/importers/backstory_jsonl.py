@@ -14,7 +14,7 @@ from backstory.ingest.importers.base import (
     Record,
     first_records,
     made_id,
-    told_apart,
+    make_unique,
 )
 from backstory.text.json_values import (
     JsonObject,
@@ -151,7 +151,7 @@ def _made_id(
     """
     if sent is not None:
         made = made_id(session_id, role, text, sent, 0)
-        return told_apart(made, sent, memo)
+        return make_unique(made, sent, memo)
     counts = memo.setdefault("untimed", {})
     counts[session_id] = ordinal = counts.get(session_id, 0) + 1
     return made_id(session_id, role, text, None, ordinal)

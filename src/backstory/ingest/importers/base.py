@@ -158,7 +158,7 @@ def made_id(
     return content_id(session_id, role, place, text)
 
 
-def told_apart(native_id: str, sent: Moment | None, memo: Memo) -> str:
+def make_unique(native_id: str, sent: Moment | None, memo: Memo) -> str:
     """A made id, with a suffix if the same was said before at the same instant.
 
     Programs that count in seconds write two equal answers with equal times. Only the

@@ -1,6 +1,6 @@
 """ChatGPT: the export of an account, conversations as trees of messages.
 
-A tree grows a branch whenever a message is edited or an answer made anew. The branch
+A tree grows a branch whenever a message is edited or an answer regenerated. The branch
 that ends in ``current_node``, the one that ChatGPT shows, is the conversation; what was
 said on abandoned branches is left out.
 """

@@ -1,7 +1,7 @@
 """Claude.ai: the export of an account, conversations as lists of messages.
 
-Messages that were edited or answered anew stand in the list with those that took their
-place, and nothing says which are current; so all are kept, in the order of the list.
+Messages that were edited or regenerated are in the list with those that replaced them,
+and nothing says which are current; so all are kept, in the order of the list.
 """
 
 from collections.abc import Iterator, Mapping

@@ -156,7 +156,7 @@ class _Reading:
         return False
 
     def _summary_of(self, uuid: str, session_id: str) -> Iterator[Item]:
-        """The title that a summary gave to the session in which this message stands."""
+        """The title that a summary gave to the session of this message."""
         summary = self.memo.get("summaries", {}).pop(uuid, None)
         if summary is not None and self.memo.get("title_rank", 0) <= 1:
             self.memo["title_rank"] = 1
@@ -230,7 +230,7 @@ def _without_reminders(text: str) -> str:
 
 
 def _without_last_reminders(text: str) -> str:
-    """A tool's result without what the program put behind it.
+    """A tool's result without what the program put after it.
 
     Only there, and on lines of its own: a file that was read may have the mark, too.
     """
@@ -245,7 +245,7 @@ def _without_last_reminders(text: str) -> str:
 
 
 def _end_of_text(text: str, end: int) -> int:
-    """Where the blanks begin that stand before ``end``."""
+    """Where the blanks before ``end`` begin."""
     while end and text[end - 1].isspace():
         end -= 1
     return end

@@ -19,7 +19,7 @@ from backstory.ingest.importers.base import (
     Origin,
     Record,
     made_id,
-    told_apart,
+    make_unique,
     unknown_record,
 )
 from backstory.ingest.parsing.rows import iter_rows
@@ -86,7 +86,7 @@ _THREAD_IN_NAME = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}(?:-[0-9a-f]{4,12}){
 
 
 class Codex:
-    """Rollout files of Codex, also compressed ones (``.jsonl.zst``).
+    """Rollout files of Codex, compressed (``.jsonl.zst``) or not.
 
     Shape seen in 0.166.0 (2026-11). The other kinds of item, and the first rollouts of
     2025, which had no envelope, as ``codex-rs/protocol`` in
@@ -142,7 +142,7 @@ class Codex:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where and when a record stands, and what is known from those before it."""
+    """Where and when a record was written, and what is known from those before it."""
 
     line: int
     sent: Moment | None
@@ -170,7 +170,7 @@ def _session_facts(meta: JsonObject, origin: Origin, memo: Memo) -> Iterator[Ite
 
 
 def _folder_facts(item: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
-    """The folder of an old rollout: it stands only in what the model was told."""
+    """The folder of an old rollout, which is only in what the model was told."""
     if memo.get("has_folder", "session" in memo) or item.get("role") != "user":
         return
     for part in as_list(item.get("content")):
@@ -226,7 +226,7 @@ def _item(item: JsonObject, place: _Place) -> Iterator[Item]:
     yield from _session_facts({}, place.origin, memo)
     session_id = memo["session"]
     # Two calls may say the same at the same instant; their call ids differ.
-    own_id = as_text(item.get("id")) or told_apart(
+    own_id = as_text(item.get("id")) or make_unique(
         made_id(session_id, role, f"{call_id or ''}{text}", sent, place.line),
         sent,
         memo,
@@ -280,7 +280,7 @@ def _command(text: str) -> str:
 
 
 def _role_between_agents(item: JsonObject) -> Role:
-    """An agent's task stands in the person's place; what agents report does not.
+    """The role of what one agent tells another: a task counts as a person's prompt.
 
     Agents are named by their place: ``/root`` starts ``/root/counter``.
     """
@@ -350,7 +350,7 @@ def _told(role: Role, content: object, place: _Place) -> Iterator[Item]:
     session_id = memo["session"]
     yield NewMessage(
         session_id,
-        told_apart(made_id(session_id, role, text, sent, place.line), sent, memo),
+        make_unique(made_id(session_id, role, text, sent, place.line), sent, memo),
         role,
         text,
         sent=sent,

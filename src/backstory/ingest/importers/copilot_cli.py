@@ -330,7 +330,7 @@ class _Event:
 
 
 def _message_text(value: object) -> str | None:
-    """The text of a message that may stand alone or in an object."""
+    """The text of a message that is a string or an object."""
     return as_text(as_object(value).get("message")) or as_text(value)
 
 

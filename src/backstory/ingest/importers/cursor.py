@@ -37,7 +37,7 @@ _TIME = re.compile(
     r"(?: \(UTC([+-]\d{1,2})?(?::(\d{2}))?\))?"
 )
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
-# What stands around the person's words, or instead of them, is Cursor's.
+# What surrounds or replaces the person's words is Cursor's.
 _INJECTED = re.compile(
     r"\s*<(additional_data|agent_skills|attached_files|git_status|manually_attached_skills"
     r"|open_and_recently_viewed_files|rules|system_notification|system[-_]reminder"
@@ -268,7 +268,7 @@ def _own_words(text: str) -> str:
 
 
 def _split(text: str, marks: tuple[str, str]) -> tuple[list[str], list[str]]:
-    """What stands between a pair of marks, each time, and what stands outside."""
+    """Every text between a pair of marks, and every text outside them."""
     opening, closing = marks
     inside: list[str] = []
     outside: list[str] = []
@@ -284,7 +284,7 @@ def _split(text: str, marks: tuple[str, str]) -> tuple[list[str], list[str]]:
 
 
 def _without_redacted(text: str) -> str:
-    """An answer without the mark that stands where thinking was left out."""
+    """An answer without the mark for thinking that was left out."""
     if not text.endswith(_REDACTED):
         return text
     return text.removesuffix(_REDACTED).rstrip()

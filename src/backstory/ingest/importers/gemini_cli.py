@@ -28,7 +28,7 @@ _ROLES = {
     "warning": Role.SYSTEM,
     "error": Role.ERROR,
 }
-# What hooks add to a prompt or put behind a result; the mark is always closed.
+# What hooks add to a prompt or put after a result; the mark is always closed.
 _HOOK_CONTEXT = ("<hook_context>", "</hook_context>")
 _SESSION_CONTEXT = ("<session_context>", "</session_context>")
 # What the program puts in place of a history that has grown too long.
@@ -337,7 +337,7 @@ def _without_context(text: str) -> str:
 
 
 def _without_last_context(text: str) -> str:
-    """A tool's result without what a hook put behind it."""
+    """A tool's result without what a hook put after it."""
     opening, closing = _HOOK_CONTEXT
     if not text.endswith(closing) or opening not in text:
         return text

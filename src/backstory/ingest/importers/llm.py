@@ -54,7 +54,7 @@ _ROLES = {
 }
 
 
-class Llm:
+class LlmLogs:
     """The log of llm by Simon Willison.
 
     Threads, turns, messages and parts seen in 0.36 (2026-11); tool calls, fragments,
@@ -279,7 +279,7 @@ class _Log:
 
 
 def _own_part(chain: Sequence[_Node], sent_hash: object) -> list[_Node]:
-    """What a later turn added when all its history was written anew.
+    """What a later turn added when all its history was written again.
 
     A changed system prompt changes the hash of every message after it. New are the
     answers, the prompts and tool results since the answer before, and that prompt.

@@ -34,7 +34,7 @@ _ROLES = {
     "ERROR": Role.ERROR,
     "SYSTEM": Role.SYSTEM,
 }
-# Tool rows have no content of their own; what was asked and answered stands here.
+# Tool rows have no content of their own; what was asked and answered is here.
 _PAYLOADS = {Role.TOOL_CALL: "tool_input", Role.TOOL_RESULT: "tool_output"}
 
 _SESSION_COLUMNS = (

@@ -18,12 +18,12 @@ from backstory.ingest.importers.base import (
     Origin,
     Record,
 )
-from backstory.ingest.importers.pi import (
-    Pi,
+from backstory.ingest.importers.pi_entries import (
     is_in_agent_folder,
     is_session_header,
     parse_entry,
     parse_header,
+    parse_line,
 )
 from backstory.ingest.parsing.databases import list_columns
 from backstory.ingest.parsing.json_documents import parse_json
@@ -43,7 +43,7 @@ from backstory.text.json_values import (
 from backstory.values.history import Item, Problem, SessionFacts
 from backstory.values.identity import content_id
 
-# What is said about a session stands in two tables, which came and grew over time.
+# What is known about a session is in two tables, which were added and grew over time.
 _WINDOW_COLUMNS = ("session_key", "created_at", "display_name")
 _NODE_COLUMNS = (
     "label",
@@ -138,7 +138,7 @@ class OpenClawFile:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
-        yield from Pi().parse(record, origin, memo)
+        yield from parse_line(record, origin, memo)
 
 
 # -- pieces of the database -----------------------------------------------------------

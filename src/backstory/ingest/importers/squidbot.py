@@ -18,7 +18,7 @@ from backstory.ingest.importers.base import (
     Record,
     first_records,
     made_id,
-    told_apart,
+    make_unique,
     unknown_record,
 )
 from backstory.text.json_values import (
@@ -168,7 +168,7 @@ def _messages(
     text = plain_text(content)
     if text or role is Role.TOOL_RESULT:
         made = made_id(session_id, role, text, sent, ordinal)
-        native_id = told_apart(made, sent, memo)
+        native_id = make_unique(made, sent, memo)
         tool_name, call_id = _tool(role, text, value, native_id, memo)
         yield NewMessage(session_id, native_id, role, text, tool_name, call_id, sent)
     for call in map(as_object, calls):
@@ -179,7 +179,7 @@ def _messages(
         made = made_id(session_id, Role.TOOL_CALL, identity, sent, ordinal)
         yield NewMessage(
             session_id,
-            told_apart(made, sent, memo),
+            make_unique(made, sent, memo),
             Role.TOOL_CALL,
             arguments,
             tool_name,

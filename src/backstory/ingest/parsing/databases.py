@@ -3,7 +3,7 @@
 The file is never written, never checkpointed, and its owner is never made to wait:
 
 - Nobody has it open, or it has no write-ahead log: it is read in place, without locks
-  (``immutable``), and read again if it changed meanwhile.
+  (``immutable``), and read again if it changed while it was read.
 - Its owner is running, with a write-ahead log: an ordinary read-only connection, which
   never blocks a writer.
 - A log was left behind by a crash: reading it would mean writing beside it, so database

@@ -50,7 +50,7 @@ def parse_each(
 
 
 def is_export(path: Path, head: bytes, marks: Iterable[bytes]) -> bool:
-    """Whether a file is a JSON list in whose beginning all the marks stand."""
+    """Whether a file is a JSON list whose beginning contains all the marks."""
     return (
         path.suffix.lower() == ".json"
         and begins_as_list(head)
@@ -137,7 +137,7 @@ class _Cutter:
             )
 
     def _skip(self, chunk: bytes, position: int) -> int:
-        """Where the next bracket stands, or where the chunk ends."""
+        """Where the next bracket is, or where the chunk ends."""
         if self._in_string:
             position = self._skip_string(chunk, position)
             if self._in_string:

@@ -172,7 +172,7 @@ def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
         yield Problem("a line of NUL bytes", line)
         return
     try:
-        # strict=False lets control characters stand inside strings.
+        # strict=False allows control characters inside strings.
         constants: list[str] = []
         value = json.loads(text, strict=False, parse_constant=constants.append)
         value = without_surrogates(value)

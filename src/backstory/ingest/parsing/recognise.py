@@ -69,7 +69,7 @@ def _path_of(found: FoundFile | Problem) -> Path:
 
 
 def _oldest_first(found: FoundFile | Problem) -> tuple[str, int]:
-    """A log is sorted behind what was moved aside from it, the highest number first."""
+    """A log is sorted after what was moved aside from it, the highest number first."""
     name = _path_of(found).name
     moved = _MOVED_ASIDE.search(name)
     if moved is None:

@@ -1,9 +1,8 @@
 """Read rows of another program's database, whatever columns and bytes they hold.
 
-Schemas grow over the years, and SQLite lets any bytes stand in a text column. So a
-column that is not there reads as None, bytes that are not UTF-8 are replaced, and of a
-very long value only the beginning is read: one bad value costs itself, not the
-conversation around it.
+Schemas grow over the years, and SQLite allows any bytes in a text column. So a missing
+column reads as None, bytes that are not UTF-8 are replaced, and of a very long value
+only the beginning is read: only the bad value is lost, not the conversation around it.
 """
 
 import codecs
@@ -44,7 +43,7 @@ def iter_rows(
     rest: str = "",
     params: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table as mappings of ``columns``; ``rest`` is the SQL behind FROM.
+    """The rows of a table as mappings of ``columns``; ``rest`` is the SQL after FROM.
 
     ``table``, ``columns`` and ``rest`` are constants of the calling importer, never
     text from a database; ``params`` are bound.
@@ -63,7 +62,7 @@ def report_long(row: Mapping[str, object], what: str) -> Iterator[Problem]:
 
 
 def lenient(expression: str) -> str:
-    """SQL for a value that any bytes may stand in; ``decode`` what it gives.
+    """SQL for a value that may hold any bytes; ``decode`` what it gives.
 
     apsw raises on text that is not UTF-8; bytes it hands over as they are. So what
     comes back as text can only be the size of a value that is too long.
@@ -85,7 +84,7 @@ def decode(value: object) -> object:
 
 
 class ForeignTable:
-    """Some columns of a table, of which there may be fewer, or none at all.
+    """Some columns of a table, some of which may be missing, or the whole table.
 
     ``blobs`` are columns whose bytes are not text; too long, they are ``LongText``.
     """
@@ -117,7 +116,7 @@ class ForeignTable:
     def rows(
         self, rest: str = "", params: Sequence[str] = ()
     ) -> Iterator[dict[str, Any]]:
-        """The rows that ``rest``, the SQL behind FROM, leaves."""
+        """The rows that ``rest``, the SQL after FROM, leaves."""
         if not self.known:
             return
         for rowid, *values in self.db.execute(self._select + rest, params):

@@ -10,7 +10,7 @@ from backstory.system.files import describe, prefix_hash
 from backstory.values.history import FoundFile, Source
 
 
-class ChangedMeanwhile(Exception):
+class ChangedWhileReading(Exception):
     """A source was rewritten while it was being read."""
 
 
@@ -27,9 +27,9 @@ class Snapshot:
         return cls(file.path, file.size_bytes, hash_of(file.path, file.size_bytes))
 
     def check(self) -> None:
-        """Raise ``ChangedMeanwhile`` unless the file still begins as it did."""
+        """Raise ``ChangedWhileReading`` unless the file still begins as it did."""
         if hash_of(self.path, self.size_bytes) != self.content_hash:
-            raise ChangedMeanwhile
+            raise ChangedWhileReading
 
 
 def hash_of(path: Path, length: int) -> str:

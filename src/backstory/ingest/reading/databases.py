@@ -14,7 +14,7 @@ from backstory.ingest.parsing.databases import (
     list_tables,
     open_foreign,
 )
-from backstory.ingest.reading.changes import ChangedMeanwhile, database_signature
+from backstory.ingest.reading.changes import ChangedWhileReading, database_signature
 from backstory.store.base.history import SourceState
 from backstory.values.history import Problem, Source
 
@@ -33,7 +33,7 @@ class DatabaseReading:
     def open(
         cls, source: Source, importer: DatabaseFormat, signature: str
     ) -> Iterator[Self]:
-        """Raises ``ChangedMeanwhile`` at the end if the database was changed.
+        """Raises ``ChangedWhileReading`` at the end if the database was changed.
 
         That comes before any other error: whatever was wrong with it, a database that
         changed is read again.
@@ -87,4 +87,4 @@ class DatabaseReading:
         if not self._foreign.is_unguarded:
             return
         if database_signature(self.source) != self.signature:
-            raise ChangedMeanwhile
+            raise ChangedWhileReading

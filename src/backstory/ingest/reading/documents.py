@@ -3,7 +3,7 @@
 from backstory.ingest.importers.base import DocumentFormat, Origin
 from backstory.ingest.intake import Intake
 from backstory.ingest.parsing.streams import open_source
-from backstory.ingest.reading.changes import ChangedMeanwhile, describe_file
+from backstory.ingest.reading.changes import ChangedWhileReading, describe_file
 from backstory.store.base.history import SourceState
 from backstory.values.history import Problem, Source
 
@@ -11,7 +11,7 @@ from backstory.values.history import Problem, Source
 def read_document(
     source: Source, importer: DocumentFormat, origin: Origin, *, intake: Intake
 ) -> None:
-    """Read a document. Raises ``ChangedMeanwhile`` if it is rewritten meanwhile."""
+    """Read a document. Raises ``ChangedWhileReading`` if it is rewritten."""
     if not source.file.size_bytes:
         intake.add(Problem("the file is empty"))
     with open_source(source) as file:
@@ -20,7 +20,7 @@ def read_document(
             if intake.is_full:
                 intake.commit(None)
     if describe_file(source.file.path).signature != source.file.signature:
-        raise ChangedMeanwhile
+        raise ChangedWhileReading
     intake.commit(
         SourceState(
             key=intake.key,

@@ -34,7 +34,7 @@ class Start:
 
 
 def find_start(source: Source, known: KnownSources) -> Start:
-    """Where to begin: behind what was read, or at the start of a rewritten file."""
+    """Where to begin: after what was read, or at the start of a rewritten file."""
     state = known.find(SourceKey(str(source.file.path), source.entry))
     if state is not None:
         if _has_only_grown(source, state, known):
@@ -58,7 +58,7 @@ def _has_only_grown(source: Source, state: SourceState, known: KnownSources) -> 
 
 
 class LineReading:
-    """One reading of a line file. Raises ``ChangedMeanwhile`` if it is rewritten."""
+    """One reading of a line file. Raises ``ChangedWhileReading`` if it is rewritten."""
 
     def __init__(
         self, source: Source, importer: LineFormat, origin: Origin, *, start: Start
@@ -115,7 +115,7 @@ class LineReading:
     def _progress(
         self, intake: Intake, reader: LineReader, *, is_last: bool
     ) -> SourceState:
-        """How far the file is read: behind the last line that the reader has given."""
+        """How far the file is read: up to the last line that the reader has given."""
         file = self._source.file
         state = SourceState(
             key=intake.key,

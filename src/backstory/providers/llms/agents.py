@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
-from backstory.errors import ProviderRefused, ProviderUnavailable
+from backstory.errors import PromptTooLong, ProviderRefused, ProviderUnavailable
 from backstory.providers.http import means_size
-from backstory.providers.llms.base import Answer, LlmOptions, LlmRow, PromptTooLong
+from backstory.providers.llms.base import Answer, LlmOptions, LlmRow
 from backstory.providers.llms.calls import (
     UNAVAILABLE_HINT,
     Call,

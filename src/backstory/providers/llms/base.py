@@ -1,8 +1,9 @@
 """What a language model promises: a prompt in, a complete answer out, or an error.
 
 A model that fails raises ``ProviderError``: ``ProviderUnavailable`` if it may work
-later, ``ProviderRefused`` if somebody must change a setting first, and the two errors
-of this module if it is about this one prompt. The caller masks secrets in its prompts.
+later, ``ProviderRefused`` if somebody must change a setting first, and
+``PromptTooLong`` or ``UnusableAnswer`` if it is about this one prompt. The caller masks
+secrets in its prompts.
 """
 
 from collections.abc import Mapping
@@ -10,22 +11,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Protocol
 
-from backstory.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from backstory.errors import ProviderUnavailable
 
 # What a model that always thinks may write in addition to the answer.
 THOUGHT_TOKENS = 4_096
-
-
-class PromptTooLong(ProviderRefused):
-    """The prompt does not fit into the model's context; parts of it may."""
-
-    hint = "set llm.context_tokens to what the model can read in one call"
-
-
-class UnusableAnswer(ProviderError):
-    """The answer was cut off, filtered or empty; another prompt may work."""
-
-    hint = "if it keeps happening, choose another model: set llm.name or llm.model"
 
 
 @dataclass(frozen=True, slots=True)

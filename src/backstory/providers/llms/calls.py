@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from backstory.providers.llms.base import Answer, PromptTooLong, UnusableAnswer
+from backstory.errors import PromptTooLong, UnusableAnswer
+from backstory.providers.llms.base import Answer
 from backstory.text.escape import replace_surrogates
 from backstory.text.tokens import estimate_tokens, most_tokens
 

@@ -8,6 +8,7 @@ again without that part, now and from then on.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
+from backstory.errors import PromptTooLong
 from backstory.providers.http import (
     Client,
     Clock,
@@ -22,7 +23,6 @@ from backstory.providers.llms.base import (
     Answer,
     LlmOptions,
     LlmRow,
-    PromptTooLong,
 )
 from backstory.providers.llms.calls import (
     REFUSED_HINT,

@@ -23,11 +23,11 @@ class OpenAiLlm(HttpLlm):
         if call.system:
             messages.insert(0, {"role": "system", "content": call.system})
         body: Json = {"model": self._model, "messages": messages, "stream": False}
-        limits = _LIMITS if self._server.is_usual else _LIMITS[::-1]
+        limits = _LIMITS if self._server.is_default_server else _LIMITS[::-1]
         known = [name for name in limits if name not in self._rejected]
         if known:
             body[known[0]] = self._limit_with_thoughts(call)
-        if self._server.is_usual and "reasoning_effort" not in self._rejected:
+        if self._server.is_default_server and "reasoning_effort" not in self._rejected:
             # The lowest effort that all of its thinking models accept.
             body["reasoning_effort"] = "low"
         if call.wants_json and "response_format" not in self._rejected:

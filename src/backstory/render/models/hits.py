@@ -9,17 +9,19 @@ from backstory.render.format import render_count, render_day, render_time
 from backstory.render.hit_parts import (
     CUT_MARK,
     EPISODE_CHARS,
+    LABEL_CHARS,
     cut_message,
+    if_present,
     mask_cached,
     mask_lines,
-    present,
+    render_speaker,
     shown_excerpt,
 )
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label, quote_content
 from backstory.text.escape import neutralise
 from backstory.text.excerpts import EXCERPT_CHARS
-from backstory.values.history import Message, Role, Session
+from backstory.values.history import Message, Session
 from backstory.values.hits import (
     Episode,
     EpisodeResult,
@@ -32,7 +34,6 @@ from backstory.values.hits import (
 )
 from backstory.values.query import Query
 
-_LABEL_CHARS = 120
 _NOTICE_CHARS = 300
 
 
@@ -78,16 +79,16 @@ def _ranked_text(hit: Hit, query: Query) -> str:
         ]
         preview = one_line(quote_content(mask_lines(session.preview)), EXCERPT_CHARS)
         return "\n".join([*lines, f"Preview: {preview}"] if preview else lines)
-    speaker = "" if hit.role is None else f"{_speaker(hit.role, hit.tool_name)}: "
+    speaker = "" if hit.role is None else f"{render_speaker(hit.role, hit.tool_name)}: "
     return speaker + _quote_within(
         lambda room: shown_excerpt(hit, query, mask_cached, room),
         EXCERPT_CHARS,
-        behind_label=bool(speaker),
+        after_label=bool(speaker),
     )
 
 
 def _quote_within(
-    cut: Callable[[int], str], max_chars: int, *, behind_label: bool
+    cut: Callable[[int], str], max_chars: int, *, after_label: bool
 ) -> str:
     """Quote as much of a text as fits; ``cut`` returns it cut to a length.
 
@@ -95,16 +96,10 @@ def _quote_within(
     """
     room = max_chars
     while True:
-        quoted = quote_content(cut(room).strip(), behind_label=behind_label)
+        quoted = quote_content(cut(room).strip(), after_label=after_label)
         if len(quoted) <= max_chars:
             return quoted
         room -= len(quoted) - max_chars
-
-
-def _speaker(role: Role, tool_name: str | None) -> str:
-    if not tool_name:
-        return role.speaker
-    return f"{role.speaker} ({label(tool_name, _LABEL_CHARS)})"
 
 
 def render_episodes(result: EpisodeResult) -> str:
@@ -124,14 +119,14 @@ def render_episodes(result: EpisodeResult) -> str:
 
 
 def _episode_block(number: int, episode: Episode, query: Query) -> str:
-    session = label(mask_cached(episode.session.native_id), _LABEL_CHARS)
+    session = label(mask_cached(episode.session.native_id), LABEL_CHARS)
     time = render_time(episode.matched.sent) or "unknown"
     lines = [
         f"## Match {number} — Session: {session.replace('|', '/')} | {time}",
         "",
-        *(_episode_line(message, None) for message in present(episode.before)),
+        *(_episode_line(message, None) for message in if_present(episode.before)),
         f"**{_episode_line(episode.matched, query)}**",
-        *(_episode_line(message, None) for message in present(episode.after)),
+        *(_episode_line(message, None) for message in if_present(episode.after)),
         "",
         "---",
     ]
@@ -143,7 +138,7 @@ def _episode_line(message: Message, query: Query | None) -> str:
     shown = _quote_within(
         lambda room: cut_message(text, query, room - len(CUT_MARK)),
         EPISODE_CHARS + len(CUT_MARK),
-        behind_label=True,
+        after_label=True,
     )
     return f"{message.role.upper()}: {shown}"
 
@@ -172,7 +167,7 @@ def _recalled_header(number: int, each: Recalled) -> str:
     ]
     if each.hit.strength is Strength.WEAK:
         facts.append("weak match")
-    name = label(mask_lines(each.name), _LABEL_CHARS)
+    name = label(mask_lines(each.name), LABEL_CHARS)
     return f"[{number}] {name} ({', '.join(facts)})"
 
 
@@ -190,4 +185,4 @@ def _notice_block(notices: Iterable[str]) -> list[str]:
 
 
 def _title(session: Session) -> str:
-    return label(mask_lines(session.title or session.native_id), _LABEL_CHARS)
+    return label(mask_lines(session.title or session.native_id), LABEL_CHARS)

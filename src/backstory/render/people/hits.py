@@ -9,15 +9,16 @@ from rich.cells import cell_len
 from backstory.render.format import render_day, render_time
 from backstory.render.hit_parts import (
     EPISODE_CHARS,
+    LABEL_CHARS,
     cut_message,
-    keep,
+    if_present,
     number_hits,
-    present,
+    render_speaker,
     show_hit,
     shown_excerpt,
+    unchanged,
 )
 from backstory.render.layout import cut_to_width, wrap_to_width
-from backstory.render.models.hits import _LABEL_CHARS, _speaker
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralise
 from backstory.text.excerpts import find_words
@@ -107,10 +108,10 @@ def _header(
 ) -> str:
     """Facts on one line; on a terminal, the title is cut to leave room for the rest."""
     first, last = (
-        [one_line(neutralise(fact), _LABEL_CHARS) for fact in facts if fact]
+        [one_line(neutralise(fact), LABEL_CHARS) for fact in facts if fact]
         for facts in (before, after)
     )
-    shown = one_line(neutralise(title), _LABEL_CHARS)
+    shown = one_line(neutralise(title), LABEL_CHARS)
     if width is not None:
         others = sum(cell_len(fact) + 2 for fact in (*first, *last))
         shown = cut_to_width(shown, max(_MIN_TITLE_WIDTH, width - others))
@@ -121,13 +122,13 @@ def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator
     if hit.source is HitSource.SESSION and hit.session is not None:
         text = hit.session.preview  # the title is in the header already
     else:
-        text = shown_excerpt(hit, query, keep)
-    speaker = "" if hit.role is None else f"{_speaker(hit.role, hit.tool_name)}: "
+        text = shown_excerpt(hit, query, unchanged)
+    speaker = "" if hit.role is None else f"{render_speaker(hit.role, hit.tool_name)}: "
     mark = partial(_highlight, query=query, style=style)
     yield from _indent_text(speaker, neutralise(text).strip(), width, mark=mark)
 
 
-def render_person_episodes(
+def render_episodes(
     result: EpisodeResult,
     *,
     names: Mapping[int, str],
@@ -150,10 +151,10 @@ def render_person_episodes(
         )
         yield style(head, "head")
         mark = partial(_highlight, query=query, style=style)
-        for message in present(episode.before):
+        for message in if_present(episode.before):
             yield from _person_lines(message, width)
         yield from _person_lines(matched, width, query, indent=" > ", mark=mark)
-        for message in present(episode.after):
+        for message in if_present(episode.after):
             yield from _person_lines(message, width)
         name = names.get(session.session_id, session.native_id)
         yield style(_INDENT + show_command(name, matched.message_id), "dim")
@@ -166,7 +167,7 @@ def _person_lines(
     query: Query | None = None,
     *,
     indent: str = _INDENT,
-    mark: Callable[[str], str] = keep,
+    mark: Callable[[str], str] = unchanged,
 ) -> Iterator[str]:
     cut = neutralise(cut_message(message.text.strip(), query, EPISODE_CHARS)).strip()
     speaker = f"{message.role.speaker}: "
@@ -179,7 +180,7 @@ def _indent_text(
     width: int | None,
     *,
     indent: str = _INDENT,
-    mark: Callable[[str], str] = keep,
+    mark: Callable[[str], str] = unchanged,
 ) -> Iterator[str]:
     """Indent a text, so that no line of it can pass for one of ours.
 

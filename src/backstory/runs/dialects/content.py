@@ -1,8 +1,8 @@
 """The content of a message, whichever API it is for: its words, and marks for the rest.
 
 Content is a text, a list of blocks, or any JSON value that a loop put there. Blocks are
-read by the keys that hold words, so that a kind of tomorrow loses none; an image, a
-sound or a file is a mark such as ``[image]``, and is never read.
+read by the keys that hold words, so that block types added later lose no text; an
+image, a sound or a file is a mark such as ``[image]``, and is never read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -85,7 +85,7 @@ _SILENT = {"thinking", "redacted_thinking", "compaction", "fallback"}
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordsOrMark:
     """Some text of a content, or the mark of something in it that has no words."""
 
     text: str
@@ -118,7 +118,7 @@ def is_block(value: object) -> bool:
     )
 
 
-def iter_words(content: object) -> Iterator[Words]:
+def iter_words(content: object) -> Iterator[WordsOrMark]:
     """The words of content whose blocks an API defines, in order; never empty ones."""
     if isinstance(content, list):
         for item in content:
@@ -129,7 +129,7 @@ def iter_words(content: object) -> Iterator[Words]:
         yield from _iter_json(content)
 
 
-def iter_value(value: object) -> Iterator[Words]:
+def iter_value(value: object) -> Iterator[WordsOrMark]:
     """The words of what a tool returned: of its blocks, or else of its JSON."""
     items = value if isinstance(value, list) else [value]
     if any(map(is_block, items)):
@@ -138,12 +138,12 @@ def iter_value(value: object) -> Iterator[Words]:
         yield from _iter_json(value)
 
 
-def _iter_json(value: object) -> Iterator[Words]:
+def _iter_json(value: object) -> Iterator[WordsOrMark]:
     if value is not None and value != "":
-        yield Words(compact_json(value))
+        yield WordsOrMark(compact_json(value))
 
 
-def _iter_block(block: JsonObject) -> Iterator[Words]:
+def _iter_block(block: JsonObject) -> Iterator[WordsOrMark]:
     kind = block_type(block)
     if kind in _MEDIA_BLOCKS:
         mark, _ = _MEDIA_BLOCKS[kind]
@@ -154,14 +154,14 @@ def _iter_block(block: JsonObject) -> Iterator[Words]:
         yield _mark(kind, block)
 
 
-def _iter_keys(block: JsonObject) -> Iterator[Words]:
+def _iter_keys(block: JsonObject) -> Iterator[WordsOrMark]:
     for key in _WORD_KEYS:
         value = block.get(key)
         if key != "source" or isinstance(value, str):
             yield from iter_words(value)
 
 
-def _iter_source(block: JsonObject) -> Iterator[Words]:
+def _iter_source(block: JsonObject) -> Iterator[WordsOrMark]:
     """The words of a document that is a text, with what it is called."""
     source = as_object(block.get("source"))
     key = "data" if source.get("type") == "text" else "content"
@@ -171,7 +171,7 @@ def _iter_source(block: JsonObject) -> Iterator[Words]:
         yield from words
 
 
-def _mark(kind: str, block: JsonObject) -> Words:
+def _mark(kind: str, block: JsonObject) -> WordsOrMark:
     named = (
         block.get("title"),
         block.get("context"),
@@ -179,20 +179,20 @@ def _mark(kind: str, block: JsonObject) -> Words:
         as_object(block.get("file")).get("filename"),
     )
     name = ", ".join(filter(None, map(as_text, named)))
-    return Words(f"[{kind}: {name}]" if name else f"[{kind}]", is_mark=True)
+    return WordsOrMark(f"[{kind}: {name}]" if name else f"[{kind}]", is_mark=True)
 
 
 # -- as one text ----------------------------------------------------------------------
 
 
-def join_in_order(words: Iterable[Words]) -> tuple[str, int]:
-    """The words as one text with the marks where they stand, and how many marks."""
+def join_in_order(words: Iterable[WordsOrMark]) -> tuple[str, int]:
+    """The words as one text with the marks where they were, and how many marks."""
     read = list(words)
     text = "\n".join(each.text for each in read)
     return text, sum(each.is_mark for each in read)
 
 
-def join_marks_last(words: Iterable[Words]) -> tuple[str, int]:
+def join_marks_last(words: Iterable[WordsOrMark]) -> tuple[str, int]:
     """The words as one text that ends with the marks, and how many marks.
 
     So a text that takes the place of another can be told from the media beside it.

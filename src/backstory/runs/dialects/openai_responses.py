@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from backstory.runs.dialects.base import Dialect, Part, Piece
 from backstory.runs.dialects.content import (
-    Words,
+    WordsOrMark,
     block_type,
     block_types,
     iter_value,
@@ -136,11 +136,11 @@ def _result(item: JsonObject, kind: str, key: str) -> Piece:
     )
 
 
-def _iter_returned(kind: str, value: object, *, is_open: bool) -> Iterator[Words]:
+def _iter_returned(kind: str, value: object, *, is_open: bool) -> Iterator[WordsOrMark]:
     if kind == "image_generation_call" and isinstance(value, str):
-        yield Words("[image]", is_mark=True)
+        yield WordsOrMark("[image]", is_mark=True)
     elif kind == "tool_search_output":
-        yield Words(compact_json(value))
+        yield WordsOrMark(compact_json(value))
     else:
         yield from iter_value(value) if is_open else iter_words(value)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from backstory.runs.dialects.base import Part, Piece
 from backstory.runs.dialects.content import (
-    Words,
+    WordsOrMark,
     block_type,
     iter_words,
     join_in_order,
@@ -60,7 +60,7 @@ def make_call(name: object, call_id: object, arguments: object) -> Piece:
 
 
 def make_result(
-    words: Iterable[Words],
+    words: Iterable[WordsOrMark],
     name: object,
     call_id: object,
     *,

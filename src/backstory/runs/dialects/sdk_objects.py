@@ -41,7 +41,7 @@ def to_plain(message: object) -> JsonObject:
     raise BadQuery(f"a message that is a {kind}, not a dict", hint=_HINT)
 
 
-# Any: JSON, and what may stand in its place.
+# Any: JSON, and what may be in its place.
 def _to_plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value

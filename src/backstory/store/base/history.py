@@ -60,7 +60,7 @@ class KeptMessage:
 class Batch:
     """Everything that one transaction writes.
 
-    ``after_line``: the source is read from behind that line, and problems recorded for
+    ``after_line``: the source is read from the line after it, and problems recorded for
     later lines are deleted. ``moved_from`` is the key of the source under its former
     name. ``emptied`` are sessions whose content must be deleted; only their ids are
     kept. ``is_companion``: the source only adds facts to sessions that exist; while one
@@ -123,13 +123,14 @@ class Change:
     """Messages of a session that were written: the numbers of the first and last.
 
     Without numbers, only facts about the session changed. The number 0 means that all
-    its messages were deleted.
+    its messages were deleted. ``tag`` is random.
     """
 
     change_id: int
     session_id: int
     first_message_id: int | None = None
     last_message_id: int | None = None
+    tag: int = field(default=0, compare=False)
 
     @property
     def is_emptying(self) -> bool:
@@ -281,6 +282,13 @@ class HistoryStore(Protocol):
 
     def last_change_id(self) -> int:
         """The number of the latest change; 0 if there is none."""
+        ...
+
+    def find_tag(self, change_id: int) -> int | None:
+        """The random tag of a change; None if there is no change of that number.
+
+        A history that was restored from a backup uses numbers again, but no tags.
+        """
         ...
 
     def list_changes(self, after: int, limit: int) -> list[Change]:

@@ -6,7 +6,7 @@ What is *shown* is the chunk around it. Whatever changes together is written in 
 transaction, so a reader sees all of a change or none of it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -76,7 +76,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of a source, as it is stored."""
+    """A part of a session or file, as it is stored."""
 
     chunk_id: int
     container: Container
@@ -118,11 +118,15 @@ class MadeVector:
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """How many units there are, how many want a vector, and how many have one."""
+    """How many units there are, how many want a vector, and how many have one.
+
+    ``messages`` are those of the units that are messages.
+    """
 
     units: int = 0
-    with_meaning: int = 0
+    embeddable: int = 0
     embedded: int = 0
+    messages: int = 0
 
 
 class EmbeddingCache(Protocol):
@@ -259,6 +263,10 @@ class SearchIndex(Protocol):
         """The cache that its vectors come from."""
         ...
 
+    def has_vectors(self) -> bool:
+        """Whether a model's vectors have been set, whichever model that is."""
+        ...
+
     def has_vectors_of(self, fingerprint: str) -> bool:
         """Whether the index has vectors of this model, from its own cache."""
         ...
@@ -270,7 +278,7 @@ class SearchIndex(Protocol):
         ...
 
     def get_state(self, name: str) -> str | None:
-        """A value that was set by name. ``units`` is the number of units."""
+        """A value that was set by name."""
         ...
 
     def list_files(self) -> list[IndexedFile]:
@@ -278,6 +286,10 @@ class SearchIndex(Protocol):
         ...
 
     def counts(self) -> IndexCounts: ...
+
+    def count_units(self) -> int:
+        """How many units there are, without counting them."""
+        ...
 
     def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
         """In how many units each word occurs, roughly; a word is its spellings."""
@@ -327,6 +339,17 @@ class SearchIndex(Protocol):
         """The units with these numbers; unknown numbers are left out."""
         ...
 
+    def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
+        """The message units with the highest numbers, and the hashes of their meanings.
+
+        None for a unit that has no meaning.
+        """
+        ...
+
+    def iter_texts(self) -> Iterator[tuple[Unit, str]]:
+        """All units of sessions and their folded texts, by session and position."""
+        ...
+
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
         """What the units of files say; units of sessions are left out."""
         ...
@@ -371,7 +394,7 @@ class SearchIndex(Protocol):
         """A vector from the bytes that the cache returns."""
         ...
 
-    # -- upkeep ---
+    # -- maintenance ---
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
         """Stop what these threads are reading; they get a ``StoreProblem``."""

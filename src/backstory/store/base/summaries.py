@@ -25,7 +25,8 @@ class Due:
 class Summary:
     """What a model made of some messages of one day, waiting to be written.
 
-    ``highlights`` is JSON; ``marker`` is unlike that of any other summary.
+    ``lists`` holds the ``SummaryLists`` as JSON; ``marker`` is
+    unlike that of any other summary.
     """
 
     session_id: int
@@ -33,7 +34,7 @@ class Summary:
     first_message_id: int
     last_message_id: int
     marker: str
-    highlights: str
+    lists: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class SummaryStore(Protocol):
         ...
 
     def delete_due(self, due: Due) -> None:
-        """Note that a session is done, unless more was asked for meanwhile."""
+        """Note that a session is done, unless more was asked for since."""
         ...
 
     def list_quiet(self, *, before: datetime, read_since: datetime | None) -> list[int]:
@@ -126,7 +127,7 @@ class SummaryStore(Protocol):
         """The summaries waiting to be written, in the order of the messages."""
         ...
 
-    def sessions_waiting(self) -> list[int]:
+    def list_waiting_sessions(self) -> list[int]:
         """The sessions that have such summaries."""
         ...
 

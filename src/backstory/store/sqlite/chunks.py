@@ -1,4 +1,4 @@
-"""The table ``chunks``: the stretches of a source that are shown around a hit."""
+"""The table ``chunks``: the parts of sessions and files that are shown around hits."""
 
 from collections.abc import Collection, Sequence
 

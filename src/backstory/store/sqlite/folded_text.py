@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ChecksummedBlock:
     """A part of the file, and its checksum with zeros for what was ``wiped``."""
 
     start: int
@@ -49,7 +49,7 @@ class FoldedText:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start fresh in a forked child."""
         self._lock = threading.Lock()
         self._map: mmap.mmap | None = None
         self._view: memoryview | None = None
@@ -91,7 +91,7 @@ class FoldedText:
 
     # -- checking ---
 
-    def check(self, blocks: Iterable[Block]) -> None:
+    def check(self, blocks: Iterable[ChecksummedBlock]) -> None:
         """Compare blocks with their checksums, once each. Raises ``StoreDamaged``."""
         with self._lock:
             due = [b for b in blocks if self._checked.get(b.start) != b.checksum]
@@ -102,7 +102,7 @@ class FoldedText:
                     raise self._damaged_in(block)
                 self._checked[block.start] = checksum
 
-    def checksum_without(self, block: Block, deleted: Sequence[Span]) -> int:
+    def checksum_without(self, block: ChecksummedBlock, deleted: Sequence[Span]) -> int:
         """The block's checksum after a deletion.
 
         Raises ``StoreDamaged`` if its present checksum is wrong.
@@ -113,7 +113,7 @@ class FoldedText:
             raise self._damaged_in(block)
         return after
 
-    def _checksums(self, blocks: Iterable[Block]) -> Iterator[int]:
+    def _checksums(self, blocks: Iterable[ChecksummedBlock]) -> Iterator[int]:
         # Not mapped: if the disk cannot read it, this raises an error, whereas reading
         # a map would kill the process.
         try:
@@ -130,7 +130,7 @@ class FoldedText:
         except OSError as exc:
             raise self._damaged(f"it cannot be read ({exc.strerror})") from exc
 
-    def _damaged_in(self, block: Block) -> StoreDamaged:
+    def _damaged_in(self, block: ChecksummedBlock) -> StoreDamaged:
         last = block.start + block.length - 1
         return self._damaged(f"something in bytes {block.start} to {last} is wrong")
 

@@ -48,7 +48,7 @@ class SqliteHistory:
         self._connections.current()
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start fresh in a forked child."""
         self._lock = threading.RLock()
 
     @property
@@ -176,6 +176,10 @@ class SqliteHistory:
     def last_change_id(self) -> int:
         with translated(self.path), self._lock:
             return changes.last_change_id(self._db)
+
+    def find_tag(self, change_id: int) -> int | None:
+        with translated(self.path), self._lock:
+            return changes.find_tag(self._db, change_id)
 
     def list_changes(self, after: int, limit: int) -> list[Change]:
         with translated(self.path), self._lock:

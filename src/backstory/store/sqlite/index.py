@@ -23,13 +23,13 @@ from backstory.store.base.index import (
     UnitFilter,
     Words,
 )
-from backstory.store.sqlite import chunks, index_upkeep, units
+from backstory.store.sqlite import chunks, index_maintenance, units
 from backstory.store.sqlite.connection import BUSY_TIMEOUT_MS, transaction, translated
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.index_verify import verify_tables
 from backstory.store.sqlite.index_writer import SqliteIndexWriter
-from backstory.store.sqlite.indexed_sources import list_files
+from backstory.store.sqlite.indexed_containers import list_files
 from backstory.store.sqlite.text_scan import TextScan
 from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.store.sqlite.words import WordSearch
@@ -80,6 +80,9 @@ class SqliteIndex:
     def counts(self) -> IndexCounts:
         with self._connection.reading() as db:
             return units.count_units(db)
+
+    def count_units(self) -> int:
+        return int(self.get_state("units") or 0)
 
     def list_files(self) -> list[IndexedFile]:
         with self._connection.reading() as db:
@@ -142,6 +145,13 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return units.get_units(db, unit_ids)
 
+    def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
+        with self._connection.reading() as db:
+            return units.list_last_messages(db, limit)
+
+    def iter_texts(self) -> Iterator[tuple[Unit, str]]:
+        yield from self._connection.scan(self._texts.list_all)
+
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
         with self._connection.reading() as db:
             return units.get_notes(db, unit_ids)
@@ -153,6 +163,9 @@ class SqliteIndex:
             return chunks.find_chunks(db, places)
 
     # -- vectors ---
+
+    def has_vectors(self) -> bool:
+        return bool(self.get_state("vectors_of"))
 
     def has_vectors_of(self, fingerprint: str) -> bool:
         return self.get_state("vectors_of") == self._vectors.name_vectors(fingerprint)
@@ -180,7 +193,7 @@ class SqliteIndex:
         if unused:
             self.embeddings.delete(unused)
 
-    # -- upkeep ---
+    # -- maintenance ---
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
         self._connection.interrupt(thread_ids)
@@ -206,30 +219,30 @@ class SqliteIndex:
     def tidy(self) -> None:
         with translated(self.path):
             db = self._connection.db
-            if index_upkeep.tidy_words(db):
+            if index_maintenance.tidy_words(db):
                 self.delete_unused_vectors()
-            index_upkeep.empty_log_if_due(db)
+            index_maintenance.empty_log_if_due(db)
 
     def replace_with(self, other: "SqliteIndex") -> None:
         with translated(self.path):
-            index_upkeep.replace_index(self._connection, other._connection)
+            index_maintenance.replace_index(self._connection, other._connection)
 
     def has_leftovers(self) -> bool:
         name = self.get_state("text_file")
-        return bool(index_upkeep.list_other_texts(self.path, name))
+        return bool(index_maintenance.list_other_texts(self.path, name))
 
     def delete_leftovers(self) -> None:
         # As a writer, so that no other writer can be about to use one of them.
         with self.writing(timeout_s=1.0) as writer:
-            index_upkeep.delete_other_texts(self.path, writer.text_name)
+            index_maintenance.delete_other_texts(self.path, writer.text_name)
 
     @staticmethod
     def reset(path: Path) -> None:
         """Turn a file into an empty database, whatever is in it."""
-        index_upkeep.reset_database(path)
+        index_maintenance.reset_database(path)
 
     def size_bytes(self) -> int:
-        return index_upkeep.size_bytes(self.path) + self.embeddings.size_bytes()
+        return index_maintenance.size_bytes(self.path) + self.embeddings.size_bytes()
 
     def close(self) -> None:
         self._connection.close()

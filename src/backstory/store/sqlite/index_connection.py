@@ -75,8 +75,8 @@ class IndexConnection:
     def scan(self, find: Callable[[apsw.Connection], Found]) -> Found:
         """Read tables and texts in a consistent state.
 
-        The file of texts is not part of SQLite's transaction: if it was changed or
-        replaced meanwhile, reading starts over.
+        The file of texts is not part of SQLite's transaction: if it is changed or
+        replaced during the reading, the reading starts over.
         """
         for _ in range(_TRIES):
             version = self._version()

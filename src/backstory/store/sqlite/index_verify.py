@@ -4,7 +4,7 @@ import apsw
 
 from backstory.store.sqlite import units, words
 from backstory.store.sqlite.index_state import get_state
-from backstory.store.sqlite.indexed_sources import list_files
+from backstory.store.sqlite.indexed_containers import list_files
 
 
 def verify_tables(db: apsw.Connection) -> list[str]:
@@ -38,12 +38,12 @@ def _verify_words(db: apsw.Connection) -> list[str]:
     found = []
     if not words.has_scores(db):
         found.append("words cannot be scored: the sizes of texts are damaged")
-    filed, without_words, with_words = words.count_filed(db)
+    stored, without_words, with_words = words.count_units_and_words(db)
     if without_words:
         found.append(f"{without_words} units have no words")
-    if with_words != filed - without_words:
-        found.append(f"there are words of {with_words} units, but {filed} units")
+    if with_words != stored - without_words:
+        found.append(f"there are words of {with_words} units, but {stored} units")
     counted = get_state(db, "units")
-    if str(filed) != (counted or "0"):
-        found.append(f"{counted} units are counted, but there are {filed}")
+    if str(stored) != (counted or "0"):
+        found.append(f"{counted} units are counted, but there are {stored}")
     return found

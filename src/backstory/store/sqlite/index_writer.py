@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from backstory.store.base.index import IndexedFile, MadeVector
-from backstory.store.sqlite import chunks, indexed_sources, units, words
+from backstory.store.sqlite import chunks, indexed_containers, units, words
 from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.folded_text import FoldedText, to_stored
 from backstory.store.sqlite.index_connection import IndexConnection
@@ -39,9 +39,9 @@ from backstory.values.units import (
 )
 
 # Words wait in memory, up to this many characters, before they are stored.
-_MAX_UNFILED_CHARS = 16 * 1024 * 1024
+_MAX_PENDING_CHARS = 16 * 1024 * 1024
 # How much has been deleted since the words were last tidied. SOME may wait. A whole
-# source, or more than one unit in a hundred, is MUCH and may not.
+# session or file, or more than one unit in a hundred, is MUCH and may not.
 SOME = "some"
 MUCH = "much"
 _MUCH_OF = 100
@@ -68,8 +68,8 @@ class SqliteIndexWriter:
         # Hashes of texts that may not need their vectors any more.
         self.deleted_hashes: set[bytes] = set()
         self._old_text_name: str | None = None
-        self._unfiled: dict[int, tuple[int, str, str]] = {}
-        self._unfiled_chars = 0
+        self._pending_words: dict[int, tuple[int, str, str]] = {}
+        self._pending_chars = 0
 
     def _name_text_file(self) -> str:
         name = f"{self._path.stem}-{secrets.token_hex(4)}.text"
@@ -91,7 +91,7 @@ class SqliteIndexWriter:
 
     def replace_units(self, new: Iterable[NewUnit], *, are_new: bool = False) -> None:
         wanted = {unit.unit_id: unit for unit in new}
-        filed = {} if are_new else units.find_filed(self._db, wanted)
+        stored = {} if are_new else units.find_stored(self._db, wanted)
         rows: list[units.UnitRow] = []
         texts: list[bytes] = []
         gone: list[int] = []
@@ -105,17 +105,17 @@ class SqliteIndexWriter:
                 unit.position,
                 unit.said_at,
             )
-            if unit_id in filed:
-                if self._is_filed(unit, text, (key, *facts), filed[unit_id]):
+            if unit_id in stored:
+                if self._is_stored(unit, text, (key, *facts), stored[unit_id]):
                     continue
                 gone.append(unit_id)
             rows.append((unit_id, *facts, text_at, len(text), key))
             texts.append(text)
             text_at += len(text) + 1
-        if filed:
+        if stored:
             self.delete_units(gone)
             # For the others, only the words around them may have changed.
-            words.delete_words(self._db, filed.keys() - set(gone))
+            words.delete_words(self._db, stored.keys() - set(gone))
         units.insert_units(self._db, rows)
         units.insert_notes(self._db, wanted.values())
         self._texts += texts
@@ -124,12 +124,16 @@ class SqliteIndexWriter:
         self._add_words(wanted.values())
 
     # Any: SQLite rows carry no types; the schema does.
-    def _is_filed(
-        self, unit: NewUnit, text: bytes, facts: tuple[Any, ...], filed: tuple[Any, ...]
+    def _is_stored(
+        self,
+        unit: NewUnit,
+        text: bytes,
+        facts: tuple[Any, ...],
+        stored: tuple[Any, ...],
     ) -> bool:
         """Whether a unit is stored as it is, except perhaps for the words around it."""
-        text_at, text_bytes, _, *filed_facts = filed
-        if unit.heading is not None or facts != tuple(filed_facts):
+        text_at, text_bytes, _, *stored_facts = stored
+        if unit.heading is not None or facts != tuple(stored_facts):
             return False
         if len(text) != text_bytes or text_at + text_bytes > self._text_start:
             return False
@@ -142,29 +146,30 @@ class SqliteIndexWriter:
             (unit.unit_id, index_words(unit.text), index_words(unit.around))
             for unit in new
         ]
-        self._unfiled |= {row[0]: row for row in rows}
-        self._unfiled_chars += sum(len(text) + len(around) for _, text, around in rows)
-        if self._unfiled_chars > _MAX_UNFILED_CHARS:
-            self._file_words()
+        self._pending_words |= {row[0]: row for row in rows}
+        self._pending_chars += sum(len(text) + len(around) for _, text, around in rows)
+        if self._pending_chars > _MAX_PENDING_CHARS:
+            self._store_words()
 
-    def _file_words(self) -> None:
+    def _store_words(self) -> None:
         # In the order of their numbers: at a number lower than the last one, FTS5
         # writes out what it holds in memory, and has to merge it later.
-        words.insert_words(self._db, sorted(self._unfiled.values()))
-        self._unfiled.clear()
-        self._unfiled_chars = 0
+        words.insert_words(self._db, sorted(self._pending_words.values()))
+        self._pending_words.clear()
+        self._pending_chars = 0
 
     def replace_notes(self, file: FileRef, new: Sequence[NewUnit]) -> None:
-        filed = units.find_filed_notes(self._db, file)
+        stored = units.find_stored_notes(self._db, file)
         fresh = [
             unit
             for unit in new
-            if filed.pop((unit.position, unit.said_at, unit.heading, unit.text), 0) == 0
+            if stored.pop((unit.position, unit.said_at, unit.heading, unit.text), 0)
+            == 0
         ]
-        if filed:
-            self._delete(filed.values())
+        if stored:
+            self._delete(stored.values())
             lost: set[str] = set()
-            for _, _, heading, text in filed:
+            for _, _, heading, text in stored:
                 lost.update(_lines(heading, text))
             for unit in new:
                 lost.difference_update(_lines(unit.heading, unit.text))
@@ -180,23 +185,23 @@ class SqliteIndexWriter:
 
     def _delete(self, unit_ids: Collection[int]) -> Collection[int]:
         """Delete units; returns those that existed."""
-        filed = units.find_filed(self._db, unit_ids)
-        if not filed:
+        stored = units.find_stored(self._db, unit_ids)
+        if not stored:
             return ()
         self._db.executemany(
             "INSERT OR REPLACE INTO wipes (text_at, text_bytes) VALUES (?, ?)",
-            [(at, length) for at, length, *_ in filed.values() if length],
+            [(at, length) for at, length, *_ in stored.values() if length],
         )
-        for _, _, slot, key, *_ in filed.values():
+        for _, _, slot, key, *_ in stored.values():
             if key is not None:
                 self.deleted_hashes.add(key)
             if slot is not None:
                 _free_slot(self._db, slot)
-        units.delete_units(self._db, filed)
-        for unit_id in filed:
-            self._unfiled.pop(unit_id, None)
-        self._unit_count -= len(filed)
-        return filed.keys()
+        units.delete_units(self._db, stored)
+        for unit_id in stored:
+            self._pending_words.pop(unit_id, None)
+        self._unit_count -= len(stored)
+        return stored.keys()
 
     def _note_deletion(self, what: str, count: int = 1) -> None:
         """Record that words of deleted units are still to be erased."""
@@ -227,7 +232,7 @@ class SqliteIndexWriter:
         self._old_text_name = self._text_name
         self._text_name = self._name_text_file()
         self._texts.clear()
-        self._unfiled.clear()
+        self._pending_words.clear()
         self._text_start = self._text_end = 0
         self._unit_count, self._unit_count_before = 0, -1
 
@@ -241,7 +246,7 @@ class SqliteIndexWriter:
             self._note_deletion(MUCH)
         chunks.delete_chunks(self._db, container)
         if isinstance(container, SessionRef):
-            indexed_sources.delete_session(self._db, container.session_id)
+            indexed_containers.delete_session(self._db, container.session_id)
 
     # -- chunks ---
 
@@ -259,17 +264,17 @@ class SqliteIndexWriter:
         chunks.delete_chunks(self._db, container, first=first, before=before)
         chunks.insert_chunks(self._db, container, new)
 
-    # -- sources ---
+    # -- what has been indexed ---
 
     def note_session(self, session_id: int, change_id: int, now: datetime) -> None:
-        indexed_sources.replace_session(self._db, session_id, change_id, now)
+        indexed_containers.replace_session(self._db, session_id, change_id, now)
 
     def replace_file(self, file: IndexedFile, now: datetime) -> int:
-        return indexed_sources.replace_file(self._db, file, now)
+        return indexed_containers.replace_file(self._db, file, now)
 
     def delete_file(self, file_id: int) -> None:
         self.delete_container(FileRef(file_id))
-        indexed_sources.delete_file(self._db, file_id)
+        indexed_containers.delete_file(self._db, file_id)
 
     def next_note_id(self) -> int:
         last: int | None = self._db.execute(
@@ -317,7 +322,7 @@ class SqliteIndexWriter:
             add_to_blocks(self._db, self._text_start, data)
             set_state(self._db, "text_bytes", str(self._text_end))
         count_wipes(self._db, file, self._text_end)
-        self._file_words()
+        self._store_words()
         if self._unit_count != self._unit_count_before:
             set_state(self._db, "units", str(self._unit_count))
 

@@ -42,7 +42,7 @@ class Connections:
         self._generation = 0
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child, without closing the parent's connections."""
+        """Start fresh in a forked child, without closing the parent's connections."""
         # Kept alive: closing them here would disturb the parent's locks.
         self._abandoned.append(self._local)
         self._reset()

@@ -10,6 +10,7 @@ import apsw
 from backstory.store.sqlite.rows import to_json
 from backstory.store.sqlite.sessions import COLUMNS, to_session
 from backstory.values.history import Session
+from backstory.values.identity import is_below
 
 # Beginnings of ids to try, from short to long, before the whole id.
 _SHORT_ID_CHARS = (8, 13, 18)
@@ -115,10 +116,10 @@ class _Rivals:
 
     def find_only(self, name: str) -> int | None:
         """The session that a name finds, if it finds exactly one."""
-        found = self._exact(name) or self._beginning_so(name)
+        found = self._exact(name) or self._with_prefix(name)
         # A subagent's id may begin with its parent's; then the parent is meant.
         ids = {each.native_id for each in found}
-        found = [each for each in found if not _is_below(each.native_id, ids)]
+        found = [each for each in found if not is_below(each.native_id, ids)]
         return found[0].session_id if len(found) == 1 else None
 
     def _exact(self, name: str) -> list[_Named]:
@@ -128,7 +129,7 @@ class _Rivals:
             if each.native_id == beginning
         ]
 
-    def _beginning_so(self, name: str) -> list[_Named]:
+    def _with_prefix(self, name: str) -> list[_Named]:
         return [each for each, _ in self._candidates(name) if each.has_messages]
 
     def _candidates(self, name: str) -> Iterator[tuple[_Named, str]]:
@@ -148,9 +149,3 @@ class _Rivals:
             lambda each: each.native_id.startswith(beginning),
             (self._sessions[at] for at in range(first, len(self._sessions))),
         )
-
-
-def _is_below(native_id: str, others: Collection[str]) -> bool:
-    return any(
-        char == "/" and native_id[:at] in others for at, char in enumerate(native_id)
-    )

@@ -45,19 +45,19 @@ def insert_session(
 
 
 @dataclass(frozen=True, slots=True)
-class FilingFacts:
+class IndexedFacts:
     """Facts about a session that an index stores with it, and with its messages."""
 
     title: str | None
     of_messages: tuple[str, int | None]
 
 
-def find_filing_facts(db: apsw.Connection, session_id: int) -> FilingFacts:
+def find_indexed_facts(db: apsw.Connection, session_id: int) -> IndexedFacts:
     title, kind, started_at = db.execute(
         "SELECT title, kind, started_at FROM sessions WHERE session_id = ?",
         (session_id,),
     ).get
-    return FilingFacts(title, (kind, started_at))
+    return IndexedFacts(title, (kind, started_at))
 
 
 def update_facts(db: apsw.Connection, session_id: int, facts: SessionFacts) -> None:

@@ -25,16 +25,16 @@ def list_sources(db: apsw.Connection) -> dict[SourceKey, SourceState]:
     )
     return {
         (key := SourceKey(path, unit)): SourceState(
-            key,
-            host,
-            format_name,
-            signature,
-            file_id,
-            read_to,
-            lines_read,
-            prefix_hash,
-            orjson.loads(memo) if memo != "{}" else {},
-            excluded_by,
+            key=key,
+            host=host,
+            format=format_name,
+            signature=signature,
+            file_id=file_id,
+            read_to=read_to,
+            lines_read=lines_read,
+            prefix_hash=prefix_hash,
+            memo=orjson.loads(memo) if memo != "{}" else {},
+            excluded_by=excluded_by,
         )
         for (
             path,

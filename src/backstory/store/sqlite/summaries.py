@@ -145,7 +145,7 @@ class SqliteSummaryStore:
                     summary.first_message_id,
                     summary.last_message_id,
                     summary.marker,
-                    summary.highlights,
+                    summary.lists,
                 ),
             )
 
@@ -164,7 +164,7 @@ class SqliteSummaryStore:
                 for session, day, *rest in rows
             ]
 
-    def sessions_waiting(self) -> list[int]:
+    def list_waiting_sessions(self) -> list[int]:
         with translated(self.path):
             rows = self._db.execute(
                 "SELECT DISTINCT session_id FROM summaries ORDER BY session_id"

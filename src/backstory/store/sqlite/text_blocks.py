@@ -13,7 +13,7 @@ import apsw
 
 from backstory.errors import StoreDamaged
 from backstory.store.sqlite.connection import transaction
-from backstory.store.sqlite.folded_text import Block, FoldedText, Span
+from backstory.store.sqlite.folded_text import ChecksummedBlock, FoldedText, Span
 from backstory.store.sqlite.index_state import get_state
 
 # Checking one takes 0.1 ms. Smaller blocks would make the list of them too long: it is
@@ -21,7 +21,7 @@ from backstory.store.sqlite.index_state import get_state
 BLOCK_BYTES = 256 * 1024
 
 
-def list_blocks(db: apsw.Connection, end: int) -> list[Block]:
+def list_blocks(db: apsw.Connection, end: int) -> list[ChecksummedBlock]:
     """The blocks of the file up to ``end``, as of this transaction."""
     checksums: list[int] = [
         checksum
@@ -34,7 +34,9 @@ def list_blocks(db: apsw.Connection, end: int) -> list[Block]:
         raise _damaged(db, f"{len(checksums)} checksums for {len(starts)} blocks")
     wiped = _by_block(_list_wipes(db, is_counted=True))
     return [
-        Block(start, min(BLOCK_BYTES, end - start), checksum, wiped.get(number, ()))
+        ChecksummedBlock(
+            start, min(BLOCK_BYTES, end - start), checksum, wiped.get(number, ())
+        )
         for number, (start, checksum) in enumerate(zip(starts, checksums, strict=True))
     ]
 
@@ -70,7 +72,7 @@ def wipe_deleted(db: apsw.Connection, folder: Path) -> None:
     """Overwrite deleted texts with zeros; if interrupted, this stays due."""
     if db.execute("SELECT 1 FROM wipes LIMIT 1").get is None:
         return
-    # As a writer, so that nobody switches to another file meanwhile.
+    # As a writer, so that nobody switches to another file at the same time.
     with transaction(db):
         name = get_state(db, "text_file")
         if name is not None:

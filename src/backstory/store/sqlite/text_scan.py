@@ -10,7 +10,7 @@ from itertools import islice
 import apsw
 
 from backstory.errors import StoreDamaged
-from backstory.store.base.index import UnitFilter
+from backstory.store.base.index import Unit, UnitFilter
 from backstory.store.sqlite import units
 from backstory.store.sqlite.folded_text import (
     FoldedText,
@@ -79,6 +79,14 @@ class TextScan:
 
         return self._connection.scan(find)
 
+    def list_all(self, db: apsw.Connection) -> list[tuple[Unit, str]]:
+        """All units of sessions with their folded texts, by session and position."""
+        view = self.view(db)
+        return [
+            (unit, str(view[at : at + unit.text_bytes], "utf-8"))
+            for unit, at in units.list_all_of_sessions(db)
+        ]
+
     def check(self) -> None:
         """Compare all texts with their checksums. Raises ``StoreDamaged``."""
         self._connection.scan(self.view)
@@ -111,7 +119,7 @@ class TextScan:
         end = int(get_state(db, "text_bytes") or 0)
         if not end:
             return []
-        # Opened anew, so that all of it is checked again.
+        # Opened again, so that all of it is checked again.
         file = FoldedText(self.open_file(db).path)
         file.check(list_blocks(db, end))
         view = file.view(end)

@@ -64,7 +64,7 @@ def delete_units(db: apsw.Connection, unit_ids: Collection[int]) -> None:
     )
 
 
-def find_filed(
+def find_stored(
     db: apsw.Connection, unit_ids: Iterable[int]
 ) -> dict[int, tuple[Any, ...]]:
     """The stored columns below of these units, by number."""
@@ -86,7 +86,7 @@ def list_unit_ids(db: apsw.Connection, container: Container) -> list[int]:
     return [unit_id for (unit_id,) in rows]
 
 
-def find_filed_notes(
+def find_stored_notes(
     db: apsw.Connection, file: FileRef
 ) -> dict[tuple[int, int | None, str | None, str], int]:
     """The numbers of a file's units, by position, time, heading and text."""
@@ -179,17 +179,44 @@ def get_units(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Unit]
         """,
         (to_json(unit_ids),),
     )
-    return {
-        unit_id: Unit(
-            unit_id,
-            UnitKind(kind),
-            from_number(number),
-            position,
-            _to_time(said_at),
-            size,
-        )
-        for unit_id, kind, number, position, said_at, size in rows
-    }
+    return {row[0]: _to_unit(row) for row in rows}
+
+
+def list_last_messages(
+    db: apsw.Connection, limit: int
+) -> list[tuple[Unit, bytes | None]]:
+    rows = db.execute(
+        """
+        SELECT unit_id, kind, source_id, position, said_at, text_bytes, meaning_hash
+          FROM units WHERE unit_id < ? ORDER BY unit_id DESC LIMIT ?
+        """,
+        (first_note_id(), limit),
+    )
+    return [(_to_unit(row[:-1]), row[-1]) for row in rows]
+
+
+def list_all_of_sessions(db: apsw.Connection) -> Iterable[tuple[Unit, int]]:
+    """The units of all sessions, each with the place of its text."""
+    rows = db.execute(
+        """
+        SELECT unit_id, kind, source_id, position, said_at, text_bytes, text_at
+          FROM units WHERE source_id > 0 ORDER BY source_id, position, unit_id
+        """
+    )
+    return ((_to_unit(row[:-1]), row[-1]) for row in rows)
+
+
+# Any: SQLite rows carry no types; the schema does.
+def _to_unit(row: tuple[Any, ...]) -> Unit:
+    unit_id, kind, number, position, said_at, size = row
+    return Unit(
+        unit_id,
+        UnitKind(kind),
+        from_number(number),
+        position,
+        _to_time(said_at),
+        size,
+    )
 
 
 # Any: SQLite rows carry no types, and a damaged row ignores the schema.
@@ -292,7 +319,12 @@ def list_wanting(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, by
 def count_units(db: apsw.Connection) -> IndexCounts:
     return IndexCounts(
         *db.execute(
-            "SELECT COUNT(*), COUNT(meaning_hash), COUNT(embedding_id) FROM units"
+            """
+            SELECT COUNT(*), COUNT(meaning_hash), COUNT(embedding_id),
+                   COUNT(*) FILTER (WHERE unit_id < ?)
+              FROM units
+            """,
+            (first_note_id(),),
         ).get
     )
 

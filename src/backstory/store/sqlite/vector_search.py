@@ -27,7 +27,7 @@ class VectorSearch:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start fresh in a forked child."""
         self._lock = threading.Lock()
 
     @property

@@ -49,7 +49,7 @@ class VectorPages:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child: another thread may have been changing it."""
+        """Start fresh in a forked child: another thread may have been changing it."""
         self._lock = threading.Lock()
         self._clear("")
 
@@ -110,13 +110,13 @@ class VectorPages:
         self._page_count = slots // SLOTS
 
     def _put(self, page_id: int, columns: Sequence[bytes]) -> None:
-        units, embeddings, codes, kinds, sources, said = columns
+        units, embeddings, codes, kinds, containers, said = columns
         rows = slice(page_id * SLOTS, (page_id + 1) * SLOTS)
         self._units[rows] = np.frombuffer(units, np.int64)
         self._embedding_ids[rows] = np.frombuffer(embeddings, np.int64)
         self._codes[rows] = np.frombuffer(codes, np.uint8).reshape(SLOTS, -1)
         self._kinds[rows] = np.frombuffer(kinds, np.uint8)
-        self._containers[rows] = np.frombuffer(sources, np.int64)
+        self._containers[rows] = np.frombuffer(containers, np.int64)
         self._said[rows] = np.frombuffer(said, np.int64)
 
     # -- searching ---
@@ -213,31 +213,31 @@ class VectorPages:
     def verify(self, db: apsw.Connection) -> list[str]:
         """Check that pages and units agree."""
         paged: dict[int, tuple[int, ...]] = {}
-        for page_id, units, embeddings, kinds, sources, said in db.execute(
+        for page_id, units, embeddings, kinds, containers, said in db.execute(
             "SELECT page_id, units, embeddings, kinds, sources, said FROM vector_pages"
         ):
             columns = (
                 np.frombuffer(units, np.int64).tolist(),
                 np.frombuffer(embeddings, np.int64).tolist(),
                 np.frombuffer(kinds, np.uint8).tolist(),
-                np.frombuffer(sources, np.int64).tolist(),
+                np.frombuffer(containers, np.int64).tolist(),
                 np.frombuffer(said, np.int64).tolist(),
             )
             for place, row in enumerate(zip(*columns, strict=True)):
                 if row[0]:
                     paged[page_id * SLOTS + place] = row
-        filed = {
-            slot: (unit_id, embedding_id, kind, source_id, _to_time(said_at))
-            for slot, unit_id, embedding_id, kind, source_id, said_at in db.execute(
+        stored = {
+            slot: (unit_id, embedding_id, kind, container, _to_time(said_at))
+            for slot, unit_id, embedding_id, kind, container, said_at in db.execute(
                 """
                 SELECT slot, unit_id, embedding_id, kind, source_id, said_at
                   FROM units WHERE slot IS NOT NULL
                 """
             )
         }
-        if paged == filed:
+        if paged == stored:
             return []
-        wrong = {slot for slot in paged | filed if paged.get(slot) != filed.get(slot)}
+        wrong = {slot for slot in paged | stored if paged.get(slot) != stored.get(slot)}
         return [f"{len(wrong)} vectors are not where their units say"]
 
 
@@ -248,8 +248,8 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
     next_slot = int(get_state(db, "next_slot") or 0)
     version = (db.execute("SELECT MAX(version) FROM vector_pages").get or 0) + 1
     facts = {
-        unit_id: (kind, source_id, _to_time(said_at))
-        for unit_id, kind, source_id, said_at in db.execute(
+        unit_id: (kind, container, _to_time(said_at))
+        for unit_id, kind, container, said_at in db.execute(
             """
             SELECT unit_id, kind, source_id, said_at FROM units
              WHERE unit_id IN (SELECT value FROM json_each(?))
@@ -268,12 +268,12 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
         if page_id not in pages:
             pages[page_id] = _read_page(db, page_id, codes.shape[1])
         page = pages[page_id]
-        kind, source_id, said = facts[each.unit_id]
+        kind, container, said = facts[each.unit_id]
         page["units"][place] = each.unit_id
         page["embeddings"][place] = each.embedding_id
         page["codes"][place] = code
         page["kinds"][place] = kind
-        page["sources"][place] = source_id
+        page["sources"][place] = container
         page["said"][place] = said
         updates.append((each.embedding_id, slot, each.unit_id))
     for page_id, page in pages.items():

@@ -35,7 +35,7 @@ class WordSearch:
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start fresh in a forked child."""
         self._tokenizers = threading.local()
 
     def match(
@@ -241,9 +241,9 @@ def count_word(db: apsw.Connection, word: str) -> int:
     return count or 0
 
 
-def count_filed(db: apsw.Connection) -> tuple[int, int, int]:
+def count_units_and_words(db: apsw.Connection) -> tuple[int, int, int]:
     """How many units there are, how many without words, and how many have words."""
-    filed, without_words, with_words = db.execute(
+    units, without_words, with_words = db.execute(
         """
         SELECT (SELECT COUNT(*) FROM units),
                (SELECT COUNT(*) FROM units
@@ -251,7 +251,7 @@ def count_filed(db: apsw.Connection) -> tuple[int, int, int]:
                (SELECT COUNT(*) FROM words_docsize)
         """
     ).get
-    return filed, without_words, with_words
+    return units, without_words, with_words
 
 
 def has_scores(db: apsw.Connection) -> bool:

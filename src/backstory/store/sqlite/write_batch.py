@@ -73,9 +73,9 @@ class _BatchWriting:
             self._progress = self._progress and replace(self._progress, signature="")
             return
         session_id = self._find_or_make(facts.native_id)
-        before = sessions.find_filing_facts(self._db, session_id)
+        before = sessions.find_indexed_facts(self._db, session_id)
         sessions.update_facts(self._db, session_id, facts)
-        after = sessions.find_filing_facts(self._db, session_id)
+        after = sessions.find_indexed_facts(self._db, session_id)
         if after.of_messages != before.of_messages:
             changes.insert_whole_session(self._db, session_id)
         if after != before:
@@ -88,7 +88,7 @@ class _BatchWriting:
 
     def write_messages(self, native_id: str, kept: Sequence[KeptMessage]) -> None:
         session_id = self._find_or_make(native_id)
-        before = sessions.find_filing_facts(self._db, session_id)
+        before = sessions.find_indexed_facts(self._db, session_id)
         done = write_messages(
             self._db,
             SessionMessages(
@@ -102,7 +102,7 @@ class _BatchWriting:
         sessions.widen_activity(
             self._db, session_id, [k.message.sent for k in kept if k.message.sent]
         )
-        if sessions.find_filing_facts(self._db, session_id) != before:
+        if sessions.find_indexed_facts(self._db, session_id) != before:
             # Messages without a time count as sent when the session began.
             changes.insert_whole_session(self._db, session_id, is_timeless_only=True)
         if done.written:

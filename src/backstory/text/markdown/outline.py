@@ -382,10 +382,10 @@ class _Scan:
         after = len(line) - len(line.lstrip(" \t")) + len(marker)
         rest = line[after:]
         text = rest.lstrip(" \t")
-        behind = column + len(marker)
-        start = indent_of(rest, behind)
-        if is_blank(text) or start - behind > 4:
-            start, text = behind + 1, rest[1:]
+        after_column = column + len(marker)
+        start = indent_of(rest, after_column)
+        if is_blank(text) or start - after_column > 4:
+            start, text = after_column + 1, rest[1:]
         item = Item(number, number + 1, 0, len(line) - len(text), start, marker, depth)
         if depth and not self.open_items[-1].head_end:
             self.open_items[-1].head_end = self.last_full + 1

@@ -1,36 +1,39 @@
-"""Run the bundled model: tokens, batches of similar length, and onnxruntime.
+"""Run the bundled model: tokens, and onnxruntime with one text at a time.
 
-Each run uses one thread, and a large batch is split into several runs in parallel. So a
-query is as quick as possible (waking a second thread costs more than it saves), large
-batches use several cores, and no thread outlives the call that needed it.
+The model rounds to 8 bits on a scale that it takes from everything it is given at once,
+so beside other texts a text would get another vector; alone, it always gets the same.
+Each run uses one thread, and many texts are shared out among several threads. So a
+query is as quick as possible (waking a second thread costs more than it saves), many
+texts use several cores, and no thread outlives the call that needed it.
 """
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from backstory.providers.embedders.base import Vectors
+from backstory.providers.embedders.base import Vector, Vectors
+from backstory.system.machine import set_variable
 from backstory.text.escape import replace_surrogates
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
 
 DIMENSIONS = 384
 
 # The tokenizer keeps 256 tokens; this many characters of words always have more.
 _MAX_CHARS = 4_000
-# Larger runs take memory that onnxruntime does not release, and are no faster. This
-# many tokens take about 20 MB.
-_MAX_RUN_TOKENS = 512
 _MOST_THREADS = 4
-# Texts whose tokens are held at once, sorted by length.
+# Texts whose tokens are held at once.
 _WINDOW = 1_024
 
-Run = tuple[NDArray[np.intp], NDArray[np.int32], NDArray[np.int32]]
+Tokens = NDArray[np.int32]
 
 
 class Model:
@@ -38,20 +41,7 @@ class Model:
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        # On Windows onnxruntime would send usage data to its maker.
-        ort.disable_telemetry_events()
-        options = ort.SessionOptions()
-        # Its log goes to standard error; what matters is raised as well.
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        self._session = ort.InferenceSession(
-            str(folder / "model.onnx"),
-            options,
-            providers=["CPUExecutionProvider"],
-            # Its fused node takes three times as long as the two that it replaces.
-            disabled_optimizers=["SkipLayerNormFusion"],
-        )
+        self._session = open_session(folder)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
@@ -61,22 +51,29 @@ class Model:
         return vectors
 
     def _embed_window(self, texts: Sequence[str], vectors: Vectors) -> None:
-        runs = list(_split(self._tokenise(texts)))
-        threads = min(_MOST_THREADS, _count_cores(), len(runs))
+        tokens = self._tokenise(texts)
+
+        def run(place: int) -> None:
+            vectors[place] = self._run(tokens[place])
+
+        threads = min(_MOST_THREADS, _count_cores(), len(texts))
         if threads == 1:
-            for run in runs:
-                self._run(run, vectors)
+            for place in range(len(texts)):
+                run(place)
             return
+        # The longest first, so that no thread is left with a long one at the end.
+        order = sorted(range(len(texts)), key=lambda place: -len(tokens[place]))
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda run: self._run(run, vectors), runs))
+            for _ in pool.map(run, order):
+                pass
 
-    def _run(self, run: Run, vectors: Vectors) -> None:
-        places, ids, lengths = run
-        (vectors[places],) = self._session.run(
-            ["vectors"], {"ids": ids, "lengths": lengths}
-        )
+    def _run(self, tokens: Tokens) -> Vector:
+        given = {"ids": tokens[None, :], "lengths": np.array([len(tokens)], np.int32)}
+        (made,) = self._session.run(["vectors"], given)
+        vector: Vector = made[0]
+        return vector
 
-    def _tokenise(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+    def _tokenise(self, texts: Sequence[str]) -> list[Tokens]:
         # One by one: for a list the tokenizer starts threads that do not survive a
         # fork, and it takes a fiftieth of the time that the model does.
         return [
@@ -90,23 +87,34 @@ class Model:
         ]
 
 
+def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":
+    """Load the weights. onnxruntime is imported here and nowhere else.
+
+    Imported by itself, it would write a device id and a queue of events to the user's
+    cache folder, and soon send them to its maker.
+    """
+    set_variable("ORT_DISABLE_TELEMETRY", "1")
+    # The variable must be set first: the import already writes.
+    import onnxruntime as ort
+
+    # For Windows, and in case the program imported it before us.
+    ort.disable_telemetry_events()
+    options = ort.SessionOptions()
+    # Its log goes to standard error; what matters is raised as well.
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    return ort.InferenceSession(
+        str(folder / "model.onnx"),
+        options,
+        providers=["CPUExecutionProvider"],
+        # Its fused node takes three times as long as the two that it replaces.
+        disabled_optimizers=["SkipLayerNormFusion"],
+    )
+
+
 def _count_cores() -> int:
     """How many cores this process may use; in a container often not all."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _split(tokens: Sequence[NDArray[np.int32]]) -> Iterator[Run]:
-    """Runs of texts of similar length, so that little of a run is padding."""
-    order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
-    while order:
-        # From the longest down: its length is the width of the run.
-        width = len(tokens[order[-1]])
-        places = order[-max(1, _MAX_RUN_TOKENS // width) :]
-        del order[-len(places) :]
-        ids = np.zeros((len(places), width), np.int32)
-        for row, place in zip(ids, places, strict=True):
-            row[: len(tokens[place])] = tokens[place]
-        lengths = np.array([len(tokens[place]) for place in places], np.int32)
-        yield np.array(places), ids, lengths

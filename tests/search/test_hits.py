@@ -192,7 +192,7 @@ def test_what_is_nowhere_is_not_found(used: Memory, query: str) -> None:
     assert used.search(query).hits == ()
 
 
-def test_a_hit_tells_where_it_stands(used: Memory) -> None:
+def test_a_hit_tells_where_it_is(used: Memory) -> None:
     hit = used.search("parseInvoice", sources=["message"]).hits[0]
 
     assert hit.session is not None
@@ -231,7 +231,11 @@ def test_any_text_is_a_safe_query(used: Memory, query: str) -> None:
     scores = [hit.score for hit in result.hits]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
-    expected = ("nothing matches well;", "nothing was said then", "did you mean '")
+    expected = (
+        "nothing matches well;",
+        "nothing was said on those days",
+        "did you mean '",
+    )
     assert [each for each in result.notices if not each.startswith(expected)] == []
     used.recall(query)
     used.episodes(query)
@@ -354,7 +358,7 @@ def test_of_what_was_said_twice_one_is_shown(tmp_path: Path) -> None:
     assert len(hits) == 1
 
 
-def test_questions_to_recall_tools_are_not_found(tmp_path: Path) -> None:
+def test_questions_to_memory_tools_are_not_found(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         memory.record(
             "s", "tool_call", {"query": "giraffe"}, tool_name="search_history"
@@ -375,7 +379,7 @@ def test_an_unknown_scope_or_source_offers_those_there_are(used: Memory) -> None
         used.recall("x", source_type="letters")
 
 
-# -- the literal formulas ---
+# -- the formulas of the spec ---
 
 
 def test_the_profile_spec_finds_messages_by_their_text_alone(tmp_path: Path) -> None:
@@ -448,13 +452,13 @@ def test_a_query_that_is_a_day_finds_what_was_said_on_it(used: Memory) -> None:
 def test_a_query_that_is_a_day_of_silence_says_so(used: Memory) -> None:
     result = used.search("what did we do on 3 March 2025?")
 
-    assert (result.hits, result.notices) == ((), ("nothing was said then",))
+    assert (result.hits, result.notices) == ((), ("nothing was said on those days",))
 
 
-# -- stretches and episodes ---
+# -- chunks and episodes ---
 
 
-def test_recall_gives_the_stretch_around_what_was_found(used: Memory) -> None:
+def test_recall_gives_the_chunk_around_what_was_found(used: Memory) -> None:
     result = used.recall("Sakura Sushi liked", source_type="conversation", limit=1)
 
     (found_,) = result.found
@@ -664,7 +668,7 @@ def test_what_was_said_over_and_over_hides_nothing_else_from_recall(
     assert len(found_) == 3
 
 
-def test_the_question_is_not_in_the_stretch_that_answers_it(tmp_path: Path) -> None:
+def test_the_question_is_not_in_the_chunk_that_answers_it(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         memory.record("now", "user", "the ocelot plan is to wait")
         memory.record("now", "assistant", "Noted.")
@@ -675,7 +679,7 @@ def test_the_question_is_not_in_the_stretch_that_answers_it(tmp_path: Path) -> N
     assert only.text == "User: the ocelot plan is to wait\nAgent: Noted."
 
 
-def test_the_result_of_a_recall_tool_is_known_by_its_call(tmp_path: Path) -> None:
+def test_the_result_of_a_memory_tool_is_known_by_its_call(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         memory.record(
             "s", "tool_call", {"query": "x"}, tool_name="memory_search", call_id="c1"

@@ -8,12 +8,12 @@ import pytest
 from backstory.store.sqlite import index_writer, words
 from backstory.store.sqlite.index_writer import SqliteIndexWriter
 from backstory.values.units import FileRef, NewUnit, UnitKind, session_unit_id
-from tests.index_builders import a_unit, an_index, close_index, file_units, traces
+from tests.index_builders import a_unit, an_index, close_index, store_units, traces
 
 
 def test_to_begin_to_write_is_not_to_write(tmp_path: Path) -> None:
     index = an_index(tmp_path)
-    file_units(index, a_unit(1))
+    store_units(index, a_unit(1))
     other = apsw.Connection(str(index.path))
     before = other.execute("PRAGMA data_version").get
 
@@ -28,11 +28,11 @@ def test_to_begin_to_write_is_not_to_write(tmp_path: Path) -> None:
 def test_words_are_filed_in_order_whatever_order_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filed: list[int] = []
+    stored: list[int] = []
     insert = words.insert_words
 
     def insert_words(db: apsw.Connection, rows: list[tuple[int, str, str]]) -> None:
-        filed.extend(unit_id for unit_id, _, _ in rows)
+        stored.extend(unit_id for unit_id, _, _ in rows)
         insert(db, rows)
 
     monkeypatch.setattr(words, "insert_words", insert_words)
@@ -43,7 +43,7 @@ def test_words_are_filed_in_order_whatever_order_they_come_in(
             writer.replace_units([a_unit(session_unit_id(first))])
 
     sessions = [session_unit_id(number) for number in (1, 10, 20)]
-    assert filed == [1, 2, 10, 11, 20, 21, *sessions]
+    assert stored == [1, 2, 10, 11, 20, 21, *sessions]
     assert index.verify() == []
     close_index(index)
 
@@ -51,12 +51,12 @@ def test_words_are_filed_in_order_whatever_order_they_come_in(
 def test_words_do_not_pile_up_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_writer, "_MAX_UNFILED_CHARS", 100)
+    monkeypatch.setattr(index_writer, "_MAX_PENDING_CHARS", 100)
     index = an_index(tmp_path)
     with index.writing() as writer:
         for number in range(1, 50):
             writer.replace_units([a_unit(number, "alpha beta")])
-            assert writer._unfiled_chars <= 100
+            assert writer._pending_chars <= 100
         writer.replace_units([a_unit(7, "gamma")])
         writer.delete_units([8, 49])
 
@@ -76,19 +76,19 @@ def test_what_was_filed_and_deleted_at_once_leaves_no_words(tmp_path: Path) -> N
     close_index(index)
 
 
-def test_what_was_deleted_is_wiped_although_another_has_begun_anew_meanwhile(
+def test_what_was_deleted_is_wiped_although_another_writer_has_started_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, other = an_index(tmp_path), an_index(tmp_path)
-    file_units(index, a_unit(1, "the secret is qzwxv"), a_unit(2, "beta"))
+    store_units(index, a_unit(1, "the secret is qzwxv"), a_unit(2, "beta"))
     clean_up = SqliteIndexWriter.clean_up
 
     def let_another_in(writer: SqliteIndexWriter) -> None:
         # The other is killed before it can wipe what it deletes.
         monkeypatch.setattr(SqliteIndexWriter, "clean_up", lambda writer: None)
-        with other.writing() as anew:
-            anew.clear()
-            anew.replace_units([a_unit(2, "beta"), a_unit(3, "qzwxv it was")])
+        with other.writing() as fresh:
+            fresh.clear()
+            fresh.replace_units([a_unit(2, "beta"), a_unit(3, "qzwxv it was")])
         with other.writing() as again:
             again.delete_units([3])
         clean_up(writer)
@@ -128,7 +128,7 @@ def a_note(unit_id: int, text: str, *, position: int, said_at: int = 5) -> NewUn
     ("texts", "said_at", "deleted"),
     [
         pytest.param(["one", "two"], 5, "", id="as it was"),
-        pytest.param(["one", "two", "three"], 5, "", id="more behind"),
+        pytest.param(["one", "two", "three"], 5, "", id="more after it"),
         pytest.param(["zero", "one", "two"], 6, "", id="more before, and later"),
         pytest.param(["one\ntwo"], 5, "", id="put together"),
         pytest.param(["one", "too"], 5, "much", id="another line"),

@@ -14,7 +14,7 @@ from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.values.history import Message, Problem, Role
 from backstory.values.moments import Moment
 
-STORES = Path(__file__).parent.parent / "data" / "stores"
+STORES = Path(__file__).parents[2] / "data" / "stores"
 NOON = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
 
 

@@ -18,7 +18,7 @@ from tests.index_builders import (
     a_unit,
     an_index,
     close_index,
-    file_units,
+    store_units,
 )
 from tests.ordinary_user import as_ordinary_user
 
@@ -37,7 +37,7 @@ def text_ids(index: SqliteIndex, text: str) -> list[int]:
 def test_files_of_texts_that_the_index_does_not_name_are_leftovers(
     index: SqliteIndex,
 ) -> None:
-    file_units(index, a_unit(1, "hello"))
+    store_units(index, a_unit(1, "hello"))
     index.path.with_name("index-12345678.text").write_bytes(b"left by a killed writer")
     had_leftovers = index.has_leftovers()
 
@@ -51,7 +51,7 @@ def test_files_of_texts_that_the_index_does_not_name_are_leftovers(
 def test_two_who_delete_at_once_leave_nothing_of_what_they_deleted(
     index: SqliteIndex,
 ) -> None:
-    file_units(index, *(a_unit(n, f"secret{n} " * 30) for n in range(1, 201)))
+    store_units(index, *(a_unit(n, f"secret{n} " * 30) for n in range(1, 201)))
     other = an_index(index.path.parent)
 
     def delete(opened: SqliteIndex, first: int) -> None:
@@ -82,7 +82,7 @@ def test_any_wrong_byte_of_the_texts_is_noticed(
 ) -> None:
     opened = an_index(tmp_path_factory.mktemp("bytes"))
     # Several blocks, and texts that reach from one into the next.
-    file_units(opened, *(a_unit(n, f"text {n} " * 4_000) for n in range(1, 41)))
+    store_units(opened, *(a_unit(n, f"text {n} " * 4_000) for n in range(1, 41)))
     with opened.writing() as writer:
         writer.delete_units(deleted)
     (text_file,) = opened.path.parent.glob("*.text")
@@ -106,7 +106,7 @@ def test_any_wrong_byte_of_the_texts_is_noticed(
 
 
 def test_a_mistake_of_ours_is_not_called_damage(index: SqliteIndex) -> None:
-    file_units(index, a_unit(1, "hello"))
+    store_units(index, a_unit(1, "hello"))
     # Any: what a caller of ours might get wrong.
     no_words: Any = [7]
 
@@ -115,7 +115,7 @@ def test_a_mistake_of_ours_is_not_called_damage(index: SqliteIndex) -> None:
 
 
 def test_a_row_that_makes_no_sense_is_damage(index: SqliteIndex) -> None:
-    file_units(index, a_unit(1, "hello"))
+    store_units(index, a_unit(1, "hello"))
     db = apsw.Connection(str(index.path))
     db.execute("UPDATE units SET kind = 77")
     db.close()
@@ -128,7 +128,7 @@ def test_a_row_that_makes_no_sense_is_damage(index: SqliteIndex) -> None:
 def test_a_deleted_text_that_could_not_be_wiped_is_not_found_and_wiped_later(
     index: SqliteIndex,
 ) -> None:
-    file_units(index, a_unit(1, "alpha"), a_unit(2, "beta"), a_unit(3, "gamma"))
+    store_units(index, a_unit(1, "alpha"), a_unit(2, "beta"), a_unit(3, "gamma"))
     (text_file,) = index.path.parent.glob("*.text")
     text_file.chmod(0o400)
     with (
@@ -141,7 +141,7 @@ def test_a_deleted_text_that_could_not_be_wiped_is_not_found_and_wiped_later(
     stayed = b"beta" in text_file.read_bytes()
     seen = (text_ids(index, "beta"), text_ids(index, "gamma"), index.verify())
 
-    file_units(index, a_unit(4, "delta"))
+    store_units(index, a_unit(4, "delta"))
 
     assert stayed
     assert seen == ([], [3], [])

@@ -1,0 +1,91 @@
+"""Save what an index still knows of messages that the history does not have any more.
+
+An index has the words of a message as they are compared, without upper case, its time
+and its speaker; neither its native id nor the name of its session. That is not the
+message, but better than nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import orjson
+
+from backstory.index.origin import HISTORY, LAST_CHANGE
+from backstory.store.base.history import HistoryStore, SessionFilter
+from backstory.store.base.index import SearchIndex, Unit
+from backstory.system.files import storing, write_new
+from backstory.text.words import fold
+from backstory.values.identity import content_id
+from backstory.values.moments import from_microseconds
+from backstory.values.reports import SavedTexts
+from backstory.values.units import SessionRef, UnitKind, is_message
+
+_ROLES = {
+    UnitKind.USER: "user",
+    UnitKind.ASSISTANT: "assistant",
+    UnitKind.SUMMARY: "summary",
+    UnitKind.OTHER: "tool_result",
+}
+
+# A unit of a message, and its folded text.
+Text = tuple[Unit, str]
+
+
+def save_lost_texts(
+    index: SearchIndex, history: HistoryStore, folder: Path
+) -> SavedTexts | None:
+    """Write the texts that only the index has to a file that can be read in.
+
+    Returns None if there are none. The same index always gives the same file.
+    """
+    lost = _find_lost(index, history)
+    if not lost:
+        return None
+    made_from = (index.get_state(name) or "" for name in (HISTORY, LAST_CHANGE))
+    name = content_id(*made_from, str(len(lost)))[3:11]
+    path = folder / f"lost-messages-{name}.backstory.jsonl"
+    lines = b"".join(orjson.dumps(each) + b"\n" for each in _to_lines(lost))
+    with storing(path):
+        if not path.exists():
+            write_new(path, lines)
+    return SavedTexts(path, len(lost))
+
+
+def _find_lost(index: SearchIndex, history: HistoryStore) -> list[Text]:
+    texts = [each for each in index.iter_texts() if is_message(each[0].unit_id)]
+    stored = history.get_messages([unit.unit_id for unit, _ in texts])
+    missing = [
+        (unit, text)
+        for unit, text in texts
+        if unit.unit_id not in stored or _as_indexed(stored[unit.unit_id].text) != text
+    ]
+    if not missing:
+        return []
+    # They may have been read again, and have other numbers now.
+    elsewhere = set(_iter_texts(history))
+    return [(unit, text) for unit, text in missing if text not in elsewhere]
+
+
+def _iter_texts(history: HistoryStore) -> Iterator[str]:
+    for session in history.list_sessions(SessionFilter()):
+        for message in history.iter_messages(session.session_id):
+            yield _as_indexed(message.text)
+
+
+def _as_indexed(text: str) -> str:
+    # In the index, a NUL ends a text.
+    return fold(text).replace("\0", "\1")
+
+
+def _to_lines(lost: Iterable[Text]) -> Iterator[dict[str, object]]:
+    for unit, text in lost:
+        assert isinstance(unit.container, SessionRef)
+        line: dict[str, object] = {
+            "session": f"lost-{unit.container.session_id}",
+            "id": unit.unit_id,
+            "role": _ROLES.get(unit.kind, "assistant"),
+            "text": text,
+        }
+        if unit.said_at is not None:
+            line["sent_at"] = from_microseconds(unit.said_at).at.isoformat()
+        yield line
