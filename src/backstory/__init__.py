@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         RunLimits,
         RunResult,
         RunSource,
+        TextResult,
     )
 
     __version__: str
@@ -136,6 +137,7 @@ __all__ = [
     "StoreUnwritable",
     "Strength",
     "Term",
+    "TextResult",
     "Tool",
     "ToolResult",
     "UnknownName",
@@ -173,7 +175,7 @@ _NAMES_BY_MODULE = {
         "Curation IndexReport IndexStatus LogReport LogStatus SavedTexts SourceSummary "
         "Status"
     ),
-    "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource",
+    "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource TextResult",
 }
 _MODULES = {
     name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()

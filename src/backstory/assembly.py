@@ -31,6 +31,8 @@ from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
+from backstory.text.memories_frame import DropInjected, MemoriesFrame
+from backstory.text.own_answers import OwnAnswers
 from backstory.values.history import Problem, Session
 from backstory.values.reports import IndexReport, LogStatus, Status
 from backstory.values.runs import RunLimits
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun
+    from backstory.runs.text_results import FindResults
     from backstory.summaries.schedule import LogOptions, Summaries
 
 
@@ -63,8 +66,9 @@ class Parts:
         self.start_worker = start_worker
         # Checked here, so that a typo shows at once and not when something is read.
         self.excluded_hosts = read_excluded_hosts(settings)
-        self.rules = read_rules(settings, machine)
         self.history: HistoryStore = SqliteHistory(home / HISTORY_NAME)
+        self.own_answers = OwnAnswers()
+        self.rules = read_rules(settings, machine, self.drop_injected)
         self.index_files = IndexFiles(home, embedder_loader(settings, machine))
         in_background = settings.flag("embedder.in_background")
         self.maintainer = Maintainer(
@@ -146,7 +150,16 @@ class Parts:
         self.triggers.mark_quiet()
         return report
 
+    def drop_injected(self, text: str) -> str:
+        """A text without the memories that this home added to a prompt."""
+        return self.frame.drop(text)
+
     # -- what only some uses need ---
+
+    @cached_property
+    def frame(self) -> MemoriesFrame:
+        # Nobody else knows the identity of this history.
+        return MemoriesFrame(self.history.identity)
 
     @cached_property
     def notebook(self) -> Notebook:
@@ -157,6 +170,7 @@ class Parts:
         return MessageRecorder(
             self.history,
             self.rules,
+            self.own_answers,
             clock=self.clock,
             on_day_change=self._day_has_changed,
         )
@@ -172,6 +186,7 @@ class Parts:
             self.notebook,
             context_options(self.settings),
             is_log_of=is_marker_of,
+            frame=self.frame,
         )
 
     @cached_property
@@ -217,11 +232,21 @@ class Parts:
             clock=self.clock,
         )
 
-    def new_run(self) -> "RunHistory":
+    def new_run(
+        self,
+        is_injected: "Callable[[object], bool] | None",
+        find_results: "FindResults | None",
+    ) -> "RunHistory":
         # Only programs with an agent loop of their own need it.
         from backstory.runs.history import RunHistory
 
-        return RunHistory(run_limits(self.settings))
+        return RunHistory(
+            run_limits(self.settings),
+            is_injected=is_injected,
+            find_results=find_results,
+            drop_injected=self.drop_injected,
+            answers=self.own_answers,
+        )
 
     def open_live_run(
         self, session: str | None, *, transcript: str | Path | None, host: str | None
@@ -229,7 +254,9 @@ class Parts:
         # All importers and their libraries come with it.
         from backstory.runs.live import LiveSessions
 
-        live = LiveSessions(self.machine, self.rules.exclude, self.excluded_hosts)
+        live = LiveSessions(
+            self.machine, self.rules.exclude, self.excluded_hosts, self.drop_injected
+        )
         return live.open(
             session, transcript=transcript, host=host, limits=run_limits(self.settings)
         )
@@ -238,7 +265,9 @@ class Parts:
 # -- the settings of each part --------------------------------------------------------
 
 
-def read_rules(settings: Settings, machine: Machine) -> Rules:
+def read_rules(
+    settings: Settings, machine: Machine, drop_injected: DropInjected
+) -> Rules:
     """What must not be stored, and how much of a tool's output is."""
     return Rules(
         excluded_folders=tuple(
@@ -247,6 +276,7 @@ def read_rules(settings: Settings, machine: Machine) -> Rules:
             for path in both_names(absolute(folder, machine))
         ),
         max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
+        drop_injected=drop_injected,
     )
 
 

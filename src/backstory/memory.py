@@ -32,6 +32,7 @@ from backstory.values.reports import (
     SourceSummary,
     Status,
 )
+from backstory.values.runs import TextResult
 
 if TYPE_CHECKING:
     from backstory.runs.history import RunHistory
@@ -300,11 +301,20 @@ class Memory:
         # Only agents need them.
         from backstory.tools import bind_tools
 
-        return bind_tools(self, session=session, run=run)
+        answers = self._parts.own_answers
+        return bind_tools(self, session=session, run=run, answers=answers)
 
-    def new_run(self) -> "RunHistory":
-        """A history for one run of your own agent loop, with the configured limits."""
-        return self._parts.new_run()
+    def new_run(
+        self,
+        *,
+        is_injected: Callable[[object], bool] | None = None,
+        find_results: Callable[[object], Sequence[TextResult]] | None = None,
+    ) -> "RunHistory":
+        """A history for one run of your own agent loop, with the configured limits.
+
+        ``RunHistory`` says what the arguments are for.
+        """
+        return self._parts.new_run(is_injected, find_results)
 
     def live_run(
         self,

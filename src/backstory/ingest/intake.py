@@ -23,12 +23,9 @@ from backstory.store.base.history import (
 from backstory.system.files import is_inside
 from backstory.text.cut import cut_bytes
 from backstory.text.escape import replace_surrogates
-from backstory.text.redaction import (
-    drop_injected,
-    drop_private,
-    hide_private,
-    is_own_tool_call,
-)
+from backstory.text.memories_frame import DropInjected, keep_all
+from backstory.text.own_calls import is_own_tool_call
+from backstory.text.redaction import drop_private, hide_private
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
 
@@ -48,10 +45,14 @@ Said = TypeVar("Said", NewMessage, SessionFacts)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be kept, and how much of it."""
+    """What may be kept, and how much of it.
+
+    ``drop_injected`` leaves out memories that were added to a prompt.
+    """
 
     excluded_folders: tuple[Path, ...]
     max_tool_output_bytes: int
+    drop_injected: DropInjected = keep_all
 
     @property
     def fingerprint(self) -> str:
@@ -87,7 +88,7 @@ class Rules:
         open after it.
         """
         message = _without_surrogates(message)
-        text, depth = hide_private(drop_injected(message.text), depth)
+        text, depth = hide_private(self.drop_injected(message.text), depth)
         full_bytes = None
         if message.role is Role.TOOL_RESULT:
             text, full_bytes = cut_bytes(text, self.max_tool_output_bytes)

@@ -22,6 +22,7 @@ from backstory.runs.items import RunItems
 from backstory.runs.record import IterationCounter
 from backstory.system.machine import Machine, absolute
 from backstory.text.envelope import label
+from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.values.history import NewMessage, Problem, Role, Source
 from backstory.values.runs import RunLimits
 
@@ -47,11 +48,12 @@ class LiveRun(RunHistory):
         limits: RunLimits | None = None,
         *,
         awaited: Path | None = None,
+        drop_injected: DropInjected = keep_all,
     ) -> None:
         self._find = find
         self._awaited = awaited
         self._follower: Follower | None = None
-        super().__init__(limits)
+        super().__init__(limits, drop_injected=drop_injected)
 
     @property
     def session_id(self) -> str | None:
@@ -112,8 +114,10 @@ class LiveSessions:
         machine: Machine,
         exclude: Callable[[str | Path], bool],
         excluded_hosts: Collection[str],
+        drop_injected: DropInjected = keep_all,
     ) -> None:
         self._machine = machine
+        self._drop_injected = drop_injected
         self._exclude = exclude
         self._excluded_hosts = excluded_hosts
 
@@ -129,7 +133,10 @@ class LiveSessions:
         if transcript is not None:
             path = absolute(str(transcript), self._machine)
             return LiveRun(
-                lambda: self.find_by_path(path, session), limits, awaited=path
+                lambda: self.find_by_path(path, session),
+                limits,
+                awaited=path,
+                drop_injected=self._drop_injected,
             )
         if not session:
             raise BadQuery(
@@ -138,7 +145,7 @@ class LiveSessions:
                 "program writes (--transcript)",
             )
         follower = self.get_by_id(session, host)
-        return LiveRun(lambda: follower, limits)
+        return LiveRun(lambda: follower, limits, drop_injected=self._drop_injected)
 
     # -- by path ---
 

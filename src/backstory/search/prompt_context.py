@@ -24,13 +24,15 @@ from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.arguments import to_number
 from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content
-from backstory.text.redaction import (
+from backstory.text.memories_frame import (
     MEMORIES_END,
     MEMORIES_NOTE,
     MEMORY_HEADING,
     RELEVANT_HEADING,
-    mask_secrets,
+    SEAL_SAMPLE,
+    MemoriesFrame,
 )
+from backstory.text.redaction import mask_secrets
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.tokens import most_tokens
 from backstory.text.words import fold, word_set
@@ -104,12 +106,14 @@ class PromptContext:
         options: ContextOptions,
         *,
         is_log_of: Callable[[str, Session], bool],
+        frame: MemoriesFrame,
     ) -> None:
         self._search = search
         self._history = history
         self._notebook = notebook
         self._options = options
         self._is_log_of = is_log_of
+        self._frame = frame
 
     def build(
         self, prompt: str, *, session: str | None, max_tokens: int | None
@@ -153,7 +157,9 @@ class PromptContext:
             max_memories=self._options.max_memories,
             said=list(self._iter_said(asking)) if hits else (),
         )
-        return replace(context, parsed=query) if context.memories else context
+        text = self._frame.seal(context.text)
+        parsed = query if context.memories else None
+        return replace(context, text=text, tokens=most_tokens(text), parsed=parsed)
 
     def _find_memories(
         self, query: Query, asking: Sequence[Session]
@@ -234,10 +240,11 @@ def build_context(
 ) -> Context:
     """Format the long-term memory and the hits that add to it within ``max_tokens``.
 
-    ``said`` is what was said in the prompt's own session, which is not repeated.
+    ``said`` is what was said in the prompt's own session, which is not repeated. There
+    is room for the seal of the frame.
     """
     pieces = list(_iter_pieces(memory))
-    max_tokens -= _cost([MEMORIES_END])
+    max_tokens -= _cost([MEMORIES_END, SEAL_SAMPLE])
     whole = _fit(MEMORY_HEADING, pieces, max_tokens)
     new = list(islice(_new_hits(hits, [*whole, *said]), max_memories))
     lines = [_to_line(hit) for hit in new]
