@@ -290,7 +290,7 @@ def read_longmemeval(data: Path) -> Iterator[Conversation]:
                 strict=True,
             ):
                 sent_at = _longmemeval_time(began)
-                # A filler session may occur twice; the numbers of its turns go on.
+                # A filler session may occur twice; the numbers of its turns continue.
                 said = sum(turn.session == session for turn in turns)
                 for number, message in enumerate(talk, said):
                     name = f"{session}:{number}"

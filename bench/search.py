@@ -433,7 +433,7 @@ def measure_embed(folder: Path) -> Iterator[Figure]:
     # The last is what onnxruntime alone reached with two threads, in texts/s.
     for tokens, count, known in ((65, 512, 303.0), (256, 128, 56.5)):
         texts = _texts_of(model, tokens, count)
-        ids = np.stack(model._tokenise(texts))
+        ids = np.stack(model._tokenize(texts))
         work = partial(model.embed, texts), partial(_run_alone, alone, ids)
         for each in work:
             each()
@@ -458,7 +458,7 @@ def _texts_of(model: "Model", tokens: int, count: int) -> list[str]:
     texts: list[str] = []
     while len(texts) < count:
         text = " ".join(chance.choices(_corpus().words[:250], k=tokens - 2))
-        if len(model._tokenise([text])[0]) == tokens:
+        if len(model._tokenize([text])[0]) == tokens:
             texts.append(text)
     return texts
 

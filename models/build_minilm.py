@@ -251,7 +251,7 @@ def add_norm(graph: Graph, name: str, value: str, weights: Weights) -> str:
 
 
 def add_sum(graph: Graph, name: str, value: str, skip: str, weights: Weights) -> str:
-    """Both added up, then normalised: as two nodes, for the fused one is slower."""
+    """Both added up, then normalized: as two nodes, for the fused one is slower."""
     both = graph.one("Add", value, skip, name=f"{name}.sum")
     return add_norm(graph, name, both, weights)
 
@@ -346,7 +346,7 @@ def build_files(weights: Weights) -> dict[str, bytes]:
 # -- the check ------------------------------------------------------------------------
 
 
-def normalised(value: Floats, name: str, weights: Weights) -> Floats:
+def normalized(value: Floats, name: str, weights: Weights) -> Floats:
     centred = value - value.mean(-1, keepdims=True)
     spread = np.sqrt((centred**2).mean(-1, keepdims=True) + EPSILON)
     scaled: Floats = centred / spread * weights[f"{name}.weight"]
@@ -369,7 +369,7 @@ def reference_vector(ids: Sequence[int], weights: Weights) -> Floats:
         + weights["embeddings.position_embeddings.weight"][: len(ids)]
         + weights["embeddings.token_type_embeddings.weight"][0]
     )
-    value = normalised(value, "embeddings.LayerNorm", weights)
+    value = normalized(value, "embeddings.LayerNorm", weights)
     for number in range(LAYERS):
         layer = f"encoder.layer.{number}"
         own = f"{layer}.attention.self"
@@ -380,14 +380,14 @@ def reference_vector(ids: Sequence[int], weights: Weights) -> Floats:
         shares = np.exp(scores - scores.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
         attended = (shares @ content).swapaxes(0, 1).reshape(len(ids), WIDTH)
-        value = normalised(
+        value = normalized(
             value + dense(attended, f"{layer}.attention.output.dense"),
             f"{layer}.attention.output.LayerNorm",
             weights,
         )
         wide = dense(value, f"{layer}.intermediate.dense")
         active = wide * (1 + erf(wide / math.sqrt(2))) / 2
-        value = normalised(
+        value = normalized(
             value + dense(active, f"{layer}.output.dense"),
             f"{layer}.output.LayerNorm",
             weights,

@@ -1,7 +1,7 @@
 """Sample transcripts: lay one out as real files, read it, and say what the store holds.
 
-A case is a folder ``data/transcripts/<format>/<case>/``. What lies in its ``home``
-folder is found as on a person's machine; what lies in ``files`` is read by ``--path``.
+A case is a folder ``data/transcripts/<format>/<case>/``. What is in its ``home``
+folder is found as on a person's machine; what is in ``files`` is read by ``--path``.
 Files that would be unreadable in a review are kept as text and made here: ``x.db.sql``
 becomes the database ``x.db``, ``x.zst.txt`` the compressed ``x.zst``, the folder
 ``x.zip.d`` the archive ``x.zip``. ``expected.json`` is everything the store must hold
@@ -33,7 +33,7 @@ TRANSCRIPTS = Path(__file__).parent / "data" / "transcripts"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One sample: a format, a name, and the folder it lies in."""
+    """One sample: a format, a name, and its folder."""
 
     format: str
     name: str
@@ -155,6 +155,8 @@ def _time(moment: Moment | None) -> str | None:
     """The time in the zone it was written in; '(no zone)' where it had none."""
     if moment is None:
         return None
+    if moment.is_day:
+        return f"{moment.at:%Y-%m-%d} (whole day)"
     zone = "" if moment.utc_offset_min is not None else " (no zone)"
     return moment.in_own_zone().isoformat() + zone
 

@@ -31,8 +31,10 @@ from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
+from backstory.text.arguments import to_counter
 from backstory.text.memories_frame import DropInjected, MemoriesFrame
 from backstory.text.own_answers import OwnAnswers
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Problem, Session
 from backstory.values.reports import IndexReport, LogStatus, Status
 from backstory.values.runs import RunLimits
@@ -57,7 +59,9 @@ class Parts:
         *,
         clock: Callable[[], datetime],
         start_worker: Callable[..., None] | None,
+        count_tokens: CountTokens | None,
     ) -> None:
+        self.count_tokens = to_counter(count_tokens)
         make_private_folder(home)
         self.home = home
         self.settings = settings
@@ -134,6 +138,7 @@ class Parts:
             problems=(
                 *self.maintainer.list_problems(),
                 *self.history.list_problems(),
+                *self.maintainer.list_note_problems(),
             ),
             index=self.maintainer.status(),
             logs=self._log_status(),
@@ -187,6 +192,7 @@ class Parts:
             context_options(self.settings),
             is_log_of=is_marker_of,
             frame=self.frame,
+            count_tokens=self.count_tokens,
         )
 
     @cached_property
@@ -242,6 +248,7 @@ class Parts:
 
         return RunHistory(
             run_limits(self.settings),
+            count_tokens=self.count_tokens,
             is_injected=is_injected,
             find_results=find_results,
             drop_injected=self.drop_injected,
@@ -258,7 +265,11 @@ class Parts:
             self.machine, self.rules.exclude, self.excluded_hosts, self.drop_injected
         )
         return live.open(
-            session, transcript=transcript, host=host, limits=run_limits(self.settings)
+            session,
+            transcript=transcript,
+            host=host,
+            limits=run_limits(self.settings),
+            count_tokens=self.count_tokens,
         )
 
 

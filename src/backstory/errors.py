@@ -3,9 +3,9 @@
 ::
 
     BackstoryError                10
-      ConfigError                 11   a setting is unknown, malformed or not allowed
+      ConfigError                 11   a setting is unknown or malformed
         NoModel                   11   a language model is needed but not configured
-      UnknownName                 12   no source, format, session or folder of that name
+      UnknownName                 12   no program, format, session or folder has it
       BadQuery                    14   a request that makes no sense
       StoreProblem                20   anything wrong with one of our databases
         StoreLocked               22   another process has been writing for too long
@@ -61,7 +61,7 @@ class NoModel(ConfigError):
 
 
 class UnknownName(BackstoryError):
-    """There is no source, format, session or project folder of that name."""
+    """There is no agent program, format, session or project folder of that name."""
 
     exit_code = 12
 
@@ -170,7 +170,7 @@ class FactAmbiguous(BackstoryError):
         self.count = count
         self.matches = tuple(matches)
         found = ", ".join(f"'{each}'" for each in self.matches)
-        super().__init__(message, hint=f"give more of it; there are: {found}")
+        super().__init__(message, hint=f"give more of it; the matches are: {found}")
 
 
 class ProviderError(BackstoryError):

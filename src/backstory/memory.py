@@ -20,6 +20,7 @@ from backstory.store.base.history import SessionFilter
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import start_worker
 from backstory.text.arguments import to_day, to_instant, to_limit
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.reports import (
@@ -54,28 +55,44 @@ class Memory:
         *,
         clock: Callable[[], datetime] = utc_now,
         start_worker: Callable[..., None] | None = None,
+        count_tokens: CountTokens | None = None,
     ) -> None:
         self.home = home
         self.settings = settings
         self._parts = Parts(
-            home, settings, machine, clock=clock, start_worker=start_worker
+            home,
+            settings,
+            machine,
+            clock=clock,
+            start_worker=start_worker,
+            count_tokens=count_tokens,
         )
 
     @classmethod
     def open(
-        cls, home: str | Path | None = None, *, settings: str | Sequence[str] = ()
+        cls,
+        home: str | Path | None = None,
+        *,
+        settings: str | Sequence[str] = (),
+        count_tokens: CountTokens | None = None,
     ) -> Self:
         """Open the memory of this machine; create it if there is none yet.
 
         ``home`` is its folder: by default ``$BACKSTORY_HOME``, or one in the user's
         data folder. ``settings`` are ``"name=value"`` texts that override all others.
+        ``count_tokens`` counts tokens as your model does, for what ``context`` and runs
+        may take; without it, as many are assumed as there can be (``most_tokens``).
         """
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
         found = find_home(machine, home)
         worker = partial(start_worker, found, settings)
         return cls(
-            found, load_settings(machine, settings), machine, start_worker=worker
+            found,
+            load_settings(machine, settings),
+            machine,
+            start_worker=worker,
+            count_tokens=count_tokens,
         )
 
     def close(self) -> None:

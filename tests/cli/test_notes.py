@@ -134,7 +134,7 @@ def test_what_fits_several_facts_is_refused(used: Shell) -> None:
         33,
         [
             "backstory: 'tea' matches 2 places in MEMORY.md",
-            "  hint: give more of it; there are: 'tea at one', 'tea at two'",
+            "  hint: give more of it; the matches are: 'tea at one', 'tea at two'",
         ],
     )
 

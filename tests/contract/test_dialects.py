@@ -90,8 +90,8 @@ def all_short(parts: list[Part]) -> dict[int, str]:
     return dict.fromkeys(numbers_of_results(parts), SHORT)
 
 
-def recognising(message: JsonObject) -> list[Dialect]:
-    return [dialect for dialect in DIALECTS if dialect.recognises(message)]
+def recognizing(message: JsonObject) -> list[Dialect]:
+    return [dialect for dialect in DIALECTS if dialect.recognizes(message)]
 
 
 # -- reading --------------------------------------------------------------------------
@@ -105,8 +105,8 @@ def test_every_dialect_has_samples_of_its_own(dialect: Dialect) -> None:
 
 
 @each_sample
-def test_a_dialect_recognises_its_own_samples(sample: Sample) -> None:
-    assert BY_NAME[sample.dialect].recognises(sample.message)
+def test_a_dialect_recognizes_its_own_samples(sample: Sample) -> None:
+    assert BY_NAME[sample.dialect].recognizes(sample.message)
 
 
 @each_sample
@@ -118,18 +118,18 @@ def test_a_sample_has_exactly_the_parts_that_are_expected(sample: Sample) -> Non
 
 
 @each_sample
-def test_all_dialects_that_recognise_a_message_read_the_same_in_it(
+def test_all_dialects_that_recognize_a_message_read_the_same_in_it(
     sample: Sample,
 ) -> None:
-    read = [dialect.parts(sample.message) for dialect in recognising(sample.message)]
+    read = [dialect.parts(sample.message) for dialect in recognizing(sample.message)]
 
     assert read == [sample.parts] * len(read)
     assert parts_of(sample.message) == sample.parts
 
 
 @pytest.mark.parametrize("message", [message for message, _ in SHARED], ids=readable)
-def test_what_is_valid_everywhere_is_recognised_everywhere(message: JsonObject) -> None:
-    assert recognising(message) == list(DIALECTS)
+def test_what_is_valid_everywhere_is_recognized_everywhere(message: JsonObject) -> None:
+    assert recognizing(message) == list(DIALECTS)
 
 
 @each_sample
@@ -382,7 +382,7 @@ TYPE_AND_ROLE = [
 def test_a_message_with_a_type_and_a_role_is_read_where_its_words_are(
     message: JsonObject, dialect: str, parts: list[Part]
 ) -> None:
-    assert [each.name for each in recognising(message)] == [dialect]
+    assert [each.name for each in recognizing(message)] == [dialect]
     assert parts_of(message) == parts
 
 
@@ -417,7 +417,7 @@ def objects_in(value: object) -> Iterator[JsonObject]:
 
 
 def assert_all_agree(message: JsonObject) -> None:
-    """Every dialect reads and replaces; those that recognise it read the same."""
+    """Every dialect reads and replaces; those that recognize it read the same."""
     before = repr(message)
     for dialect in DIALECTS:
         parts = dialect.parts(message)
@@ -426,7 +426,7 @@ def assert_all_agree(message: JsonObject) -> None:
         assert [part.role for part in dialect.parts(changed)] == [
             part.role for part in parts
         ]
-    read = [dialect.parts(message) for dialect in recognising(message)]
+    read = [dialect.parts(message) for dialect in recognizing(message)]
     assert read == read[:1] * len(read)
     assert isinstance(find_said(message), list | None)
     assert repr(message) == before

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from backstory.ingest.importers import FORMATS
 from backstory.ingest.importers.base import FormatRow, Memo, Origin, Record
 from backstory.ingest.parsing.lines import LineReader
-from backstory.ingest.parsing.recognise import find_format, iter_recognised
+from backstory.ingest.parsing.recognize import find_format, iter_recognized
 from backstory.ingest.parsing.streams import read_head
 from backstory.values.history import Item, NewMessage, Problem, SessionFacts, Source
 from tests.chance import examples
@@ -46,7 +46,7 @@ def test_every_format_has_a_sample(row: FormatRow) -> None:
     read = {
         source.format
         for case in CASES
-        for source in iter_recognised(case.folder, FORMATS)
+        for source in iter_recognized(case.folder, FORMATS)
         if isinstance(source, Source)
     }
 
@@ -96,13 +96,13 @@ def test_reading_a_touched_sample_changes_no_message(
 
 
 @each(CASES)
-def test_a_sample_is_recognised_by_its_own_format_alone(
+def test_a_sample_is_recognized_by_its_own_format_alone(
     case: Case, tmp_path: Path
 ) -> None:
     root = case.lay_out(tmp_path)
 
     found = [
-        item for item in iter_recognised(root, FORMATS) if isinstance(item, Source)
+        item for item in iter_recognized(root, FORMATS) if isinstance(item, Source)
     ]
 
     assert found
@@ -111,7 +111,7 @@ def test_a_sample_is_recognised_by_its_own_format_alone(
             continue
         head = read_head(source.file.path)
         takers = [
-            row.name for row in FORMATS if row.load().recognises(source.file.path, head)
+            row.name for row in FORMATS if row.load().recognizes(source.file.path, head)
         ]
         assert takers == [source.format]
 
@@ -250,7 +250,7 @@ def test_no_bytes_make_a_document_importer_raise(
 
 
 @each_row(list(FORMATS))
-def test_an_importer_does_not_recognise_rubbish(row: FormatRow) -> None:
+def test_an_importer_does_not_recognize_rubbish(row: FormatRow) -> None:
     names = ["notes.md", "package.json", "log.jsonl", "data.db", "a.zip", "config.yaml"]
     heads = [b"", b"{}\n", b'{"a": 1}\n', b"# Notes\n", b"\x00\xff", b"[]"]
 
@@ -272,7 +272,7 @@ def _line_file(row: FormatRow) -> Iterator[bytes]:
         if case.format != row.name:
             continue
         for file in sorted(case.folder.rglob("*.jsonl")):
-            if row.load().recognises(file, file.read_bytes()[:65536]):
+            if row.load().recognizes(file, file.read_bytes()[:65536]):
                 yield file.read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""What every summary store must do: nothing summarised twice, nothing left out."""
+"""What every summary store must do: nothing summarized twice, nothing left out."""
 
 import threading
 from collections.abc import Iterator
@@ -124,7 +124,7 @@ def test_what_was_asked_for_meanwhile_stays_due(
 # -- summaries ---
 
 
-def test_what_waits_for_the_notes_is_not_summarised_again(
+def test_what_waits_for_the_notes_is_not_summarized_again(
     memory: Memory, store: SummaryStore
 ) -> None:
     first = say(memory, "user", "one")

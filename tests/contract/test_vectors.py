@@ -24,7 +24,7 @@ from tests.index_builders import (
 )
 
 
-def normalised(vectors: Vector) -> Vector:
+def normalized(vectors: Vector) -> Vector:
     scaled: Vector = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return scaled
 
@@ -62,9 +62,9 @@ def test_nearly_all_of_the_nearest_of_thousands_are_found(
 ) -> None:
     # Texts come in subjects; what is spread evenly is near to nothing.
     subjects = np.repeat(some_vectors(100, dimensions), 30, axis=0)
-    vectors = normalised(subjects + some_vectors(3_000, dimensions, seed=1))
+    vectors = normalized(subjects + some_vectors(3_000, dimensions, seed=1))
     file_vectors(index, vectors)
-    queries = normalised(subjects[::150] + some_vectors(20, dimensions, seed=7))
+    queries = normalized(subjects[::150] + some_vectors(20, dimensions, seed=7))
 
     hits = sum(
         len({*nearest_ids(index, query)} & {*brute_force(vectors, query, 10)})

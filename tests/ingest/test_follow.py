@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from backstory.errors import SourceUnreadable
 from backstory.ingest.follow import Follower, is_named_after
 from backstory.ingest.importers import FORMATS, get_format
-from backstory.ingest.parsing.recognise import iter_recognised
+from backstory.ingest.parsing.recognize import iter_recognized
 from backstory.system.files import describe
 from backstory.values.history import NewMessage, Source
 from tests.builders import SESSION, a_line, a_tool_result, append, session_file
@@ -26,7 +26,7 @@ LINES = [a_line(f"line {number}", uuid=f"u{number}") for number in range(4)]
 def follow(file: Path, session: str | None = None) -> Follower:
     """A follower of a file that is there."""
     source = next(
-        found for found in iter_recognised(file, FORMATS) if isinstance(found, Source)
+        found for found in iter_recognized(file, FORMATS) if isinstance(found, Source)
     )
     importer = get_format(source.format).load()
     assert importer.kind == "lines"

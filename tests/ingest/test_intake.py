@@ -26,8 +26,8 @@ from backstory.values.history import (
 
 KEY = SourceKey("/transcripts/a.jsonl")
 PROGRESS = SourceState(KEY, "agent", "lines", "signature")
-MUCH = 1_000_000
-SECRET = Rules((Path("/home/dev/secret"),), MUCH)
+LIMIT = 64 * 1024
+SECRET = Rules((Path("/home/dev/secret"),), LIMIT)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Iterator[SqliteHistory]:
 def an_intake(store: SqliteHistory, rules: Rules | None = None) -> Intake:
     return Intake(
         store,
-        rules or Rules((), MUCH),
+        rules or Rules((), LIMIT),
         lambda: datetime(2026, 2, 20, tzinfo=UTC),
         host="agent",
         key=KEY,
@@ -238,7 +238,7 @@ def test_rules_are_told_apart_by_the_folders_they_exclude() -> None:
     one, other = Path("/a"), Path("/b")
 
     prints = [
-        Rules(folders, MUCH).fingerprint
+        Rules(folders, LIMIT).fingerprint
         for folders in ((), (one,), (one, other), (other, one))
     ]
 

@@ -1,5 +1,6 @@
 """Finding and reading the Markdown files that are memory."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -62,7 +63,7 @@ def test_the_memory_comes_first_and_then_the_logs_by_day(tmp_path: Path) -> None
         (NoteKind.DAILY_LOG, date(2026, 2, 25)),
     ]
     assert found == [
-        FoundNote(kind, file.path, None, file.signature, file.mtime_ns, day)
+        FoundNote(kind, file.path, None, file.signature, file.mtime_ns, day, 1)
         for file, (kind, day) in zip(files, facts, strict=True)
     ]
 
@@ -75,17 +76,27 @@ def test_the_memory_comes_first_and_then_the_logs_by_day(tmp_path: Path) -> None
         pytest.param("daily/20260203.md", id="a day without hyphens"),
         pytest.param("daily/2026-02-03.md.bak", id="a copy"),
         pytest.param("daily/٢٠٢٦-٠٢-٠٣.md", id="digits of another script"),
-        pytest.param("daily/2026-02-03.md/x.md", id="a folder of that name"),
         pytest.param("daily/old/2026-02-03.md", id="a folder further down"),
         pytest.param("2026-02-03.md", id="a log in the wrong place"),
         pytest.param("memory.md", id="another case"),
-        pytest.param("MEMORY.md/x", id="a folder in place of the memory"),
     ],
 )
 def test_other_names_are_no_memory(tmp_path: Path, name: str) -> None:
     write(tmp_path / "memory", name)
 
     assert list(find_memory_notes(tmp_path)) == []
+
+
+def test_a_folder_or_a_pipe_in_place_of_a_note_is_a_problem(tmp_path: Path) -> None:
+    memory = tmp_path / "memory"
+    write(memory, "MEMORY.md/x")
+    (memory / "daily").mkdir()
+    os.mkfifo(memory / "daily" / "2026-02-03.md")
+
+    assert list(find_memory_notes(tmp_path)) == [
+        Problem("not a file", path=str(memory / "MEMORY.md")),
+        Problem("not a file", path=str(memory / "daily" / "2026-02-03.md")),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -213,6 +224,7 @@ def test_a_guidance_file_says_whose_it_is(tmp_path: Path) -> None:
             f"{tmp_path}/p/",
             file.signature,
             file.mtime_ns,
+            size_bytes=1,
         )
     ]
 
@@ -386,15 +398,24 @@ def test_a_note_is_read_as_text(tmp_path: Path, content: bytes, expected: str) -
     assert read_note(a_note(tmp_path / "a.md", content)) == expected
 
 
-def test_a_note_that_is_too_large_is_not_read(tmp_path: Path) -> None:
-    note = a_note(tmp_path / "a.md", b"x" * (MAX_NOTE_BYTES + 1))
-
-    with pytest.raises(SourceUnreadable) as raised:
-        read_note(note)
-
-    assert str(raised.value) == (
-        f"{tmp_path}/a.md: 2,000,001 bytes; a note may have at most 2,000,000"
-    )
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param(b"x" * (MAX_NOTE_BYTES + 1), "x" * MAX_NOTE_BYTES, id="one line"),
+        pytest.param(
+            b"a\n" + b"b" * MAX_NOTE_BYTES, "a\n", id="its last line does not fit"
+        ),
+        pytest.param(
+            b"abcd\n" * (MAX_NOTE_BYTES // 5 + 1),
+            "abcd\n" * (MAX_NOTE_BYTES // 5),
+            id="its lines just fit",
+        ),
+    ],
+)
+def test_of_a_note_that_is_too_large_the_first_lines_are_read(
+    tmp_path: Path, content: bytes, expected: str
+) -> None:
+    assert read_note(a_note(tmp_path / "a.md", content)) == expected
 
 
 def test_a_note_that_is_gone_is_our_error(tmp_path: Path) -> None:
@@ -404,4 +425,4 @@ def test_a_note_that_is_gone_is_our_error(tmp_path: Path) -> None:
     with pytest.raises(SourceUnreadable) as raised:
         read_note(note)
 
-    assert str(raised.value) == f"{tmp_path}/a.md: No such file or directory"
+    assert str(raised.value) == "the file cannot be read (No such file or directory)"

@@ -32,7 +32,7 @@ from backstory.system.files import swap
 from tests.chance import examples, seeds
 from tests.index_builders import found
 from tests.ordinary_user import as_ordinary_user
-from tests.processes import in_child, kill_sometime
+from tests.processes import end_of, in_child, kill_sometime
 
 DAY = date(2026, 2, 28)
 
@@ -578,6 +578,28 @@ def test_a_full_disk_is_said_so_and_nothing_is_lost(small_disk: Path) -> None:
     assert names_in(notebook) == ["MEMORY.md"]
     filler.unlink()
     assert notebook.add_fact("b") == "b"
+
+
+def test_what_was_saved_just_before_a_crash_is_put_back(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(notebook, b"- a\n")
+
+    def save_swap_and_die(one: Path, other: Path) -> bool:
+        path.write_text("- a\n- mine\n")
+        assert swap(one, other)
+        os._exit(0)
+
+    def add() -> None:
+        monkeypatch.setattr("backstory.notes.notebook.swap", save_swap_and_die)
+        notebook.add_fact("never confirmed")
+
+    assert end_of(in_child(add)) == "well"
+    assert path.read_text() == "- a\n\n## Notes\n- never confirmed\n"
+    notebook.add_fact("b")
+
+    assert path.read_text() == "- a\n- mine\n\n## Notes\n- b\n"
+    assert names_in(notebook) == ["MEMORY.md"]
 
 
 def test_what_a_crash_left_is_swept_away(notebook: Notebook) -> None:

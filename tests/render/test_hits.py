@@ -3,7 +3,7 @@
 import re
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -30,7 +30,7 @@ from backstory.values.hits import (
     SearchResult,
     Strength,
 )
-from backstory.values.moments import Moment
+from backstory.values.moments import Moment, whole_day
 from tests.text.test_envelope import CONTENT
 
 
@@ -103,6 +103,7 @@ LOGGED = a_hit(
     'Discussed dinner plans. User mentioned wanting to try "Sakura Sushi" in Shibuya.\n'
     "The user said they had been recommended this restaurant by a friend.",
     source=HitSource.DAILY_LOG,
+    said=whole_day(date(2026, 2, 25)),
     score=0.87,
     strength=Strength.STRONG,
     path="/home/dev/memory/daily/2026-02-25.md",
@@ -567,7 +568,7 @@ def test_hits_as_objects_say_all_that_is_known() -> None:
                 "session": None,
                 "message_id": None,
                 "role": None,
-                "date": "2026-02-25T13:00:00+01:00",
+                "date": "2026-02-25",
                 "score": 0.87,
                 "strength": "strong",
                 "excerpt": LOGGED.excerpt,

@@ -36,7 +36,7 @@ from backstory.render.people.reports import (
 )
 from backstory.render.people.sessions import render_sessions, render_transcript
 from backstory.settings import Chosen, Setting
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.values.history import Message, Problem, Role, Session
 from backstory.values.moments import Moment
 from backstory.values.reports import (
@@ -553,7 +553,7 @@ def test_a_count_is_in_the_singular_or_the_plural(number: int, expected: str) ->
 def test_a_line_that_is_wrapped_fits_and_loses_no_more_than_blanks(
     text: str, width: int
 ) -> None:
-    line = " ".join(neutralise(text).split())
+    line = " ".join(neutralize(text).split())
 
     wrapped = list(wrap_to_width(line, width))
 

@@ -65,7 +65,7 @@ NOTHING = re.compile(
     "|Parameter 'query' is required and cannot be empty"
 )
 PAGE = re.compile(rf"\[{_ITEM} \(id=({_ID})(?:, characters \d+-\d+ of \d+)?\)\]")
-PAGE_END = re.compile(r"\[End of item(?:; it goes on at offset (\d+))?\]")
+PAGE_END = re.compile(r"\[End of item(?:; it continues at offset (\d+))?\]")
 
 # What moves a cursor, ends a line without saying so, turns the direction of a text, or
 # is read by models alone; and half characters.
@@ -75,7 +75,7 @@ UNSAFE = re.compile(
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 # The same and what may stand in their place: symbols for controls, and U+FFFD.
-NEUTRALISED = re.compile(f"{UNSAFE.pattern}|[\ufeff\ufffd\u2400-\u2421]")
+NEUTRALIZED = re.compile(f"{UNSAFE.pattern}|[\ufeff\ufffd\u2400-\u2421]")
 
 
 def lines_of(text: str) -> list[str]:
@@ -131,12 +131,12 @@ def parse_page(text: str) -> tuple[str, list[str], int | None]:
 
 
 def seen(content: str) -> list[str]:
-    """The lines of a content, without what is neutralised in an answer."""
+    """The lines of a content, without what is neutralized in an answer."""
     return [visible(line) for line in re.split("\r\n|\n|\u2028|\u2029", content)]
 
 
 def visible(content: str) -> str:
-    return NEUTRALISED.sub("", content)
+    return NEUTRALIZED.sub("", content)
 
 
 def frame_of(text: str) -> list[str]:
@@ -324,7 +324,7 @@ def test_many_hostile_results_are_one_answer_with_one_frame() -> None:
     assert len(as_objects(answer.data)) == 20
 
 
-def test_what_is_neutralised_can_be_seen_and_all_else_is_verbatim() -> None:
+def test_what_is_neutralized_can_be_seen_and_all_else_is_verbatim() -> None:
     content = (
         "a\x1b[31m\x00\x7fb\x9b\r\n\tc\rd\u2028e\u202ef\U000e0041\ud800g\u200bh\u0301"
     )

@@ -6,7 +6,7 @@ import functools
 import math
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from backstory.text.tokens import most_tokens
 from backstory.tools import Tool, ToolResult
 from backstory.values.history import Role
 from backstory.values.runs import RunItem, RunLimits, RunSource
+from tests.grid import in_one_test
 from tests.samples import a_memory
 
 
@@ -707,13 +708,13 @@ def test_what_the_user_just_said_is_found_all_the_same(run: RunHistory) -> None:
 
 
 def test_an_answer_keeps_within_its_tokens_whatever_matches() -> None:
-    with RunHistory(RunLimits(answer_tokens=500)) as run:
+    with RunHistory(RunLimits(answer_tokens=1_000)) as run:
         for count in range(50):
             a_result(run, f"walnut {count} 核桃 " * 2_000, call=f"c{count}")
 
         answer = searched(run, "walnut", max_results=20)
 
-    assert most_tokens(answer.text) <= 500
+    assert most_tokens(answer.text) <= 1_000
     assert answer.text.startswith("[Search of this run for 'walnut': 2 of 20 results")
     assert len(answer.data) == 2  # type: ignore[arg-type]
 
@@ -798,7 +799,7 @@ def test_a_piece_says_where_it_stands_and_where_the_next_begins(
     a_result(run, "x" * 20 + "\n" + "walnut\n" * 5_000, call="c1")
 
     first, *_, last = fetched(run, "c1", offset=21).text.splitlines()
-    end = int(last.removeprefix("[End of item; it goes on at offset ").rstrip("]"))
+    end = int(last.removeprefix("[End of item; it continues at offset ").rstrip("]"))
 
     assert first == (
         f"[tool result of read_file at iteration 1 (id=c1, characters 21-{end} of "
@@ -1225,3 +1226,77 @@ def test_what_goes_wrong_with_listening_does_not_reach_the_loop(
         "messages are sent as they are, and not recorded",
         "the model's answer is not recorded",
     ]
+
+
+# -- odd arguments ---
+
+HUGE = 10**400
+
+
+def asks(method: str, **arguments: Any) -> Callable[[RunHistory], object]:
+    return lambda run: getattr(run, method)(**arguments)
+
+
+REFUSED: dict[str, Callable[[RunHistory], object]] = {
+    "limits that are a dict": lambda run: RunHistory({}),  # type: ignore[arg-type]
+    "limits that are false": lambda run: RunHistory(0),  # type: ignore[arg-type]
+    "half a token": lambda run: RunLimits(answer_tokens=500.5),  # type: ignore[arg-type]
+    "a bool for tokens": lambda run: RunLimits(answer_tokens=True),
+    "a text for tokens": lambda run: RunLimits(answer_tokens="9"),  # type: ignore[arg-type]
+    "less than no tokens": lambda run: RunLimits(answer_tokens=-1),
+    "too many tokens": lambda run: RunLimits(answer_tokens=HUGE),
+    "a time beyond clocks": lambda run: RunLimits(ttl_s=HUGE),
+    "no time": lambda run: RunLimits(ttl_s=None),  # type: ignore[arg-type]
+    "a time that is no number": lambda run: RunLimits(ttl_s=math.nan),
+    **{
+        f"a budget of {budget}": asks("fit", messages=[], budget=budget)
+        for budget in (0, -1, True, 2.5, math.inf, math.nan, None, "5")
+    },
+    **{
+        f"a limit of {limit}": asks("search", query="walnut", limit=limit)
+        for limit in (0, -1, True, 2.5, None, "5")
+    },
+    **{
+        f"an iteration of {str(iteration)[:9]}": asks(
+            "record", role="user", text="x", iteration=iteration
+        )
+        for iteration in (True, -1, 2.5, HUGE, "x")
+    },
+    **{
+        f"{name} that is {value!r}": asks(
+            "record", role="tool_call", text="x", **{name: value}
+        )
+        for name in ("tool_name", "call_id", "message")
+        for value in (5, b"x", ["a"])
+    },
+    "an id that is a number": lambda run: run.get(5),  # type: ignore[arg-type]
+    "an id that is a list": lambda run: run.get([]),  # type: ignore[arg-type]
+    "a query of bytes": lambda run: run.search(b"x"),  # type: ignore[arg-type]
+}
+
+
+@in_one_test("refused", REFUSED)
+def test_what_makes_no_sense_is_refused_and_nothing_is_lost(
+    refused: Callable[[RunHistory], object], run: RunHistory
+) -> None:
+    run.record("user", "walnut")
+    before = run.items()
+
+    with pytest.raises(BadQuery):
+        refused(run)
+
+    assert run.items()[: len(before)] == before
+    assert [hit.snippet for hit in run.search("walnut", limit=10**12).hits][:1] == [
+        "walnut"
+    ]
+    assert run.iteration == 1
+
+
+def test_half_a_character_is_neither_found_nor_printed_as_such(run: RunHistory) -> None:
+    run.record("user", "walnut")
+
+    assert found(run, "\ud83d walnut") == ["item-1"]
+    assert found(run, "\ud83d") == []
+    with pytest.raises(UnknownName, match="no item '\ufffd'"):
+        run.get("\ud83d")
+    assert fetched(run, "\ud83d").error == "not_found"

@@ -277,7 +277,7 @@ def pages_of(run: RunHistory, item_id: str) -> Iterator[str]:
         answer: Any = fetched(run, item_id, offset=int(offset))
         yield answer.data["text"]
         goes_on = re.search(
-            r"\[End of item; it goes on at offset (\d+)\]\Z", answer.text
+            r"\[End of item; it continues at offset (\d+)\]\Z", answer.text
         )
         offset = goes_on[1] if goes_on else ""
 

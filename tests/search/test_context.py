@@ -128,7 +128,13 @@ def test_whatever_goes_wrong_the_prompt_goes_on(
     assert context.text.endswith("- Answers in German\n(End of memories.)")
     assert "no index today" in caplog.text
 
-    (memory.home / "memory" / "MEMORY.md").write_bytes(b"\xff\xfe not text")
+    file = memory.home / "memory" / "MEMORY.md"
+    file.write_bytes(b"- likes \xff\n" + b"x" * 2_000_000)
+    context = memory.context("Where is Sakura Sushi?")
+    assert context.text.endswith("- likes \ufffd\n(End of memories.)")
+
+    file.unlink()
+    file.mkdir()
     assert memory.context("Where is Sakura Sushi?") == Context()
     assert memory.context(None) == Context()  # type: ignore[arg-type]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from backstory.index.note_days import NoteDays
 from backstory.search.fallback import FallbackSearch
 from backstory.search.request import Request
 from backstory.text.query import parse_words
@@ -257,7 +258,9 @@ def test_when_the_time_is_up_what_was_found_is_given(tmp_path: Path) -> None:
     away = ("the index is away", "")
     with an_indexed_memory(tmp_path) as memory:
         say(memory, "needle")
-        fallback = FallbackSearch(memory._parts.history, list, list)
+        history = memory._parts.history
+        days = NoteDays(history, lambda: NOW, is_read_only=True)
+        fallback = FallbackSearch(history, list, list, days)
 
         result = fallback.search(request, away, until=time.monotonic())
         whole = fallback.search(request, away, until=math.inf)

@@ -105,13 +105,13 @@ def test_only_the_first_two_hundred_lines_are_given() -> None:
 def test_memory_is_cut_at_a_whole_fact_and_leaves_room_for_others() -> None:
     memory = "\n".join(f"- fact number {number} of very many" for number in range(190))
 
-    context = build_context(memory, [LOG, TALK], max_tokens=200)
+    context = build_context(memory, [LOG, TALK], max_tokens=240)
 
     facts = [line for line in context.text.split("\n") if line.startswith("- fact")]
     assert facts == [f"- fact number {n} of very many" for n in range(len(facts))]
     assert 3 < len(facts) < 20
     assert context.memories == (LOG, TALK)
-    assert context.tokens <= 200
+    assert context.tokens <= 240
 
 
 def test_a_fact_of_several_lines_stays_whole_and_headings_do_not_stay_alone() -> None:

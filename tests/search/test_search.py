@@ -2,11 +2,13 @@
 
 import os
 import threading
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from backstory.memory import Memory
+from backstory.values.history import Problem
 from backstory.values.reports import IndexStatus
 from tests.index_builders import (
     WordEmbedder,
@@ -45,18 +47,40 @@ def test_a_note_as_large_as_allowed_is_found_in_all_its_parts(tmp_path: Path) ->
         assert notes(memory, "subject19999") == ["fact 19999 is about subject19999"]
 
 
-def test_a_note_that_is_too_large_is_reported_and_stays_as_it_was(
+def test_of_notes_that_are_too_large_the_first_lines_are_found_and_that_is_said(
     tmp_path: Path,
 ) -> None:
+    too_long = "x" * 2_000_000
     with an_indexed_memory(tmp_path) as memory:
-        file = write_memory(memory, "- the old fact\n")
-        before = notes(memory, "fact")
-        file.write_text("- a new fact\n" * 200_000)
+        project = tmp_path / "project"
+        project.mkdir()
+        memory.record("s", "user", "hello", project=project)
+        log = memory.notebook.log_path(date(2026, 2, 25))
+        log.parent.mkdir(parents=True)
+        files = [write_memory(memory, ""), log, project / "CLAUDE.md"]
+        for file in files:
+            file.write_text(f"{file.stem[:6]:>6} needle\n\n{too_long}")
+        problems = [
+            Problem(
+                "2,000,015 bytes, of which only the first 2,000,000 are searched; split"
+                " it into smaller files",
+                path=str(file),
+            )
+            for file in files
+        ]
 
+        first = memory.search("needle")
         report = memory.index()
+        found = memory.search("needle", sources=["memory", "daily_log", "guidance"])
+        elsewhere = memory.search("hello", scope="sessions")
+        memory.rebuild()
+        again = memory.search("needle", sources=["memory", "daily_log", "guidance"])
 
-        assert [problem.path for problem in report.problems] == [str(file)]
-        assert notes(memory, "old fact") == before == ["the old fact"]
+        assert report.problems == memory.status().problems == tuple(problems)
+        assert found.notices == again.notices == tuple(map(str, problems))
+        assert first.notices == found.notices[:2]
+        assert elsewhere.notices == ()
+        assert {hit.path for hit in found.hits} == set(map(str, files))
 
 
 def test_a_note_of_bytes_that_are_no_text_harms_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from backstory.search.rank import Candidate
 from backstory.search.spec_profile import (
     blend_by_best,
     blend_by_range,
-    normalise,
+    normalize,
     rank_chunks,
     rank_history,
 )
@@ -53,7 +53,7 @@ def test_each_list_goes_from_its_least_to_its_best_and_is_weighed_four_to_six() 
     assert blended == pytest.approx({1: 0.4, 2: 0.2, 3: 0.0, 4: 0.6})
 
 
-def test_search_history_by_the_design_normalises_weighs_and_lets_fade() -> None:
+def test_search_history_by_the_design_normalizes_weighs_and_lets_fade() -> None:
     ranked = rank_history(
         [
             a_candidate(
@@ -107,10 +107,10 @@ def test_scores_are_between_zero_and_one_and_in_order(
 
 
 @given(st.dictionaries(st.integers(), st.floats(-1e6, 1e6), max_size=8))
-def test_normalised_scores_keep_their_order_within_zero_and_one(
+def test_normalized_scores_keep_their_order_within_zero_and_one(
     given_scores: dict[int, float],
 ) -> None:
-    normal = normalise(given_scores)
+    normal = normalize(given_scores)
 
     assert normal.keys() == given_scores.keys()
     assert all(0 <= score <= 1 for score in normal.values())

@@ -15,7 +15,7 @@ from backstory.search.scopes import to_sources
 from backstory.store.base.history import SessionFilter
 from backstory.text.arguments import EVER, Period, to_day, to_instant, to_period
 from backstory.values.hits import HitSource
-from backstory.values.moments import start_of_day
+from backstory.values.moments import start_in_utc, start_of_day
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -209,18 +209,21 @@ def test_days_reach_from_the_first_there_is_to_the_last(
     assert len(found.hits) == expected
 
 
+def a_period(first: date, behind: date) -> Period:
+    days = (start_in_utc(first), start_in_utc(behind))
+    return Period(start_of_day(first), start_of_day(behind), days)
+
+
 def test_a_period_reaches_from_the_first_named_day_to_the_last() -> None:
     period = to_period("last week", "February 2026", 0, now=NOW)
 
-    first, end = date(2026, 2, 23), date(2026, 3, 1)
-    assert period == Period(start_of_day(first), start_of_day(end))
+    assert period == a_period(date(2026, 2, 23), date(2026, 3, 1))
 
 
 def test_both_ends_of_a_period_count() -> None:
     period = to_period("2026-02-24", "2026-02-25", 0, now=NOW)
 
-    first, end = date(2026, 2, 24), date(2026, 2, 26)
-    assert period == Period(start_of_day(first), start_of_day(end))
+    assert period == a_period(date(2026, 2, 24), date(2026, 2, 26))
     assert period.why_empty == ""
 
 

@@ -1,4 +1,4 @@
-"""Cutting and neutralising text."""
+"""Cutting and neutralizing text."""
 
 import unicodedata
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.cut import cut_bytes, one_line
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 
 # Unicode's Bidi_Control property, which the standard library does not know.
 BIDI_CONTROLS = frozenset(
@@ -140,12 +140,12 @@ def test_a_text_without_half_characters_can_be_encoded(text: str) -> None:
     ],
 )
 def test_characters_that_fool_a_reader_become_visible(text: str, expected: str) -> None:
-    assert neutralise(text) == expected
+    assert neutralize(text) == expected
 
 
 @given(st.text(st.characters() | st.sampled_from(sorted(BIDI_CONTROLS))))
 def test_no_control_or_direction_character_is_left(text: str) -> None:
-    shown = neutralise(text)
+    shown = neutralize(text)
 
     left = {
         character
@@ -157,6 +157,6 @@ def test_no_control_or_direction_character_is_left(text: str) -> None:
 
 @given(st.text())
 def test_neutral_text_stays_as_it_is(text: str) -> None:
-    shown = neutralise(text)
+    shown = neutralize(text)
 
-    assert neutralise(shown) == shown
+    assert neutralize(shown) == shown

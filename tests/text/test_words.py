@@ -187,7 +187,7 @@ def test_beyond_ascii_only_letters_and_digits_are_left(text: str) -> None:
     ("word", "parts"),
     [
         pytest.param("word", (), id="plain"),
-        pytest.param("Word", (), id="capitalised"),
+        pytest.param("Word", (), id="capitalized"),
         pytest.param("WORD", (), id="capitals"),
         pytest.param("2023", (), id="digits"),
         pytest.param("parseJSONFile", ("parse", "JSON", "File"), id="capitals inside"),

@@ -22,7 +22,7 @@ from backstory.settings import Settings, load_settings
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import start_worker
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
@@ -124,7 +124,7 @@ class Commands(click.Group):
 def _echo_error(line: str) -> None:
     """Print an error on one line, made safe: it may quote what others wrote."""
     indent = line[: len(line) - len(line.lstrip())]
-    click.echo(indent + one_line(neutralise(line), _MAX_ERROR_CHARS), err=True)
+    click.echo(indent + one_line(neutralize(line), _MAX_ERROR_CHARS), err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

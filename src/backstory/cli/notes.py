@@ -46,7 +46,7 @@ from backstory.render.people.notes import (
 )
 from backstory.system.machine import find_home
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.values.reports import ListedLog
 
 _EDITORS = ("sensible-editor", "nano", "vim", "vi", "notepad")
@@ -157,7 +157,7 @@ def edit(app: App) -> None:
 def export(app: App, file: Path) -> None:
     """Write MEMORY.md and all daily logs into a new zip file."""
     count = write_archive(_open_notebook(app), file)
-    click.echo(f"{render_count(count, 'file')} in {neutralise(str(file))}.")
+    click.echo(f"{render_count(count, 'file')} in {neutralize(str(file))}.")
 
 
 @memory.command("import")
@@ -213,11 +213,11 @@ def _keep_if_changed(copy: Path, begun: str, exc: BaseException) -> None:
     elif isinstance(exc, BackstoryError):
         exc.hint = f"your text is in {copy}"
     else:
-        click.echo(f"Your text is in {neutralise(str(copy))}", err=True)
+        click.echo(f"Your text is in {neutralize(str(copy))}", err=True)
 
 
 def _shown(text: str) -> str:
-    return one_line(neutralise(text), _MAX_SHOWN_CHARS)
+    return one_line(neutralize(text), _MAX_SHOWN_CHARS)
 
 
 # -- logs -----------------------------------------------------------------------------

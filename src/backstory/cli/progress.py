@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.values.reports import OnCount, OnProgress
 
 _MAX_PATH_SHOWN = 40
@@ -32,7 +32,7 @@ def reading() -> Iterator[OnProgress | None]:
         task = bar.add_task("", total=None)
 
         def on_progress(done: int, total: int, name: str) -> None:
-            shown = one_line(neutralise(Path(name).name), _MAX_PATH_SHOWN)
+            shown = one_line(neutralize(Path(name).name), _MAX_PATH_SHOWN)
             bar.update(task, completed=done, total=total, description=shown)
 
         yield on_progress

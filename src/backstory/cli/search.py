@@ -28,7 +28,7 @@ from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.text.arguments import MAX_DAYS
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.values.hits import EpisodeResult, HitSource, SearchResult
 
 _NOTICE_CHARS = 500
@@ -225,7 +225,7 @@ def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> Non
         click.echo(f"Nothing found for '{echo_query(query)}'.")
     for notice in notices:
         # An error that a notice quotes may quote what others wrote.
-        line = one_line(neutralise(notice), _NOTICE_CHARS)
+        line = one_line(neutralize(notice), _NOTICE_CHARS)
         click.echo(f"Notice: {line}", err=True)
 
 

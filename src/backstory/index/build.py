@@ -6,9 +6,10 @@ missing index is one that has taken in nothing yet, and to rebuild is to catch u
 """
 
 import bisect
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, takewhile
 from pathlib import Path
@@ -18,16 +19,17 @@ from backstory.index.chunks import (
     CHUNKER,
     REACH,
     UNIT_KINDS,
+    CutNote,
     cut_chunks,
     cut_note,
     cut_units,
-    noted_at,
     session_unit,
 )
+from backstory.index.note_days import NoteDays
 from backstory.index.origin import (
     HISTORY,
     LAST_CHANGE,
-    Origin,
+    IndexOrigin,
     find_origin,
     name_change,
 )
@@ -35,8 +37,10 @@ from backstory.notes.find import FoundNote, NoteKind, read_note
 from backstory.store.base.history import Change, HistoryStore
 from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
 from backstory.system.files import is_inside
+from backstory.text.json_values import compact_json
 from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import content_id
+from backstory.values.moments import Moment
 from backstory.values.reports import OnCount
 from backstory.values.units import FileRef, SessionRef, session_unit_id
 
@@ -48,6 +52,7 @@ _BATCH_CHANGES = 2_000
 _CHANGES_DONE = "changes_done"
 _TAKEN_TO = "taken_to"
 _CHUNKER = "chunker"
+_GUIDANCE_PROBLEMS = "guidance_problems"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +96,13 @@ class IndexBuilder:
 
     # -- the history ---
 
-    def origin(self) -> Origin:
+    def origin(self) -> IndexOrigin:
         """Whether what the index has taken in is from this history."""
         return self._find_origin(self.index.get_state)
 
-    def _find_origin(self, get_state: Callable[[str], str | None]) -> Origin:
+    def _find_origin(self, get_state: Callable[[str], str | None]) -> IndexOrigin:
         if _read_progress(get_state) == _Progress():
-            return Origin.SAME
+            return IndexOrigin.SAME
         return find_origin(self.index, self.history, get_state)
 
     def is_behind(self) -> bool:
@@ -106,8 +111,8 @@ class IndexBuilder:
         An index whose history is lost is not: nothing of it may be deleted.
         """
         origin = self.origin()
-        if origin is not Origin.SAME:
-            return origin is Origin.OTHER
+        if origin is not IndexOrigin.SAME:
+            return origin is IndexOrigin.OTHER
         if self.index.get_state(_CHUNKER) not in (None, CHUNKER):
             return True
         done = int(self.index.get_state(_CHANGES_DONE) or 0)
@@ -133,7 +138,7 @@ class IndexBuilder:
         taken = 0
         while self.is_behind():
             is_late = until is not None and time.monotonic() >= until
-            if is_late and self.origin() is Origin.SAME:
+            if is_late and self.origin() is IndexOrigin.SAME:
                 return False
             with self.index.writing(timeout_s=timeout_s) as writer:
                 taken += self._take_batch(writer)
@@ -158,8 +163,8 @@ class IndexBuilder:
         Vectors are cached by the text they were made from, so they are not made again.
         """
         made_from = {_CHUNKER: CHUNKER, HISTORY: self.history.identity}
-        is_cut_anew = writer.get_state(_CHUNKER) not in (None, CHUNKER)
-        if is_cut_anew or self._find_origin(writer.get_state) is Origin.OTHER:
+        is_outdated = writer.get_state(_CHUNKER) not in (None, CHUNKER)
+        if is_outdated or self._find_origin(writer.get_state) is IndexOrigin.OTHER:
             writer.clear()
         progress = _read_progress(writer.get_state)
         for name, value in made_from.items():
@@ -291,53 +296,121 @@ class IndexBuilder:
             for file in self.index.list_files()
             if file.kind in {UNIT_KINDS[kind] for kind in kinds}
         }
-        problems: list[Problem] = []
-        changed: list[tuple[FoundNote, str]] = []
+        notes = _FoundNotes()
         for note in found:
             if isinstance(note, Problem):
-                problems.append(note)
-                continue
-            file = known.pop((UNIT_KINDS[note.kind], str(note.path)), None)
-            if file is not None and file.signature == note.signature:
-                continue
-            try:
-                changed.append((note, read_note(note)))
-            except SourceUnreadable as exc:
-                problems.append(Problem(str(exc), path=str(note.path)))
-        gone = [file for file in known.values() if not _is_hidden(file, problems)]
-        if not changed and not gone:
-            return problems
-        with self.index.writing(timeout_s=timeout_s) as writer:
-            for file in gone:
-                writer.delete_file(file.file_id)
-            for note, text in changed:
-                self._take_note(writer, note, text)
+                notes.problems.append(note)
+            else:
+                key = (UNIT_KINDS[note.kind], str(note.path))
+                notes.add(note, known.pop(key, None))
+        hidden = [each for each in known.values() if _is_hidden(each, notes.problems)]
+        gone = [each for each in known.values() if each not in hidden]
+        dated = [self._date_note(note, text) for note, text in notes.changed]
+        if dated or notes.touched or gone:
+            with self.index.writing(timeout_s=timeout_s) as writer:
+                for file in gone:
+                    writer.delete_file(file.file_id)
+                for file in notes.touched:
+                    writer.set_signature(file.file_id, file.signature)
+                for each in dated:
+                    self._write_note(writer, each)
+        return _say_what_is_searched(notes, hidden)
+
+    def take_guidance(self, found: Iterable[FoundNote | Problem]) -> list[Problem]:
+        """Take in the guidance files, and keep their problems.
+
+        Searches tell about the problems, but have no time to look for the files.
+        """
+        problems = self.take_notes(found, frozenset({NoteKind.GUIDANCE}))
+        kept = compact_json([[each.reason, each.path] for each in problems])
+        if (self.index.get_state(_GUIDANCE_PROBLEMS) or "[]") != kept:
+            with self.index.writing() as writer:
+                writer.set_state(_GUIDANCE_PROBLEMS, kept)
         return problems
 
-    def _take_note(self, writer: IndexWriter, note: FoundNote, text: str) -> None:
-        modified_at = note.mtime_ns // 1000
+    def list_guidance_problems(self) -> list[Problem]:
+        """What was wrong with guidance files when they were last looked for."""
+        kept = self.index.get_state(_GUIDANCE_PROBLEMS) or "[]"
+        return [Problem(reason, path=path) for reason, path in json.loads(kept)]
+
+    def _date_note(self, note: FoundNote, text: str) -> "_DatedNote":
+        cut = cut_note(note, text)
+        days = NoteDays(self.history, self.clock).date_parts(note, text, cut.texts)
+        return _DatedNote(cut, content_id(CHUNKER, text), days)
+
+    def _write_note(self, writer: IndexWriter, dated: "_DatedNote") -> None:
+        note = dated.cut.note
         file = IndexedFile(
             file_id=0,
             kind=UNIT_KINDS[note.kind],
             path=str(note.path),
             project=note.project,
             signature=note.signature,
-            hash=content_id(CHUNKER, text),
-            modified_at=modified_at,
+            hash=dated.hash,
+            modified_at=note.mtime_ns // 1000,
         )
         container = FileRef(writer.replace_file(file, self.clock()))
-        units, chunks = cut_note(
-            note,
-            text,
-            first_unit_id=writer.next_note_id(),
-            container=container,
-            said_at=noted_at(note),
+        units = dated.cut.to_units(
+            dated.days, first_unit_id=writer.next_note_id(), container=container
         )
         writer.replace_notes(container, units)
-        writer.replace_chunks(container, chunks)
+        writer.replace_chunks(container, dated.cut.chunks)
 
 
 # -- pieces ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _DatedNote:
+    """A file that was cut, with a hash of its text and the days of its parts."""
+
+    cut: CutNote
+    hash: str
+    days: Sequence[Moment]
+
+
+@dataclass(slots=True)
+class _FoundNotes:
+    """The files that changed, those that only have another time, and the problems.
+
+    ``unreadable`` are files that the index holds as they were before.
+    """
+
+    changed: list[tuple[FoundNote, str]] = field(default_factory=list)
+    touched: list[IndexedFile] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    unreadable: list[IndexedFile] = field(default_factory=list)
+
+    def add(self, note: FoundNote, file: IndexedFile | None) -> None:
+        """Compare a file with what the index has of it."""
+        if note.problem is not None:
+            self.problems.append(note.problem)
+        if file is not None and file.signature == note.signature:
+            return
+        try:
+            text = read_note(note)
+        except SourceUnreadable as exc:
+            self.problems.append(Problem(str(exc), path=str(note.path)))
+            if file is not None:
+                self.unreadable.append(file)
+            return
+        if file is not None and file.hash == content_id(CHUNKER, text):
+            self.touched.append(replace(file, signature=note.signature))
+        else:
+            self.changed.append((note, text))
+
+
+def _say_what_is_searched(
+    notes: _FoundNotes, hidden: Iterable[IndexedFile]
+) -> list[Problem]:
+    """The problems; of files that the index still has, with a word about that."""
+    kept = [Path(file.path) for file in (*hidden, *notes.unreadable)]
+    return [
+        replace(problem, reason=f"{problem.reason}; what was read before is searched")
+        if any(is_inside(path, Path(problem.path)) for path in kept)
+        else problem
+        for problem in notes.problems
+    ]
 
 
 def _is_hidden(file: IndexedFile, problems: Iterable[Problem]) -> bool:

@@ -6,7 +6,7 @@ about a thousand tokens at most; a longer message is a chunk of its own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import lru_cache
 
 from backstory.notes.find import FoundNote, NoteKind
@@ -16,8 +16,9 @@ from backstory.text.envelope import quote_content
 from backstory.text.own_calls import is_own_tool_call
 from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
-from backstory.values.moments import Moment
+from backstory.values.moments import Moment, whole_day
 from backstory.values.units import (
+    OF_A_DAY,
     FileRef,
     NewChunk,
     NewUnit,
@@ -26,8 +27,8 @@ from backstory.values.units import (
     session_unit_id,
 )
 
-# To be changed when the same sources would give other units or chunks.
-CHUNKER = "1"
+# Change this whenever the same input would give other units or chunks.
+CHUNKER = "2"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.
 REACH = 8
@@ -90,8 +91,10 @@ def _is_worth_finding(message: Message) -> bool:
 
 def _to_unit(session: Session, message: Message, before: str, after: str) -> NewUnit:
     sent = message.sent or session.started
-    said_at = None if sent is None else sent.to_microseconds()
     kind = _NOTES.get(session.kind) or SPOKEN_ROLES.get(message.role, UnitKind.OTHER)
+    if sent is not None and kind in OF_A_DAY:
+        sent = whole_day(sent.in_own_zone().date())
+    said_at = None if sent is None else sent.to_microseconds()
     if kind is UnitKind.OTHER:
         around, meaning = message.tool_name or "", None
     else:
@@ -185,47 +188,58 @@ def chunk_text(messages: Iterable[Message]) -> str:
 # -- Markdown files -------------------------------------------------------------------
 
 
-def noted_at(note: FoundNote) -> int:
-    """When a note was written, in microseconds: the day in its name, if it has one."""
-    if note.day is None:
-        return note.mtime_ns // 1000
-    # Noon local time, so that it is the same day in nearby time zones too.
-    noon = datetime(note.day.year, note.day.month, note.day.day, 12)
-    return Moment(noon.astimezone(UTC)).to_microseconds()
+@dataclass(frozen=True, slots=True)
+class CutNote:
+    """A Markdown file, cut: the heading and text of each unit to be, and the chunks."""
+
+    note: FoundNote
+    parts: list[tuple[str, str]]
+    chunks: list[NewChunk]
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for _, text in self.parts]
+
+    def to_units(
+        self, days: Sequence[Moment], *, first_unit_id: int, container: FileRef
+    ) -> list[NewUnit]:
+        """The units; ``days`` are those of the parts."""
+        own_day = "" if self.note.day is None else day_words(self.note.day)
+        return [
+            NewUnit(
+                first_unit_id + position,
+                UNIT_KINDS[self.note.kind],
+                container,
+                position,
+                day.to_microseconds(),
+                text,
+                f"{heading}\n{own_day}".strip(),
+                note_meaning(heading, text),
+                heading,
+            )
+            for position, ((heading, text), day) in enumerate(
+                zip(self.parts, days, strict=True)
+            )
+        ]
 
 
-def cut_note(
-    note: FoundNote, text: str, *, first_unit_id: int, container: FileRef, said_at: int
-) -> tuple[list[NewUnit], list[NewChunk]]:
-    """The units and chunks of a Markdown file.
+def cut_note(note: FoundNote, text: str) -> CutNote:
+    """Cut a Markdown file.
 
     In memory, every fact is a unit; in guidance, a few paragraphs are.
     """
-    day = "" if note.day is None else day_words(note.day)
-    units: list[NewUnit] = []
+    parts: list[tuple[str, str]] = []
     chunks: list[NewChunk] = []
     for section in split_sections(text):
         for group in group_blocks(section, max_tokens=MAX_CHUNK_TOKENS):
-            first = len(units)
-            for found in _cut_group(note.kind, section, group):
-                units.append(
-                    NewUnit(
-                        unit_id=first_unit_id + len(units),
-                        kind=UNIT_KINDS[note.kind],
-                        container=container,
-                        position=len(units),
-                        said_at=said_at,
-                        text=found,
-                        around=f"{section.heading}\n{day}".strip(),
-                        meaning=note_meaning(section.heading, found),
-                        heading=section.heading,
-                    )
-                )
+            first = len(parts)
+            found = _cut_group(note.kind, section, group)
+            parts += [(section.heading, part) for part in found]
             shown = "\n".join(group)
             if section.heading:
                 shown = f"{section.heading}\n{shown}"
-            chunks.append(NewChunk(first, len(units) - 1, rough_tokens(shown), shown))
-    return units, chunks
+            chunks.append(NewChunk(first, len(parts) - 1, rough_tokens(shown), shown))
+    return CutNote(note, parts, chunks)
 
 
 def note_meaning(heading: str, text: str) -> str:

@@ -1,13 +1,13 @@
 """Keep the index of one home up to date, give it its vectors, and rebuild it.
 
 Slow work is left to the worker, a separate process. If the disk is full or read-only, a
-search goes on with the index as it is.
+search continues with the index as it is.
 """
 
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,9 +22,14 @@ from backstory.errors import (
 from backstory.index.build import IndexBuilder
 from backstory.index.files import INDEX_NAME, IndexFiles
 from backstory.index.lost_texts import save_lost_texts
-from backstory.index.origin import Origin
+from backstory.index.origin import IndexOrigin
 from backstory.index.vectors import VectorBuilder
-from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
+from backstory.notes.find import (
+    FoundNote,
+    NoteKind,
+    find_memory_notes,
+    iter_problems,
+)
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
@@ -57,7 +62,9 @@ _FAILURE = "embedder_failure"
 # Looking through all projects takes long, and their guidance rarely changes.
 _GUIDANCE_S = 60.0
 _NOTES = frozenset({NoteKind.MEMORY, NoteKind.DAILY_LOG})
-_GUIDANCE = frozenset({NoteKind.GUIDANCE})
+_NOTE_UNITS = frozenset({UnitKind.MEMORY, UnitKind.DAILY_LOG})
+# How many problems of notes a search tells about.
+_MAX_NOTICES = 3
 
 
 class Maintainer:
@@ -93,8 +100,10 @@ class Maintainer:
 
     # -- before a search ---
 
-    def catch_up(self, *, timeout_s: float = math.inf) -> list[str]:
-        """Take in what is new before a search, if that is quickly done.
+    def catch_up(
+        self, kinds: Collection[UnitKind], *, timeout_s: float = math.inf
+    ) -> list[str]:
+        """Take in what is new before a search for some kinds, if that is quickly done.
 
         It takes at most half of ``timeout_s``, which is for the whole search. Returns
         notices for the result. Raises ``StoreProblem`` only if there is no index to
@@ -102,9 +111,10 @@ class Maintainer:
         """
         builder = self._builder()
         notices = []
+        problems: list[Problem] = []
         try:
             notices += self._leave_other_history(builder)
-            if not self._take_in_quickly(builder, timeout_s / 2):
+            if not self._take_in_quickly(builder, timeout_s / 2, problems):
                 notices.append(_STILL_BUILDING)
         except StoreLocked:
             logger.debug("another process is writing the index")
@@ -117,11 +127,15 @@ class Maintainer:
             self._check_origin(builder)
             notices.append(f"the newest things may be missing: {exc}")
         self._wake_worker()
-        return notices
+        if not _NOTE_UNITS & set(kinds):
+            problems = []
+        if UnitKind.GUIDANCE in kinds:
+            problems += builder.list_guidance_problems()
+        return notices + to_notices(problems)
 
     def _check_origin(self, builder: IndexBuilder) -> None:
         """Raise ``StoreProblem`` if the index is of another history."""
-        if builder.origin() is Origin.OTHER:
+        if builder.origin() is IndexOrigin.OTHER:
             path = self._home / INDEX_NAME
             hint = "run 'backstory rebuild'"
             raise StoreProblem(f"{path}: {_OTHER_HISTORY}", path=path, hint=hint)
@@ -132,11 +146,11 @@ class Maintainer:
         What only the index knows is saved first.
         """
         match builder.origin():
-            case Origin.SAME:
+            case IndexOrigin.SAME:
                 return []
-            case Origin.LOST:
+            case IndexOrigin.LOST:
                 return [self._describe_loss()]
-            case Origin.OTHER:
+            case IndexOrigin.OTHER:
                 saved = self._save_lost_texts()
                 return [_MADE_AGAIN, *([describe_saved(saved)] if saved else [])]
 
@@ -151,13 +165,19 @@ class Maintainer:
     def _save_lost_texts(self) -> SavedTexts | None:
         return save_lost_texts(self._files.index, self._history, self._home)
 
-    def _take_in_quickly(self, builder: IndexBuilder, timeout_s: float) -> bool:
-        """Take in messages and notes; returns whether that is all of them."""
+    def _take_in_quickly(
+        self, builder: IndexBuilder, timeout_s: float, problems: list[Problem]
+    ) -> bool:
+        """Take in messages and notes; returns whether that is all of them.
+
+        What is wrong with notes is added to ``problems``.
+        """
         is_complete = builder.catch_up(
             until=time.monotonic() + min(_CATCH_UP_S, timeout_s),
             timeout_s=min(_WAIT_S, timeout_s),
         )
-        builder.take_notes(find_memory_notes(self._home), _NOTES, timeout_s=_WAIT_S)
+        found = find_memory_notes(self._home)
+        problems += builder.take_notes(found, _NOTES, timeout_s=_WAIT_S)
         return is_complete
 
     # -- after reading the sources ---
@@ -196,7 +216,7 @@ class Maintainer:
         builder.catch_up(on_taken=on_taken)
         problems = builder.take_notes(find_memory_notes(self._home), _NOTES)
         if with_guidance:
-            problems += builder.take_notes(self._find_guidance(), _GUIDANCE)
+            problems += builder.take_guidance(self._find_guidance())
         return problems
 
     def _expect_own_damage(self, damage: StoreDamaged) -> None:
@@ -367,7 +387,7 @@ class Maintainer:
         if not self._files.has_index():
             return []
         try:
-            if self._builder().origin() is Origin.SAME:
+            if self._builder().origin() is IndexOrigin.SAME:
                 return []
             saved = self._save_lost_texts()
         except StoreProblem as exc:
@@ -423,10 +443,18 @@ class Maintainer:
         if not self._files.has_index():
             return []
         try:
-            is_lost = self._builder().origin() is Origin.LOST
+            is_lost = self._builder().origin() is IndexOrigin.LOST
             return [Problem(self._describe_loss())] if is_lost else []
         except StoreProblem:
             return []  # the status of the index says it
+
+    def list_note_problems(self) -> list[Problem]:
+        """What is wrong with notes now, and was with guidance when it was last read."""
+        problems = list(iter_problems(find_memory_notes(self._home)))
+        with suppress(StoreProblem):
+            if self._files.has_index():
+                problems += self._builder().list_guidance_problems()
+        return problems
 
     def _has_own_vectors(self) -> bool:
         if not self._files.has_embeddings():
@@ -443,3 +471,12 @@ def describe_saved(saved: SavedTexts) -> str:
         f"the texts of {saved.messages:,} messages that only the index had were saved "
         f"to {saved.path}; 'backstory index --path' reads them in"
     )
+
+
+def to_notices(problems: Sequence[Problem]) -> list[str]:
+    """Problems of notes, as a search tells about them."""
+    notices = [str(problem) for problem in problems[:_MAX_NOTICES]]
+    if len(problems) > _MAX_NOTICES:
+        more = len(problems) - _MAX_NOTICES
+        notices.append(f"{more:,} more notes have problems; see 'backstory status'")
+    return notices

@@ -17,12 +17,12 @@ from backstory.values.units import SessionRef
 # The states that the index keeps: which history, and the number and tag of a change.
 HISTORY = "history"
 LAST_CHANGE = "last_change"
-# An index without a tag is compared with so many messages. A history that was restored
-# differs in its newest ones.
+# An index without a tag is compared with this many messages. A history that was
+# restored differs in its newest ones.
 _COMPARED = 1_000
 
 
-class Origin(Enum):
+class IndexOrigin(Enum):
     """What an index was made from."""
 
     SAME = auto()
@@ -36,19 +36,19 @@ def find_origin(
     index: SearchIndex,
     history: HistoryStore,
     get_state: Callable[[str], str | None],
-) -> Origin:
+) -> IndexOrigin:
     """Compare an index that has taken in something with a history."""
     if not history.last_change_id():
-        return Origin.LOST
+        return IndexOrigin.LOST
     if get_state(HISTORY) != history.identity:
-        return Origin.OTHER
+        return IndexOrigin.OTHER
     last_change = get_state(LAST_CHANGE)
     if last_change is None:
         is_same = _has_newest_messages(index, history)
     else:
         change_id = int(last_change.partition(" ")[0])
         is_same = last_change == name_change(change_id, history.find_tag(change_id))
-    return Origin.SAME if is_same else Origin.OTHER
+    return IndexOrigin.SAME if is_same else IndexOrigin.OTHER
 
 
 def name_change(change_id: int, tag: int | None) -> str:

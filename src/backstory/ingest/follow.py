@@ -24,7 +24,6 @@ from backstory.values.history import (
     SessionFacts,
     Source,
 )
-from backstory.values.moments import from_microseconds
 
 # How much is compared at the beginning and at the end of what was read. A rewritten
 # file differs at one of them, because everything after a change moves.
@@ -118,7 +117,7 @@ class Follower:
     def _parse(self, reader: LineReader, file: FoundFile, memo: Memo) -> Iterator[Item]:
         origin = Origin(
             file.path,
-            modified=from_microseconds(file.mtime_ns // 1000),
+            modified=file.modified,
             beside=self.importer.look_beside(file.path),
         )
         for item in reader.records():

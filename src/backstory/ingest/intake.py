@@ -159,12 +159,12 @@ class Intake:
         self._excluded_before = len(self._excluded)
         self._own_calls = set(memo.pop(_OWN_CALLS, ()))
         self._problem_count = memo.pop(_PROBLEMS, 0)
-        # Made by a reading that was killed: its work goes on here.
+        # Made by a reading that was killed: this one continues its work.
         self._made = set(memo.pop(_MADE, ()))
         self.made_now.update((self.host, made) for made in self._made)
 
     def save(self, memo: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
-        """The memo with what this intake must know when reading goes on."""
+        """The memo with what this intake must know when reading resumes."""
         kept = dict(memo)
         if self._excluded:
             kept[_EXCLUDED] = sorted(self._excluded)
@@ -177,7 +177,7 @@ class Intake:
         return kept
 
     def _about_to_make(self) -> set[str]:
-        """The sessions that the batch at hand will make."""
+        """The sessions that the current batch will create."""
         ids = {each.message.session_id for each in self._open().messages}
         return {each for each in ids if not self.store.has_session(self.host, each)}
 
@@ -296,7 +296,7 @@ class Intake:
             self._open().facts.append(self.rules.keep_facts(about))
 
     def _exclude(self, session_id: str) -> None:
-        """Leave the session out, also what was taken in before its folder was known."""
+        """Leave the session out, even what was taken in before its folder was known."""
         self._excluded.add(session_id)
         batch = self._open()
         batch.facts = [each for each in batch.facts if each.native_id != session_id]

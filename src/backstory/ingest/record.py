@@ -38,7 +38,7 @@ class RecordedMessage:
 class MessageRecorder:
     """Keeps messages, and remembers which sessions they were of.
 
-    ``on_day_change`` is told of a session that goes on after midnight.
+    ``on_day_change`` is told of a session that continues after midnight.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class MessageRecorder:
         return (host, session) in self._excluded
 
     def _note_day(self, recorded: RecordedMessage, day: date) -> None:
-        """Tell of a session that goes on after another day."""
+        """Tell of a session that continues on another day."""
         key = (recorded.host, recorded.session)
         before = self._days.pop(key, None)
         self._days[key] = day

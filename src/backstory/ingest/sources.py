@@ -13,7 +13,7 @@ from backstory.ingest.hosts.find import iter_in_projects, iter_sources
 from backstory.ingest.importers import FORMATS, get_format
 from backstory.ingest.importers.base import Format
 from backstory.ingest.intake import Rules
-from backstory.ingest.parsing.recognise import iter_recognised
+from backstory.ingest.parsing.recognize import iter_recognized
 from backstory.ingest.sync import Found, HistorySync
 from backstory.store.base.history import HistoryStore
 from backstory.system.locks import locked
@@ -105,7 +105,7 @@ class LocalSources:
             yield Problem("your settings exclude it", path=str(path))
             return
         is_folder = path.is_dir()
-        for found in iter_recognised(path, rows, self.rules.exclude):
+        for found in iter_recognized(path, rows, self.rules.exclude):
             if isinstance(found, FoundFile) and not is_folder:
                 yield Problem("not in a format that Backstory knows", path=str(path))
             else:
@@ -169,6 +169,6 @@ class LocalSources:
         """When the sources were last read."""
         try:
             modified = (self.home / STAMP_NAME).stat().st_mtime
-        except OSError:
+            return datetime.fromtimestamp(modified, UTC)
+        except (OSError, OverflowError, ValueError):
             return None
-        return datetime.fromtimestamp(modified, UTC)

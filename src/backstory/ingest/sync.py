@@ -32,7 +32,7 @@ from backstory.ingest.reading.known import KnownSources
 from backstory.ingest.reading.lines import LineReading, Start, find_start
 from backstory.store.base.history import HistoryStore, SourceKey, SourceState, Written
 from backstory.values.history import FoundFile, Problem, Source
-from backstory.values.moments import Localise, from_microseconds, read_as_local
+from backstory.values.moments import Localize, read_as_local
 from backstory.values.reports import IndexReport, OnProgress
 
 Found = Source | Problem | FoundFile
@@ -54,7 +54,7 @@ class HistorySync:
     clock: Callable[[], datetime]
     rules: Rules
     companions: frozenset[str] = frozenset()
-    localise: Localise = read_as_local
+    localize: Localize = read_as_local
     # Problems that belong to no source that was read; a dictionary keeps their order.
     loose_problems: dict[Problem, None] = field(default_factory=dict)
 
@@ -316,8 +316,8 @@ class _Pass:
     def _origin(self, source: Source, beside: Mapping[str, str]) -> Origin:
         return Origin(
             path=Path(source.entry) if source.entry else source.file.path,
-            modified=from_microseconds(source.file.mtime_ns // 1000),
-            localise=self._sync.localise,
+            modified=source.file.modified,
+            localize=self._sync.localize,
             beside=beside,
         )
 

@@ -22,7 +22,7 @@ from backstory.notes.find import MAX_NOTE_BYTES
 from backstory.notes.notebook import Notebook
 from backstory.system.files import storing, write_new
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 
 MAX_ENTRIES = 20_000
 MAX_ARCHIVE_BYTES = 200_000_000
@@ -126,7 +126,7 @@ def _read_entries(archive: zipfile.ZipFile, path: Path) -> Archive:
     skipped: list[str] = []
     total = 0
     for info in entries:
-        shown = one_line(neutralise(info.filename), _MAX_NAME_CHARS)
+        shown = one_line(neutralize(info.filename), _MAX_NAME_CHARS)
         _check_entry(info, shown, path)
         found = _ENTRY.fullmatch(info.filename)
         day = _day_of(found[1]) if found and found[1] else None

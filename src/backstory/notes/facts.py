@@ -20,7 +20,7 @@ from backstory.notes.match import (
     iter_statements,
 )
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.markdown.escape import (
     escape_comment,
     escape_marker,
@@ -181,7 +181,7 @@ def _as_item(lines: Sequence[str]) -> list[str]:
 
 def _heading_name(topic: str) -> str:
     """The name of a topic as the text of a heading."""
-    line = one_line(neutralise(topic), _MAX_TOPIC_CHARS).lstrip("# ")
+    line = one_line(neutralize(topic), _MAX_TOPIC_CHARS).lstrip("# ")
     heading = heading_of(f"## {line}")
     name = heading[1] if heading else ""
     return escape_start(name) if name else DEFAULT_TOPIC

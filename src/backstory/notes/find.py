@@ -42,6 +42,18 @@ class FoundNote:
     signature: str
     mtime_ns: int
     day: date | None = None
+    size_bytes: int = 0
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why not all of it is read, if it is too large."""
+        if self.size_bytes <= MAX_NOTE_BYTES:
+            return None
+        return Problem(
+            f"{self.size_bytes:,} bytes, of which only the first {MAX_NOTE_BYTES:,} are"
+            " searched; split it into smaller files",
+            path=str(self.path),
+        )
 
 
 # -- the memory of a home -------------------------------------------------------------
@@ -88,18 +100,28 @@ def _describe_note(
     project: str | None = None,
     day: date | None = None,
 ) -> Iterator[FoundNote | Problem]:
-    """The note, or the problem with it; nothing if it is gone or not a file."""
+    """The note, or the problem with it; nothing if it is gone."""
     path = Path(entry)
     try:
         if entry.is_symlink() and not is_inside(_real(path), _real(inside)):
             yield Problem(f"a symbolic link that leads out of {inside}", path=str(path))
         elif entry.is_file():
             found = describe(path)
-            yield FoundNote(kind, path, project, found.signature, found.mtime_ns, day)
+            yield FoundNote(
+                kind,
+                path,
+                project,
+                found.signature,
+                found.mtime_ns,
+                day,
+                found.size_bytes,
+            )
+        elif kind is not NoteKind.GUIDANCE and path.exists():
+            yield Problem("not a file", path=str(path))
     except FileNotFoundError:
         return
     except OSError as exc:
-        yield Problem(f"the file cannot be read ({exc.strerror})", path=str(path))
+        yield _unreadable_file(path, exc)
 
 
 def _unreadable_folder(folder: Path, exc: OSError) -> Problem:
@@ -252,21 +274,35 @@ def _describe_guidance(
 # -- reading --------------------------------------------------------------------------
 
 
+def iter_problems(found: Iterable[FoundNote | Problem]) -> Iterator[Problem]:
+    """What is wrong with notes: those that cannot be read, or not as a whole."""
+    for note in found:
+        if isinstance(note, Problem):
+            yield note
+            continue
+        if note.problem is not None:
+            yield note.problem
+        try:
+            note.path.open("rb").close()
+        except OSError as exc:
+            yield _unreadable_file(note.path, exc)
+
+
+def _unreadable_file(path: Path, exc: OSError) -> Problem:
+    return Problem(f"the file cannot be read ({exc.strerror})", path=str(path))
+
+
 def read_note(note: FoundNote) -> str:
     """The text of a note, with plain line ends; bytes that are not UTF-8 are replaced.
 
-    Raises ``SourceUnreadable``, also if the file is larger than a note may be.
+    Of a file that is too large, only whole lines at its beginning are read. Raises
+    ``SourceUnreadable``, with the reason alone.
     """
     try:
         with note.path.open("rb") as file:
             raw = file.read(MAX_NOTE_BYTES + 1)
-            size_bytes = os.fstat(file.fileno()).st_size
     except OSError as exc:
-        raise SourceUnreadable(f"{note.path}: {exc.strerror}") from exc
+        raise SourceUnreadable(f"the file cannot be read ({exc.strerror})") from exc
     if len(raw) > MAX_NOTE_BYTES:
-        raise SourceUnreadable(
-            f"{note.path}: {size_bytes:,} bytes; a note may have at most"
-            f" {MAX_NOTE_BYTES:,}",
-            hint="split the file into smaller ones",
-        )
+        raw = raw[: raw.rfind(b"\n", 0, MAX_NOTE_BYTES) + 1] or raw[:MAX_NOTE_BYTES]
     return raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.markdown.escape import to_fact_lines, without_bullet
 from backstory.text.markdown.outline import BlockKind, Item, Outline
 from backstory.text.words import is_spaceless, word_set
@@ -86,7 +86,7 @@ def get_match(outline: Outline, wanted: str) -> Item | Span:
     found = _find_items(outline, wanted) or _find_spans(outline, wanted)
     if len(found) == 1:
         return found[0]
-    shown = one_line(neutralise(wanted), _MAX_SHOWN_CHARS)
+    shown = one_line(neutralize(wanted), _MAX_SHOWN_CHARS)
     if not found:
         raise FactNotFound(
             f"MEMORY.md does not say '{shown}'", near=_list_near(outline, wanted)
@@ -166,7 +166,7 @@ def _quote(outline: Outline, place: Item | Span) -> str:
         text = outline.lines[line]
     else:
         text = item_text(outline, item, head_only=True)
-    return one_line(neutralise(text), _MAX_SHOWN_CHARS)
+    return one_line(neutralize(text), _MAX_SHOWN_CHARS)
 
 
 def _list_near(outline: Outline, wanted: str) -> list[str]:
@@ -175,5 +175,5 @@ def _list_near(outline: Outline, wanted: str) -> list[str]:
     shared = [(len(words & word_set(said)), said) for said in iter_statements(outline)]
     best = sorted((each for each in shared if each[0]), key=lambda each: -each[0])
     return [
-        one_line(neutralise(said), _MAX_SHOWN_CHARS) for _, said in best[:_MAX_NAMED]
+        one_line(neutralize(said), _MAX_SHOWN_CHARS) for _, said in best[:_MAX_NAMED]
     ]

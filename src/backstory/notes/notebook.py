@@ -6,6 +6,7 @@ between, the change is made to that version. A crash leaves the old text or the 
 """
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,13 @@ from backstory.errors import (
 from backstory.notes import facts
 from backstory.notes.daily_logs import add_block, merge_logs
 from backstory.notes.facts import DEFAULT_TOPIC, check_fact
-from backstory.notes.find import MAX_NOTE_BYTES, FoundNote, NoteKind, find_memory_notes
+from backstory.notes.find import (
+    MAX_NOTE_BYTES,
+    FoundNote,
+    NoteKind,
+    find_memory_notes,
+    read_note,
+)
 from backstory.notes.masked_facts import find_behind_masks, find_known, reword
 from backstory.notes.merge import merge_memories
 from backstory.system.files import (
@@ -44,8 +51,12 @@ LOCK_NAME = "notes.lock"
 MAX_BACKUPS = 20
 
 _ATTEMPTS = 10
-# Only the holder of the lock writes such a file, so any other is left from a crash.
-_NEW_NAME = ".{name}.backstory-new"
+# Only the holder of the lock writes such a file, so any other is left from a crash. The
+# hashes are those of the new text and of the one to be replaced.
+_NEW_NAME = ".{name}.{new}.{old}.backstory-new"
+_LEFT_NAME = re.compile(
+    r"\.(?P<name>.+)\.(?P<new>[0-9a-f]+)\.(?P<old>[0-9a-f]+)\.backstory-new"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +104,16 @@ class Notebook:
         Raises ``SourceUnreadable``.
         """
         return self._read(self.memory_path) or ""
+
+    def read_beginning(self) -> str:
+        """MEMORY.md as it is searched: too large a file is cut, odd bytes are replaced.
+
+        Raises ``SourceUnreadable``.
+        """
+        for note in self._notes():
+            if note.kind is NoteKind.MEMORY:
+                return read_note(note)
+        return ""
 
     def memory_stamp(self) -> str:
         """A hash of MEMORY.md as it is now; empty if there is none."""
@@ -298,8 +319,7 @@ class Notebook:
         folder = self.folder / "backups"
         self._make_folder(folder)
         with storing(folder):
-            saved_at = datetime.fromtimestamp(self.memory_path.stat().st_mtime)
-            stem = f"MEMORY-{saved_at:%Y%m%d-%H%M%S}"
+            stem = f"MEMORY-{_saved_at(self.memory_path):%Y%m%d-%H%M%S}"
             same = sorted(folder.glob(f"{stem}*.md"), key=_age_of_backup)
             number = _age_of_backup(same[-1])[1] + 1 if same else 1
             name = f"{stem}-{number}.md" if same else f"{stem}.md"
@@ -339,6 +359,13 @@ class Notebook:
                 hint="put the file itself there, or make the whole folder a link",
             )
         return real
+
+
+def _saved_at(path: Path) -> datetime:
+    """The local time of a file, which may lie beyond all dates."""
+    with suppress(OverflowError, ValueError):
+        return datetime.fromtimestamp(path.stat().st_mtime)
+    return datetime.min.replace(year=1000)  # four digits on every system
 
 
 def _age_of_backup(path: Path) -> tuple[str, int]:
@@ -414,7 +441,10 @@ class _Seen:
         return True
 
     def _write_beside(self, raw: bytes) -> Path:
-        made = self.real.with_name(_NEW_NAME.format(name=self.real.name))
+        name = _NEW_NAME.format(
+            name=self.real.name, new=_hex_hash(raw), old=_hex_hash(self.raw or b"")
+        )
+        made = self.real.with_name(name)
         make_private_folder(made.parent)
         made.unlink(missing_ok=True)
         write_new(made, raw, mode=self.mode)
@@ -457,10 +487,30 @@ def _refuse_size(path: Path, size_bytes: int) -> NoReturn:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove files that a crash left half-written."""
+    """Remove files that a crash left behind."""
     with storing(folder):
-        for left in folder.glob(_NEW_NAME.format(name="*")):
+        for left in folder.glob(".*.backstory-new"):
+            _put_back(left)
             left.unlink(missing_ok=True)
+
+
+def _put_back(left: Path) -> None:
+    """Put back what somebody saved just before a swap, if a crash kept us from it.
+
+    Then the file has our new text, and what is left is neither that nor the old one.
+    """
+    found = _LEFT_NAME.fullmatch(left.name)
+    if found is None:
+        return
+    real = left.with_name(found["name"])
+    if not real.is_file() or _hex_hash(real.read_bytes()) != found["new"]:
+        return
+    if _hex_hash(left.read_bytes()) not in (found["new"], found["old"]):
+        swap(left, real)
+
+
+def _hex_hash(raw: bytes) -> str:
+    return bytes_hash(raw).rpartition(":")[2]
 
 
 def _size_of(path: Path) -> int:

@@ -21,7 +21,7 @@ import orjson
 from backstory.errors import ConfigError, ProviderRefused, ProviderUnavailable
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.redaction import mask_secrets
 
 # Any: a server's JSON can hold anything anywhere; it is checked on reading.
@@ -136,7 +136,7 @@ class Server:
             self._client.section,
         )
         if not is_address(self._url):
-            shown = one_line(neutralise(mask_secrets(self._url)), 80)
+            shown = one_line(neutralize(mask_secrets(self._url)), 80)
             raise ConfigError(
                 f"'{shown}' is not an http or https address",
                 hint=f"set {section}.url to one like {self._client.default_url}",
@@ -294,7 +294,7 @@ class Server:
         """A server's words, safe to show, and without the key if they repeat it."""
         if self._key:
             text = text.replace(self._key, "[key]")
-        return one_line(neutralise(text), _MAX_SAID_CHARS)
+        return one_line(neutralize(text), _MAX_SAID_CHARS)
 
 
 def is_address(url: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from backstory.errors import ConfigError
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 
 _FROM_VARIABLE = "env:"
 _FROM_FILE = "file:"
@@ -49,7 +49,7 @@ def _from_variable(name: str, environ: Mapping[str, str], setting: str) -> str:
     key = environ.get(name, "").strip()
     if not key:
         raise ConfigError(
-            f"{setting} names the environment variable {one_line(neutralise(name), 80)}"
+            f"{setting} names the environment variable {one_line(neutralize(name), 80)}"
             ", which is not set",
             hint="set it, and make sure the agent program that starts Backstory sees "
             "it",
@@ -59,14 +59,14 @@ def _from_variable(name: str, environ: Mapping[str, str], setting: str) -> str:
 
 def _from_file(name: str, setting: str) -> str:
     path = Path(name)
-    shown = one_line(neutralise(name), 200)
+    shown = one_line(neutralize(name), 200)
     if not path.is_absolute():
         raise ConfigError(
             f"{setting} names the file '{shown}', which is not an absolute path",
             hint=f'write {setting} = "file:/path"',
         )
     try:
-        # Without waiting: a pipe that nobody writes to would block for ever.
+        # Without waiting: a pipe that nobody writes to would block forever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             # The open file is checked: the name could lead elsewhere a moment later.

@@ -1,6 +1,5 @@
 """Times, sizes, counts and paths as text."""
 
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -8,16 +7,17 @@ from backstory.values.moments import Moment
 
 
 def render_time(moment: Moment | None) -> str:
-    """A time in the reader's time zone; empty if it is not known."""
-    return "" if moment is None else render_local(moment.at)
+    """A time in the reader's time zone, or a day; empty if it is not known."""
+    if moment is None:
+        return ""
+    if moment.is_day:
+        return moment.at.date().isoformat()
+    local = moment.in_local_zone().replace(tzinfo=None)
+    return local.isoformat(sep=" ", timespec="minutes")
 
 
 def render_local(at: datetime) -> str:
-    # Go's zero time is the earliest that a datetime can hold: west of UTC, it would
-    # overflow.
-    with suppress(OverflowError):
-        at = at.astimezone()
-    return at.replace(tzinfo=None).isoformat(sep=" ", timespec="minutes")
+    return render_time(Moment(at))
 
 
 def render_span(first: Moment | None, last: Moment | None) -> str:

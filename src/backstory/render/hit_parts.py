@@ -1,6 +1,6 @@
 """The parts of a hit that every audience is shown: excerpt, rank, how to see more.
 
-The whole text is masked before it is cut: half a secret would not be recognised.
+The whole text is masked before it is cut: half a secret would not be recognized.
 """
 
 import re
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from backstory.render.format import render_day
 from backstory.text.envelope import label
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.text.redaction import mask_secrets
 from backstory.text.shell import show_command
@@ -38,7 +38,7 @@ def mask_cached(text: str) -> str:
 
 def mask_and_escape(text: str) -> str:
     """Mask secrets, and make the text safe to print: for models and their programs."""
-    return neutralise(mask_cached(text))
+    return neutralize(mask_cached(text))
 
 
 def render_speaker(role: Role, tool_name: str | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 
 _MIN_TEXT_WIDTH = 10
 
@@ -54,4 +54,4 @@ def wrap_to_width(line: str, width: int) -> Iterator[str]:
 
 def to_cell(text: str) -> str:
     """Make text from history safe to print, on one line."""
-    return neutralise(text).replace("\n", " ").replace("\t", " ")
+    return neutralize(text).replace("\n", " ").replace("\t", " ")

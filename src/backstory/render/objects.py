@@ -151,7 +151,11 @@ def setting_object(chosen: Chosen) -> dict[str, object]:
 
 
 def to_iso(moment: Moment | None) -> str | None:
-    return None if moment is None else moment.in_own_zone().isoformat()
+    """A time with its offset; a day without a time is a date alone."""
+    if moment is None:
+        return None
+    written = moment.in_own_zone()
+    return (written.date() if moment.is_day else written).isoformat()
 
 
 def search_object(

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from backstory.errors import BadQuery
 from backstory.runs.dialects.base import Part
 from backstory.runs.text_results import MessageReader
-from backstory.runs.trim import CountTokens, Size, find_cap, make_marker, trim_text
+from backstory.runs.trim import Size, find_cap, make_marker, trim_text
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
 from backstory.text.own_answers import OwnAnswers
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, Fitted
 

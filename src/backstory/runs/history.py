@@ -21,15 +21,22 @@ from backstory.runs.observe import MessageObserver
 from backstory.runs.record import CallMatcher, IterationCounter, Recorder, clean_part
 from backstory.runs.search import search_items
 from backstory.runs.text_results import FindResults, MessageReader
-from backstory.runs.trim import CountTokens, to_item_id
+from backstory.runs.trim import to_item_id
 from backstory.runs.wrap import CallWrapper
 from backstory.system.expiry import expire_when_due
 from backstory.system.fork_safety import reset_in_child
-from backstory.text.arguments import to_limit, to_query, to_role, to_said
+from backstory.text.arguments import (
+    to_counter,
+    to_limit,
+    to_number,
+    to_query,
+    to_role,
+    to_said,
+)
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.query import parse_words
-from backstory.text.tokens import most_tokens
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import (
     MAX_RESULTS,
@@ -44,10 +51,16 @@ if TYPE_CHECKING:
     from backstory.tools.base import Tool
 
 
+# No loop calls its model more often.
+_MAX_ITERATION = 10**12
+
+
 class RunHistory:
     """The history of one run of an agent, to search and to fetch from.
 
     Safe to use from several threads. Each run, and each subagent, has its own.
+    ``count_tokens`` counts tokens as the loop's model does; without it, as many are
+    assumed as there can be (``most_tokens``).
     ``is_injected`` says of a message that it is not history but was put in by the loop
     itself, such as a reminder or a list of tools in the user's role. ``find_results``
     lists the tool results that the loop put as text into a message, which is then
@@ -60,13 +73,16 @@ class RunHistory:
         self,
         limits: RunLimits | None = None,
         *,
+        count_tokens: CountTokens | None = None,
         is_injected: Callable[[object], bool] | None = None,
         find_results: FindResults | None = None,
         drop_injected: DropInjected = keep_all,
         answers: OwnAnswers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.limits = limits or RunLimits()
+        self.limits = _check_limits(limits)
+        self._own_count = to_counter(count_tokens)
+        self._last_count = self._own_count
         self.answers = answers or OwnAnswers()
         self._is_injected = is_injected
         self._drop_injected = drop_injected
@@ -172,7 +188,7 @@ class RunHistory:
             return self.limits.ttl_s
 
     def _expire(self) -> None:
-        """Drop all items. Numbers go on: an old id must not mean something new."""
+        """Drop all items. Numbers continue: an old id must not mean something new."""
         self._items.close()
         items = RunItems(self.limits.max_bytes, first_number=self._items.next_number)
         self._reset(items, self._recorder.iterations)
@@ -203,6 +219,9 @@ class RunHistory:
         prompt, calls and results of our own tools, turns without words.
         """
         known_role = to_role(role)
+        _check_names(tool_name=tool_name, call_id=call_id, message=message)
+        if iteration is not None:
+            iteration = _to_iteration(iteration)
         part = clean_part(
             Part(known_role, to_said(known_role, text), tool_name, call_id)
         )
@@ -213,7 +232,7 @@ class RunHistory:
         """Record what is new in a loop's list of messages, in any of the dialects.
 
         Call it with the whole list, as often as you like: what was recorded before is
-        recognised, even after older messages were removed or trimmed. Raises
+        recognized, even after older messages were removed or trimmed. Raises
         ``BadQuery`` for messages in an unknown format, after recording the others.
         """
         _check_messages(messages)
@@ -264,6 +283,8 @@ class RunHistory:
 
         Raises ``UnknownName`` if there is none, or not any more.
         """
+        if not isinstance(item_id, str):
+            raise BadQuery(f"the id of an item is a text, not {item_id!r:.60}")
         with self._using():
             try:
                 return self._items.get(item_id)
@@ -298,6 +319,11 @@ class RunHistory:
         quarter = max(MIN_ANSWER_TOKENS, self._fitter.budget // 4)
         return min(self.limits.answer_tokens, quarter)
 
+    @property
+    def count_tokens(self) -> CountTokens:
+        """How tokens are counted: as in the last ``fit``, or as this run was told."""
+        return self._last_count
+
     def tools(self) -> tuple["Tool", ...]:
         """The tools with which a model searches this run and fetches from it."""
         # The tools call a run, so they are imported only here.
@@ -312,25 +338,32 @@ class RunHistory:
         messages: Sequence[object],
         budget: int,
         *,
-        count_tokens: CountTokens = most_tokens,
+        count_tokens: CountTokens | None = None,
     ) -> Fitted:
         """The messages in at most ``budget`` tokens, after recording them in full.
 
+        ``count_tokens`` is for loops that change their model; by default the run's own.
         The largest tool results are trimmed first: 60 % of what fits from the head,
         40 % from the tail, and between them a marker with the id to fetch them by.
         """
         _check_budget(budget)
         _check_messages(messages)
+        count = self._to_counter(count_tokens)
         with suppress(BadQuery):
             # Messages in an unknown format become a notice, and are sent as they are.
             self.observe(messages)
         with self._using():
-            return self._fitter.fit(
+            fitted = self._fitter.fit(
                 messages,
                 budget,
-                count_tokens=count_tokens,
+                count_tokens=count,
                 find_original=self._original_finder(),
             )
+            self._last_count = count
+            return fitted
+
+    def _to_counter(self, count_tokens: CountTokens | None) -> CountTokens:
+        return self._own_count if count_tokens is None else to_counter(count_tokens)
 
     def _original_finder(self) -> Callable[[Part], OriginalResult]:
         """A function that finds the results in a list of messages, given in order."""
@@ -350,7 +383,7 @@ class RunHistory:
         create: Callable[..., Any],
         *,
         budget: int | None = None,
-        count_tokens: CountTokens = most_tokens,
+        count_tokens: CountTokens | None = None,
     ) -> Callable[..., Any]:
         """Wrap the function that calls a model, so that its calls are recorded.
 
@@ -366,7 +399,7 @@ class RunHistory:
             )
         if budget is not None:
             _check_budget(budget)
-
+        self._to_counter(count_tokens)
         return CallWrapper(self, budget, count_tokens).wrap(create)
 
     def hear(self, answer: object) -> None:
@@ -380,6 +413,33 @@ class RunHistory:
         said = answer if isinstance(answer, list | tuple) else find_said(answer) or ()
         with self._using():
             self._observer.record_all(said)
+
+
+def _check_limits(limits: RunLimits | None) -> RunLimits:
+    if limits is None:
+        return RunLimits()
+    if not isinstance(limits, RunLimits):
+        raise BadQuery(
+            f"limits is a {type(limits).__name__}, not RunLimits",
+            hint="pass RunLimits(...), or nothing for the defaults",
+        )
+    return limits
+
+
+def _check_names(**names: object) -> None:
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise BadQuery(f"{name} is {value!r:.60}, not a text")
+
+
+def _to_iteration(iteration: int) -> int:
+    number = to_number(iteration, "iteration")
+    if not 0 <= number <= _MAX_ITERATION:
+        raise BadQuery(
+            f"iteration is {number!r:.60}, not the number of a model call",
+            hint="count the calls of the model from 1, or leave it out",
+        )
+    return number
 
 
 def _check_messages(messages: object) -> None:

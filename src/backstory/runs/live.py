@@ -14,7 +14,7 @@ from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.find import iter_sources
 from backstory.ingest.importers import FORMATS, get_format
-from backstory.ingest.parsing.recognise import iter_recognised
+from backstory.ingest.parsing.recognize import iter_recognized
 from backstory.ingest.parsing.streams import is_seekable
 from backstory.runs.dialects.base import Part
 from backstory.runs.history import RunHistory
@@ -23,6 +23,7 @@ from backstory.runs.record import IterationCounter
 from backstory.system.machine import Machine, absolute
 from backstory.text.envelope import label
 from backstory.text.memories_frame import DropInjected, keep_all
+from backstory.text.tokens import CountTokens
 from backstory.values.history import NewMessage, Problem, Role, Source
 from backstory.values.runs import RunLimits
 
@@ -47,13 +48,14 @@ class LiveRun(RunHistory):
         find: FindFollower,
         limits: RunLimits | None = None,
         *,
+        count_tokens: CountTokens | None = None,
         awaited: Path | None = None,
         drop_injected: DropInjected = keep_all,
     ) -> None:
         self._find = find
         self._awaited = awaited
         self._follower: Follower | None = None
-        super().__init__(limits, drop_injected=drop_injected)
+        super().__init__(limits, count_tokens=count_tokens, drop_injected=drop_injected)
 
     @property
     def session_id(self) -> str | None:
@@ -128,6 +130,7 @@ class LiveSessions:
         transcript: str | Path | None,
         host: str | None,
         limits: RunLimits,
+        count_tokens: CountTokens | None,
     ) -> LiveRun:
         """The run of a session, given its id, the path of its transcript, or both."""
         if transcript is not None:
@@ -135,6 +138,7 @@ class LiveSessions:
             return LiveRun(
                 lambda: self.find_by_path(path, session),
                 limits,
+                count_tokens=count_tokens,
                 awaited=path,
                 drop_injected=self._drop_injected,
             )
@@ -145,7 +149,12 @@ class LiveSessions:
                 "program writes (--transcript)",
             )
         follower = self.get_by_id(session, host)
-        return LiveRun(lambda: follower, limits, drop_injected=self._drop_injected)
+        return LiveRun(
+            lambda: follower,
+            limits,
+            count_tokens=count_tokens,
+            drop_injected=self._drop_injected,
+        )
 
     # -- by path ---
 
@@ -157,7 +166,7 @@ class LiveSessions:
         if self._exclude(path):
             raise SourceUnreadable(f"{path}: your settings exclude it")
         try:
-            source = self._recognise(path) if self._is_written(path) else None
+            source = self._recognize(path) if self._is_written(path) else None
         # ValueError: a NUL in the path. RuntimeError: a link that leads to itself.
         except (OSError, ValueError, RuntimeError) as exc:
             reason = getattr(exc, "strerror", None) or exc
@@ -193,13 +202,13 @@ class LiveSessions:
         )
         return any(root in path.parents for root in roots if root is not None)
 
-    def _recognise(self, path: Path) -> Source | None:
-        for found in iter_recognised(path, FORMATS):
+    def _recognize(self, path: Path) -> Source | None:
+        for found in iter_recognized(path, FORMATS):
             if isinstance(found, Problem):
                 raise SourceUnreadable(str(found))
             if isinstance(found, Source):
                 return found
-        # Before its first message a transcript may only be recognised by its folder.
+        # Before its first message a transcript may only be recognized by its folder.
         real = path.resolve()
         for host in HOSTS if self._is_in_a_host(path) else ():
             for each in iter_sources(host, self._machine):

@@ -1,7 +1,7 @@
 """Record what happens in a run, leaving out what is not history.
 
 The same thing may come again, in a list that is observed twice or with its JSON written
-differently. It is recognised by its role, its call and its text.
+differently. It is recognized by its role, its call and its text.
 """
 
 from collections import Counter, deque
@@ -270,17 +270,17 @@ class Recorder:
 
 
 def part_key(part: Part) -> int:
-    """What a part is recognised by when it comes again.
+    """What a part is recognized by when it comes again.
 
     Spaces around it do not count, nor how its JSON is written.
     """
     text = part.text.strip()
     if part.role not in _SPOKEN and text[:1] in ("{", "["):
-        text = _normalise_json(text)
+        text = _normalize_json(text)
     return hash((part.role, part.call_id, len(text), text))
 
 
-def _normalise_json(text: str) -> str:
+def _normalize_json(text: str) -> str:
     """JSON with sorted keys and no extra spaces; any other text as it is."""
     if len(text) <= _MAX_JSON_CHARS:
         with suppress(orjson.JSONDecodeError, TypeError):

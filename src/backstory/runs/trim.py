@@ -6,11 +6,12 @@ fetch what it has.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from backstory.text.cut import longest_within
 from backstory.text.excerpts import before_cluster
-from backstory.text.tokens import MOST_CHARS_A_TOKEN
+from backstory.text.tokens import MOST_CHARS_A_TOKEN, CountTokens
 
 # The wording is fixed by the spec.
 MARKER = "[content elided to fit context window]"
@@ -22,8 +23,6 @@ _MISSING = "[characters {start}-{end} of {length}]"
 _ANY_MISSING = re.compile(r"\[characters (\d{1,15})-(\d{1,15}) of (\d{1,15})\]\n")
 # The share of either side that may be given up to cut between lines.
 _LINE_SHARE = 0.1
-
-CountTokens = Callable[[str], int]
 
 
 def make_marker(item_id: str | None) -> str:
@@ -74,16 +73,12 @@ def trim_text(text: str, marker: str, max_tokens: int, count: CountTokens) -> st
 
     Only the marker if nothing else fits.
     """
-    low, high = 0, min(len(text) - 1, max_tokens * MOST_CHARS_A_TOKEN)
-    trimmed = _cut(text, 0, marker)
-    while low <= high:
-        kept = (low + high) // 2
-        candidate = _cut(text, kept, marker)
-        if count(candidate) <= max_tokens:
-            trimmed, low = candidate, kept + 1
-        else:
-            high = kept - 1
-    return trimmed
+    kept = longest_within(
+        max_tokens,
+        min(len(text) - 1, max_tokens * MOST_CHARS_A_TOKEN),
+        lambda length: count(_cut(text, length, marker)),
+    )
+    return _cut(text, kept, marker)
 
 
 def _cut(text: str, kept: int, marker: str) -> str:

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, Protocol
 
 from backstory.errors import BadQuery
-from backstory.runs.trim import CountTokens
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import Fitted
 
@@ -32,7 +32,11 @@ class Run(Protocol):
     def observe(self, messages: Sequence[object]) -> None: ...
 
     def fit(
-        self, messages: Sequence[object], budget: int, *, count_tokens: CountTokens
+        self,
+        messages: Sequence[object],
+        budget: int,
+        *,
+        count_tokens: CountTokens | None,
     ) -> Fitted: ...
 
     def hear(self, answer: object) -> None: ...
@@ -44,7 +48,7 @@ class CallWrapper:
 
     run: Run
     budget: int | None
-    count_tokens: CountTokens
+    count_tokens: CountTokens | None
 
     # Any: whatever the API takes and answers.
     def wrap(self, create: Callable[..., Any]) -> Callable[..., Any]:

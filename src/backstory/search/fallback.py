@@ -14,9 +14,10 @@ from backstory.index.chunks import (
     cut_chunks,
     cut_note,
     cut_units,
-    noted_at,
     session_unit,
 )
+from backstory.index.maintain import to_notices
+from backstory.index.note_days import NoteDays
 from backstory.notes.find import FoundNote, read_note
 from backstory.search.episodes import SPOKEN_KINDS, to_episodes
 from backstory.search.hydrate import Hydrator
@@ -84,6 +85,7 @@ class _Found:
     as_typed: list[NewUnit] = field(default_factory=list)
     with_words: list[NewUnit] = field(default_factory=list)
     notes: _Notes = field(default_factory=_Notes)
+    problems: list[Problem] = field(default_factory=list)
     is_complete: bool = True
 
     @property
@@ -103,8 +105,10 @@ class FallbackSearch:
         history: HistoryStore,
         find_notes: FindNotes,
         find_guidance: FindNotes,
+        note_days: NoteDays,
     ) -> None:
         self._history = history
+        self._note_days = note_days
         self._find_notes = find_notes
         self._find_guidance = find_guidance
 
@@ -241,22 +245,27 @@ class FallbackSearch:
     ) -> None:
         known = found.notes
         for note in notes:
-            if isinstance(note, Problem) or time.monotonic() >= until:
+            if isinstance(note, Problem):
+                found.problems.append(note)
                 continue
+            if time.monotonic() >= until:
+                continue
+            if note.problem is not None:
+                found.problems.append(note.problem)
             try:
                 text = read_note(note)
-            except SourceUnreadable:
+            except SourceUnreadable as exc:
+                found.problems.append(Problem(str(exc), path=str(note.path)))
                 continue
             container = FileRef(len(known.chunks) + 1)
-            units, chunks = cut_note(
-                note,
-                text,
+            cut = cut_note(note, text)
+            units = cut.to_units(
+                self._note_days.date_parts(note, text, cut.texts),
                 first_unit_id=first_note_id() + len(known.notes),
                 container=container,
-                said_at=noted_at(note),
             )
             known.notes |= {u.unit_id: Note(u.heading or "", u.text) for u in units}
-            known.chunks[container] = chunks
+            known.chunks[container] = cut.chunks
             for unit in units:
                 known.files[container.file_id] = _to_file(note, unit, container)
                 if not _fits(unit, where):
@@ -273,7 +282,7 @@ class _Matcher:
     def __init__(self, query: Query) -> None:
         self._folded = query.folded
         self._terms = [term.spellings for term in query.subject]
-        # For every term, the strings of which a text with the term has at least one.
+        # For every term, strings; a text with the term contains at least one of them.
         self._needed = [
             {fold(term.text), *(spelling.split()[0] for spelling in term.spellings)}
             for term in query.subject
@@ -341,13 +350,14 @@ def _find_chunk(unit: NewUnit, chunks: Sequence[NewChunk]) -> Chunk | None:
 
 def _fits(unit: NewUnit, where: UnitFilter) -> bool:
     at = unit.said_at
+    first, end = where.bounds(unit.kind)
     return (
         unit.kind in where.kinds
         and (where.containers is None or unit.container in where.containers)
         and unit.unit_id not in where.without
         and unit.container not in where.without_containers
-        and (where.said_from is None or (at is not None and at >= where.said_from))
-        and (where.said_before is None or (at is not None and at < where.said_before))
+        and (first is None or (at is not None and at >= first))
+        and (end is None or (at is not None and at < end))
     )
 
 
@@ -387,4 +397,4 @@ def _notices(request: Request, found: _Found, why: Why) -> tuple[str, ...]:
     notices = [f"{notice}; {hint}" if hint else notice]
     if not found.is_complete:
         notices.append("time ran out before everything was searched")
-    return tuple(notices)
+    return (*notices, *to_notices(found.problems))

@@ -8,8 +8,9 @@ from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import IndexedFile, Note, Unit
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import HIT_SOURCES, Hit, Strength
-from backstory.values.moments import Moment, from_microseconds
+from backstory.values.moments import WHOLE_DAY, Moment, from_microseconds
 from backstory.values.units import (
+    OF_A_DAY,
     Container,
     FileRef,
     SessionRef,
@@ -81,7 +82,7 @@ class Hydrator:
     def to_hit(self, unit_id: int) -> Hit | None:
         """The hit, still without a score; None if the unit is gone."""
         unit = self._units[unit_id]
-        said = None if unit.said_at is None else from_microseconds(unit.said_at)
+        said = _when_said(unit)
         if isinstance(unit.container, FileRef):
             return self._note_hit(unit, unit.container, said)
         session = self._sessions.get(unit.container.session_id)
@@ -106,7 +107,7 @@ class Hydrator:
         return replace(
             hit,
             text=message.text,
-            said=message.sent or said,
+            said=said if unit.kind in OF_A_DAY else message.sent or said,
             role=message.role,
             tool_name=self._tool_name(message),
             message_id=message.message_id,
@@ -137,6 +138,13 @@ class Hydrator:
             heading=note.heading,
             project=file.project,
         )
+
+
+def _when_said(unit: Unit) -> Moment | None:
+    if unit.said_at is None:
+        return None
+    is_day = unit.kind in OF_A_DAY
+    return from_microseconds(unit.said_at, WHOLE_DAY if is_day else None)
 
 
 def add_replies(hits: Iterable[Hit], history: HistoryStore) -> tuple[Hit, ...]:

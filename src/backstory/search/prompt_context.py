@@ -29,12 +29,12 @@ from backstory.text.memories_frame import (
     MEMORIES_NOTE,
     MEMORY_HEADING,
     RELEVANT_HEADING,
-    SEAL_SAMPLE,
     MemoriesFrame,
+    keep_all,
 )
 from backstory.text.redaction import mask_secrets
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
-from backstory.text.tokens import most_tokens
+from backstory.text.tokens import CountTokens, most_tokens
 from backstory.text.words import fold, word_set
 from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource, Strength
@@ -69,8 +69,9 @@ _SMALL_TALK = """
 class Context:
     """What to put below the system prompt, and what it was made from.
 
-    ``text`` is empty if there is nothing to add; ``tokens`` is the most it costs on any
-    model; ``memories`` are the hits in it, found for the query ``parsed``.
+    ``text`` is empty if there is nothing to add; ``tokens`` is what it costs as the
+    caller counts, or else the most it can cost; ``memories`` are the hits in it, found
+    for the query ``parsed``.
     """
 
     text: str = ""
@@ -107,6 +108,7 @@ class PromptContext:
         *,
         is_log_of: Callable[[str, Session], bool],
         frame: MemoriesFrame,
+        count_tokens: CountTokens,
     ) -> None:
         self._search = search
         self._history = history
@@ -114,6 +116,7 @@ class PromptContext:
         self._options = options
         self._is_log_of = is_log_of
         self._frame = frame
+        self._count_tokens = count_tokens
 
     def build(
         self, prompt: str, *, session: str | None, max_tokens: int | None
@@ -137,7 +140,7 @@ class PromptContext:
             budget = to_number(max_tokens, "max_tokens")
         notes = ""
         try:
-            notes = self._notebook.read_memory()
+            notes = self._notebook.read_beginning()
         except BackstoryError as exc:
             logger.warning("no long-term memory for this prompt: %s", exc)
         asking: Sequence[Session] = ()
@@ -154,12 +157,12 @@ class PromptContext:
             notes,
             hits,
             max_tokens=budget,
+            count_tokens=self._count_tokens,
             max_memories=self._options.max_memories,
             said=list(self._iter_said(asking)) if hits else (),
+            seal=self._frame.seal,
         )
-        text = self._frame.seal(context.text)
-        parsed = query if context.memories else None
-        return replace(context, text=text, tokens=most_tokens(text), parsed=parsed)
+        return replace(context, parsed=query) if context.memories else context
 
     def _find_memories(
         self, query: Query, asking: Sequence[Session]
@@ -235,53 +238,91 @@ def build_context(
     hits: Sequence[Hit],
     *,
     max_tokens: int,
+    count_tokens: CountTokens = most_tokens,
     max_memories: int = 5,
     said: Sequence[str] = (),
+    seal: Callable[[str], str] = keep_all,
 ) -> Context:
     """Format the long-term memory and the hits that add to it within ``max_tokens``.
 
-    ``said`` is what was said in the prompt's own session, which is not repeated. There
-    is room for the seal of the frame.
+    ``said`` is what was said in the prompt's own session, which is not repeated.
+    ``seal`` marks the text as ours.
     """
-    pieces = list(_iter_pieces(memory))
-    max_tokens -= _cost([MEMORIES_END, SEAL_SAMPLE])
-    whole = _fit(MEMORY_HEADING, pieces, max_tokens)
-    new = list(islice(_new_hits(hits, [*whole, *said]), max_memories))
-    lines = [_to_line(hit) for hit in new]
-    reserved = min(
-        round(_RELEVANT_SHARE * max_tokens),
-        _cost(_section(RELEVANT_HEADING, lines)),
-    )
-    if lines and max_tokens - _cost(whole) < reserved:
-        whole = _fit(MEMORY_HEADING, pieces, max_tokens - reserved)
-    left = max_tokens - _cost(whole)
-    relevant = _fit(RELEVANT_HEADING, lines, left)
-    parts = [_joined(part) for part in (whole, relevant) if part]
-    text = "\n\n".join(parts) + f"\n{MEMORIES_END}" if parts else ""
-    shown = tuple(hit for hit, line in zip(new, lines, strict=True) if line in relevant)
-    return Context(text, most_tokens(text), shown)
+    sections = _Sections(list(_iter_pieces(memory)), hits, said, max_memories)
+    cost = _LineCost(count_tokens)
+    room = max_tokens
+    while True:
+        text, shown = sections.write(room, cost)
+        text = seal(text)
+        tokens = count_tokens(text) if text else 0
+        if tokens <= max_tokens or not text:
+            return Context(text, tokens, shown)
+        # The whole may cost a little more than its lines.
+        room -= tokens - max_tokens
+
+
+class _LineCost:
+    """What lines cost: what they add to a text, counted once for each."""
+
+    def __init__(self, count_tokens: CountTokens) -> None:
+        self._count = count_tokens
+        self._before = count_tokens(MEMORIES_NOTE)
+        self._known: dict[str, int] = {}
+
+    def __call__(self, pieces: Iterable[str]) -> int:
+        return sum(map(self._cost, pieces))
+
+    def _cost(self, piece: str) -> int:
+        if piece not in self._known:
+            after = self._count(f"{MEMORIES_NOTE}\n{piece}")
+            self._known[piece] = max(0, after - self._before)
+        return self._known[piece]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """What may be put into a prompt: pieces of the long-term memory, and hits."""
+
+    pieces: Sequence[str]
+    hits: Sequence[Hit]
+    said: Sequence[str]
+    max_memories: int
+
+    def write(self, room: int, cost: _LineCost) -> tuple[str, tuple[Hit, ...]]:
+        """As much as fits into some tokens, and the hits that are in it."""
+        room -= cost([MEMORIES_END])
+        whole = _fit(MEMORY_HEADING, self.pieces, room, cost)
+        given = [*whole, *self.said]
+        new = list(islice(_new_hits(self.hits, given), self.max_memories))
+        lines = [_to_line(hit) for hit in new]
+        reserved = min(
+            round(_RELEVANT_SHARE * room), cost(_section(RELEVANT_HEADING, lines))
+        )
+        if lines and room - cost(whole) < reserved:
+            whole = _fit(MEMORY_HEADING, self.pieces, room - reserved, cost)
+        relevant = _fit(RELEVANT_HEADING, lines, room - cost(whole), cost)
+        parts = [_joined(part) for part in (whole, relevant) if part]
+        text = "\n\n".join(parts) + f"\n{MEMORIES_END}" if parts else ""
+        shown = zip(new, lines, strict=True)
+        return text, tuple(hit for hit, line in shown if line in relevant)
 
 
 def _section(heading: str, pieces: Sequence[str]) -> list[str]:
     return [heading, f"{MEMORIES_NOTE}\n", *pieces]
 
 
-def _cost(pieces: Iterable[str]) -> int:
-    """The most tokens that pieces cost, each on lines of its own."""
-    return sum(most_tokens(f"\n{piece}") for piece in pieces)
-
-
-def _fit(heading: str, pieces: Sequence[str], max_tokens: int) -> list[str]:
+def _fit(
+    heading: str, pieces: Sequence[str], max_tokens: int, cost: _LineCost
+) -> list[str]:
     """A section with as many whole pieces as fit; empty if none does."""
     head = _section(heading, [])
     kept: list[str] = []
     # A blank line comes before the next section.
-    left = max_tokens - _cost(head) - 1
+    left = max_tokens - cost(head) - 1
     for piece in pieces:
-        cost = _cost([piece])
-        if cost <= left:
+        if (rest := left - cost([piece])) >= 0:
             kept.append(piece)
-            left -= cost
+            left = rest
     # A heading with nothing under it is left out.
     shown = [
         piece
@@ -292,10 +333,7 @@ def _fit(heading: str, pieces: Sequence[str], max_tokens: int) -> list[str]:
 
 
 def _joined(pieces: Sequence[str]) -> str:
-    """Join pieces by line, with a blank line before each topic except the first.
-
-    Blank lines cost nothing: tokenizers read several line ends as one token.
-    """
+    """Join pieces by line, with a blank line before each topic except the first."""
     head, note, *rest = pieces
     lines = [f"\n{piece}" if _is_heading(piece) else piece for piece in rest]
     return "\n".join([head, note, "\n".join(lines).removeprefix("\n")])
@@ -362,14 +400,14 @@ def _new_hits(hits: Iterable[Hit], given: Sequence[str]) -> Iterator[Hit]:
 
 def _to_line(hit: Hit) -> str:
     """A memory on one line, after where it comes from and its date."""
-    # Masked before it is cut: half a secret would not be recognised.
+    # Masked before it is cut: half a secret would not be recognized.
     text = one_line(quote_content(mask_secrets(hit.excerpt)), _MAX_MEMORY_CHARS)
     speaker = "" if hit.role is None else f"{hit.role.speaker}: "
     return f"- [{_provenance(hit)}] {speaker}{text}"
 
 
 def _provenance(hit: Hit) -> str:
-    day = "" if hit.said is None else f" {hit.said.at.astimezone().date().isoformat()}"
+    day = "" if hit.said is None else f" {hit.said.in_local_zone().date().isoformat()}"
     if hit.source is HitSource.MEMORY:
         return "Long-term memory"
     if hit.source is HitSource.DAILY_LOG:

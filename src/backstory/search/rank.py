@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from backstory.search.retrieve import Retrieved, to_span
+from backstory.search.retrieve import Retrieved, to_span, to_utc_span
 from backstory.search.weights import Weights
 from backstory.store.base.index import Unit
 from backstory.values.hits import HIT_SOURCES, HitSource, ScorePart
 from backstory.values.moments import EPOCH
 from backstory.values.query import Query
-from backstory.values.units import Container, UnitKind
+from backstory.values.units import OF_A_DAY, Container, UnitKind
 
 # How much a message's session adds to it.
 _SESSION_SHARE = 0.3
@@ -100,10 +100,12 @@ def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Cand
     now_us = (now - EPOCH) / timedelta(microseconds=1)
     with_text = set(found.with_text)
     spans = [to_span(days) for days in query.days]
+    utc_spans = [to_utc_span(days) for days in query.days]
 
     def to_candidate(unit: Unit) -> Candidate:
         said_at = unit.said_at
         age_us = None if said_at is None else max(0.0, now_us - said_at)
+        named = utc_spans if unit.kind in OF_A_DAY else spans
         return Candidate(
             unit.unit_id,
             HIT_SOURCES[unit.kind],
@@ -112,7 +114,7 @@ def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Cand
             cosine=found.cosines.get(unit.unit_id),
             has_phrase=unit.unit_id in with_text,
             is_on_named_day=said_at is not None
-            and any(first <= said_at < end for first, end in spans),
+            and any(first <= said_at < end for first, end in named),
             age_days=None if age_us is None else age_us / _DAY_US,
             role_weight=_role_weight(unit),
             position=unit.position,
@@ -136,7 +138,7 @@ def rank(
 ) -> list[Ranked]:
     """All candidates, best first; ties are broken by age, then by id."""
     words = divide_by_best({each.unit_id: each.words for each in candidates})
-    meaning = _normalise_cosines(
+    meaning = _normalize_cosines(
         {each.unit_id: each.cosine for each in candidates if each.cosine is not None}
     )
     fits: dict[int, float] = {}
@@ -221,7 +223,7 @@ def _beside_support(
     return added
 
 
-def _normalise_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
+def _normalize_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
     """Scale from 0 for the lowest to 1 for the best, if the best is good."""
     if not cosines:
         return {}

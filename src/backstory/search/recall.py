@@ -135,7 +135,7 @@ def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:
         "conversation" if isinstance(chunk.container, SessionRef) else "file",
         _source_name(hit),
         hit.score,
-        # Masked before it is cut: half a secret would not be recognised.
+        # Masked before it is cut: half a secret would not be recognized.
         excerpt(
             mask_secrets(text), query, max_chars=BYTES_PER_TOKEN * MAX_CHUNK_TOKENS
         ),

@@ -56,6 +56,7 @@ class Request:
             frozenset(kinds),
             self.period.first,
             self.period.end,
+            self.period.days,
             self.containers,
             self.without,
             self.without_containers,

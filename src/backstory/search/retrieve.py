@@ -18,9 +18,9 @@ from backstory.errors import (
 )
 from backstory.providers.embedders.base import Embedder
 from backstory.search.parallel import Parallel
-from backstory.store.base.index import SearchIndex, Unit, UnitFilter, Words
+from backstory.store.base.index import Bounds, SearchIndex, Unit, UnitFilter, Words
 from backstory.text.bm25 import rarity
-from backstory.values.moments import start_of_day
+from backstory.values.moments import start_in_utc, start_of_day
 from backstory.values.query import DayRange, Query, Term
 from backstory.values.units import UnitKind
 
@@ -361,13 +361,23 @@ def to_span(days: DayRange) -> tuple[int, int]:
     )
 
 
+def to_utc_span(days: DayRange) -> tuple[int, int]:
+    """The same for what is known by its day only."""
+    return start_in_utc(days.first), start_in_utc(days.last + timedelta(days=1))
+
+
 def within(where: UnitFilter, days: DayRange) -> UnitFilter:
     """The filter, narrowed to some days."""
-    first, end = to_span(days)
-    return replace(
-        where,
-        said_from=max(first, where.said_from if where.said_from is not None else first),
-        said_before=min(
-            end, where.said_before if where.said_before is not None else end
-        ),
+    said_from, said_before = _narrow(
+        (where.said_from, where.said_before), to_span(days)
+    )
+    whole_days = _narrow(where.days or (None, None), to_utc_span(days))
+    return replace(where, said_from=said_from, said_before=said_before, days=whole_days)
+
+
+def _narrow(bounds: Bounds, span: tuple[int, int]) -> tuple[int, int]:
+    first, end = bounds
+    return (
+        span[0] if first is None else max(first, span[0]),
+        span[1] if end is None else min(end, span[1]),
     )

@@ -15,6 +15,7 @@ from datetime import datetime
 from backstory.errors import StoreDamaged, StoreProblem, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.maintain import FindGuidance, Maintainer
+from backstory.index.note_days import NoteDays
 from backstory.notes.find import find_memory_notes
 from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
@@ -69,7 +70,10 @@ class Search:
         self._clock = clock
         self._check_host = check_host
         self._fallback = FallbackSearch(
-            history, lambda: find_memory_notes(files.home), find_guidance
+            history,
+            lambda: find_memory_notes(files.home),
+            find_guidance,
+            NoteDays(history, clock, is_read_only=True),
         )
         self._retriever: Retriever | None = None
         self.reset_after_fork()
@@ -165,7 +169,7 @@ class Search:
             return SearchResult(request.query, notices=(request.period.why_empty,))
         until = self._deadline(request)
         try:
-            behind = self._catch_up(until)
+            behind = self._catch_up(request, until)
             retriever = self._get_retriever()
             result = HitSearch(self._history, retriever.index).search(
                 request,
@@ -182,7 +186,7 @@ class Search:
         request = replace(request, weights=weigh_for_chunks(request.weights))
         until = self._deadline(request)
         try:
-            behind = self._catch_up(until)
+            behind = self._catch_up(request, until)
             retriever = self._get_retriever()
             found, notices = ChunkSearch(self._history, retriever.index).recall(
                 request,
@@ -206,7 +210,7 @@ class Search:
             return EpisodeResult(request.query, notices=(request.period.why_empty,))
         until = self._deadline(request)
         try:
-            behind = self._catch_up(until)
+            behind = self._catch_up(request, until)
             episodes, notices = find_episodes(
                 request, self._history, self._get_retriever(), until=until
             )
@@ -222,8 +226,10 @@ class Search:
         """When the search has to end, on the monotonic clock."""
         return time.monotonic() + min(self._options.timeout_s, request.timeout_s)
 
-    def _catch_up(self, until: float) -> list[str]:
-        return self._maintainer.catch_up(timeout_s=until - time.monotonic())
+    def _catch_up(self, request: Request, until: float) -> list[str]:
+        return self._maintainer.catch_up(
+            request.to_filter().kinds, timeout_s=until - time.monotonic()
+        )
 
     def _suggest(self, query: Query) -> tuple[str, ...]:
         try:

@@ -192,7 +192,7 @@ def blend_by_range(
     Without vectors, words alone. Unlike in the tuned profile, a unit that is missing
     from a list gets nothing from it.
     """
-    return _blend(normalise(words), normalise(cosines), words_weight)
+    return _blend(normalize(words), normalize(cosines), words_weight)
 
 
 def _blend(
@@ -207,7 +207,7 @@ def _blend(
     }
 
 
-def normalise(scores: Mapping[Key, float]) -> dict[Key, float]:
+def normalize(scores: Mapping[Key, float]) -> dict[Key, float]:
     """Scale scores from 0 for the lowest to 1 for the best; all 1 if they are equal."""
     if not scores:
         return {}

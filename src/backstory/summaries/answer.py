@@ -13,7 +13,7 @@ from typing import Any
 
 from backstory.notes.facts import DEFAULT_TOPIC
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.redaction import mask_secrets
 from backstory.values.history import Session
 from backstory.values.identity import content_id
@@ -97,11 +97,11 @@ def tidy_line(value: object, *, max_chars: int = MAX_ITEM_CHARS) -> str:
     """A model's text as one line that is plain text in a Markdown list."""
     if not isinstance(value, str):
         return ""
-    line = one_line(neutralise(replace_surrogates(value)), 4 * max_chars)
+    line = one_line(neutralize(replace_surrogates(value)), 4 * max_chars)
     line = _BLOCK_MARK.sub("", line)
     # A comment would hide what comes after it.
     line = line.replace("<!--", "< !--").replace("-->", "-- >")
-    # Masked before it is cut: half a secret is not recognised.
+    # Masked before it is cut: half a secret is not recognized.
     return one_line(mask_secrets(line), max_chars)
 
 
@@ -192,7 +192,7 @@ def _marker_start(session: Session) -> str:
 def heading_start(session: Session) -> str:
     """What the heading of a block about a session begins with: title and host."""
     title = session.title or session.preview or session.native_id
-    shown = one_line(mask_secrets(neutralise(title)), _MAX_TITLE_CHARS)
+    shown = one_line(mask_secrets(neutralize(title)), _MAX_TITLE_CHARS)
     return f"{shown.lstrip('#-*>+ ')} ({session.host}"
 
 

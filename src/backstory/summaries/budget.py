@@ -18,7 +18,7 @@ from backstory.errors import (
 from backstory.providers.llms.base import THOUGHT_TOKENS, Answer, Llm
 from backstory.store.base.summaries import SummaryStore
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.tokens import most_tokens
 
 _MAX_OUTCOME_CHARS = 300
@@ -70,7 +70,7 @@ class BudgetedLlm:
             )
             used, outcome = _used_by(answer), "ok"
         except ProviderError as exc:
-            outcome = one_line(neutralise(str(exc)), _MAX_OUTCOME_CHARS)
+            outcome = one_line(neutralize(str(exc)), _MAX_OUTCOME_CHARS)
             used = _NOTHING_USED if _is_free(exc) else most
             raise
         finally:

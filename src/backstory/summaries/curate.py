@@ -154,18 +154,12 @@ class Curator:
         chosen: dict[str, str] = {}
         for day in sorted(logs, reverse=True):
             text = cut_middle(mask_secrets(logs[day]), _MAX_LOG_CHARS)
-            room -= most_tokens(json.dumps(text, ensure_ascii=False)) + 20
+            room -= most_tokens(_to_json({day.isoformat(): text}))
             if room < 0:
                 break
             chosen[day.isoformat()] = text
-        return json.dumps(
-            {
-                "facts": [_to_entry(each) for each in facts],
-                "logs": dict(sorted(chosen.items())),
-            },
-            ensure_ascii=False,
-            indent=0,
-        )
+        entries = [_to_entry(each) for each in facts]
+        return _to_json({"facts": entries, "logs": dict(sorted(chosen.items()))})
 
 
 def _iter_parts(facts: Sequence[Fact], max_tokens: int) -> Iterator[list[Fact]]:
@@ -191,4 +185,9 @@ def _to_entry(fact: Fact) -> dict[str, str]:
 
 def _cost(fact: Fact) -> int:
     """The most tokens that a fact takes in a prompt, on lines of its own."""
-    return most_tokens(json.dumps(_to_entry(fact), ensure_ascii=False, indent=0)) + 2
+    return most_tokens(_to_json(_to_entry(fact))) + 2
+
+
+def _to_json(value: Mapping[str, object]) -> str:
+    """Each key and value on a line of its own, so that what the parts take adds up."""
+    return json.dumps(value, ensure_ascii=False, indent=0)

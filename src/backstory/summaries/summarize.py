@@ -41,7 +41,7 @@ from backstory.summaries.answer import (
 from backstory.summaries.ask import RETRY, ask_until_usable
 from backstory.summaries.budget import BudgetedLlm
 from backstory.text.cut import cut_middle, one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import most_tokens
 from backstory.values.history import Message, Role, Session
@@ -333,7 +333,7 @@ class Summarizer:
         times = dict.fromkeys(each.strftime("%H:%M") for each in sent if each)
         project = (session.project or "").rstrip("/\\").replace("\\", "/")
         details = (project.rpartition("/")[2], "–".join(times))
-        shown = [one_line(neutralise(each), 40) for each in details if each]
+        shown = [one_line(neutralize(each), 40) for each in details if each]
         return ", ".join([heading_start(session), *shown]) + ")"
 
 
@@ -343,7 +343,8 @@ class Summarizer:
 def _max_tokens(llm: BudgetedLlm) -> int:
     """How many tokens the messages of one call may take."""
     limit = min(_STRETCH_TOKENS, llm.context_tokens - _OUTPUT_TOKENS)
-    return limit - most_tokens(_SYSTEM) - most_tokens(RETRY)
+    frame = to_prompt(Stretch(date.min, ()))
+    return limit - sum(map(most_tokens, (_SYSTEM, frame, RETRY)))
 
 
 def _ask(llm: BudgetedLlm, stretch: Stretch) -> SummaryLists:
@@ -403,7 +404,7 @@ def iter_stretches(
         sent = local_time(message)
         said = day if sent is None else sent.date()
         message = _shortened(message, max_tokens)
-        cost = most_tokens(_entry(message)) + 1
+        cost = _entry_tokens(message)
         if taken and ((day is not None and said != day) or tokens + cost > max_tokens):
             yield Stretch(day or fallback, tuple(taken))
             taken, tokens = [], 0
@@ -422,13 +423,17 @@ def to_prompt(stretch: Stretch) -> str:
 
 def _shortened(message: Message, max_tokens: int) -> Message:
     """The message, with its middle cut out until it fits into a call."""
-    # Masked before it is cut: half a secret is not recognised.
+    # Masked before it is cut: half a secret is not recognized.
     text = cut_middle(mask_secrets(message.text), _MAX_MESSAGE_CHARS)
     shortened = replace(message, text=text)
-    while most_tokens(_entry(shortened)) >= max_tokens and len(text) > _MIN_CHARS:
+    while _entry_tokens(shortened) > max_tokens and len(text) > _MIN_CHARS:
         text = cut_middle(text, len(text) // 2)
         shortened = replace(message, text=text)
     return shortened
+
+
+def _entry_tokens(message: Message) -> int:
+    return most_tokens(f"{_entry(message)},\n")
 
 
 def _entry(message: Message) -> str:

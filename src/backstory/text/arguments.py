@@ -13,8 +13,15 @@ from backstory.errors import BadQuery, UnknownName
 from backstory.text.dates import parse_days
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
+from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role
-from backstory.values.moments import Moment, from_microseconds, parse_iso, start_of_day
+from backstory.values.moments import (
+    Moment,
+    from_microseconds,
+    parse_iso,
+    start_in_utc,
+    start_of_day,
+)
 from backstory.values.query import DayRange
 
 # More than anybody can read, and less than a database can count.
@@ -74,15 +81,47 @@ def to_number(value: int, name: str) -> int:
     raise BadQuery(f"{name} is {value!r}, not a whole number")
 
 
+@dataclass(frozen=True, slots=True)
+class _CheckedCount:
+    """A caller's function that counts tokens, checked each time it answers."""
+
+    count: CountTokens
+
+    def __call__(self, text: str) -> int:
+        number = to_number(self.count(text), "the answer of count_tokens")
+        if number < 0:
+            raise BadQuery(f"the answer of count_tokens is {number}, less than 0")
+        return number
+
+
+def to_counter(count_tokens: CountTokens | None) -> CountTokens:
+    """How to count tokens: as the caller does, or at most as many as there can be."""
+    if count_tokens is None:
+        return most_tokens
+    if count_tokens is most_tokens or isinstance(count_tokens, _CheckedCount):
+        return count_tokens
+    if not callable(count_tokens):
+        raise BadQuery(
+            f"count_tokens is {count_tokens!r:.60}, not a function",
+            hint="pass a function that returns the number of tokens in a text",
+        )
+    return _CheckedCount(count_tokens)
+
+
 # -- which days -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A stretch of time in microseconds, up to but not including its end."""
+    """A stretch of time in microseconds, up to but not including its end.
+
+    ``days`` are the same days in UTC, from the start of the first to the end of the
+    last: what is known by its day only is in one zone as in every other.
+    """
 
     first: int | None = None
     end: int | None = None
+    days: tuple[int | None, int | None] = (None, None)
 
     @property
     def why_empty(self) -> str:
@@ -109,16 +148,26 @@ def to_period(
     last.
     """
     today = now.astimezone().date()
-    starts = []
+    starts, first_days = [], []
     if (first := to_days(date_from, "date_from", today=today)) is not None:
         starts.append(start_of_day(first.first))
+        first_days.append(start_in_utc(first.first))
     if (count := to_number(days, "days")) > 0:
         # So many days that there is no such date means all of them.
         with suppress(OverflowError):
-            starts.append(Moment(now - timedelta(days=count)).to_microseconds())
+            since = Moment(now - timedelta(days=count))
+            starts.append(since.to_microseconds())
+            first_days.append(start_in_utc(since.in_local_zone().date()))
     last = to_days(date_to, "date_to", today=today)
-    end = None if last is None else start_of_day(last.last + timedelta(days=1))
-    return Period(max(starts, default=None), end)
+    after = None if last is None else last.last + timedelta(days=1)
+    return Period(
+        max(starts, default=None),
+        None if after is None else start_of_day(after),
+        (
+            max(first_days, default=None),
+            None if after is None else start_in_utc(after),
+        ),
+    )
 
 
 def to_days(value: date | str | None, name: str, *, today: date) -> DayRange | None:

@@ -1,7 +1,10 @@
 """Cut text to a size, at a whole character, with a mark where something is missing."""
 
 import re
+from collections.abc import Callable
 
+# Where the search for a length begins: most texts have more than that.
+_LIKELY_CHARS_A_TOKEN = 2
 _CUT_MARK = re.compile(r"\n\[cut: [0-9,]+ of ([0-9,]*[0-9]) bytes kept\]\Z")
 
 
@@ -46,3 +49,35 @@ def cut_middle(text: str, max_chars: int) -> str:
     kept = max(0, max_chars - len(mark))
     head = kept * 3 // 5
     return text[:head] + mark[: max_chars - kept] + text[len(text) - kept + head :]
+
+
+def longest_within(
+    max_tokens: int, max_chars: int, count_at: Callable[[int], int]
+) -> int:
+    """A length at which a text has at most ``max_tokens``: nearly the longest, or 0.
+
+    ``count_at`` tells the tokens at a length. Counting is slow, so the next length to
+    try is guessed from those tried before, and what is left over may be 1 %.
+    """
+    low, low_tokens = 0, 0
+    high, high_tokens = max_chars + 1, 0
+    guess = min(max_chars, _LIKELY_CHARS_A_TOKEN * max_tokens)
+    spare = max_tokens // 100
+    tries = 0
+    while high - low > 1 and (not low or max_tokens - low_tokens > spare):
+        guess = min(max(guess, low + 1), high - 1)
+        tokens = count_at(guess)
+        if tokens <= max_tokens:
+            low, low_tokens = guess, tokens
+        else:
+            high, high_tokens = guess, tokens
+        tries += 1
+        if not high_tokens:
+            guess = 2 * low
+        elif tries % 3:
+            share = (max_tokens - low_tokens) / (high_tokens - low_tokens)
+            guess = low + int(share * (high - low))
+        else:
+            # Texts that are dense in one place and thin in another mislead a guess.
+            guess = (low + high) // 2
+    return low

@@ -349,105 +349,105 @@ def _weekend(match: re.Match[str], today: date) -> DayRange:
 # -- ways of naming days ---
 
 
-def _way(pattern: str, meaning: _Meaning) -> tuple[re.Pattern[str], _Meaning]:
+def _row(pattern: str, meaning: _Meaning) -> tuple[re.Pattern[str], _Meaning]:
     return re.compile(pattern, re.I), meaning
 
 
 _DATE_PATTERNS = (
     # Written in figures.
-    _way(
+    _row(
         r"(?<![0-9./-])(?P<year>[12][0-9]{3})(?P<sign>[-/.])(?P<month>[01]?[0-9])(?P=sign)"
         r"(?P<day>[0-3]?[0-9])(?![0-9])",
         _written_day,
     ),
-    _way(
+    _row(
         r"(?<![0-9.])(?P<day>[0-3]?[0-9])\.(?P<month>[01]?[0-9])\.(?P<year>[12][0-9]{3})"
         r"(?![0-9])",
         _written_day,
     ),
     # English.
-    _way(
+    _row(
         rf"{_ITS_WEEKDAY}{_DAY_OF_MONTH}(?:st|nd|rd|th)?(?: of|,)? {_MONTH}"
         rf"(?:,? {_YEAR})?",
         _named_day,
     ),
-    _way(
+    _row(
         rf"{_ITS_WEEKDAY}\b{_MONTH} (?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])"
         rf"(?:,? {_YEAR})?",
         _named_day,
     ),
-    _way(rf"\b{_MONTH},? (?:of )?{_YEAR}", _named_month),
-    _way(
+    _row(rf"\b{_MONTH},? (?:of )?{_YEAR}", _named_month),
+    _row(
         # Not "this may be".
         rf"\b(?:in|since|during|of|around|by|last|past|this(?! ma[yr])) {_MONTH}",
         _named_month,
     ),
     # Alone, even May and March are months.
-    _way(rf"\A\W*(?P<month>{'|'.join(_MONTHS)})\W*\Z", _named_month),
-    _way(rf"\b(?:in|of|during|since|from|throughout) {_YEAR}", _named_year),
-    _way(r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", _days_ago(0)),
-    _way(r"\b(?:yesterday|last (?:night|evening))\b", _days_ago(1)),
-    _way(r"\b(?:the )?day before yesterday\b", _days_ago(2)),
-    _way(r"\bthis week\b", _weeks_ago(0)),
-    _way(r"\b(?:last|past|previous) week\b", _weeks_ago(1)),
-    _way(r"\bweek before last\b", _weeks_ago(2)),
-    _way(r"\bthis month\b", _months_ago(0)),
-    _way(r"\b(?:last|past|previous) month\b", _months_ago(1)),
-    _way(r"\bthis year\b", _years_ago(0)),
-    _way(r"\b(?:last|past|previous) year\b", _years_ago(1)),
-    _way(r"\b(?:(?P<last>last|past|previous)|this) weekend\b", _weekend),
-    _way(rf"\b{_COUNT} (?P<unit>day|week|month|year)s? (?:ago|back|earlier)\b", _ago),
-    _way(
+    _row(rf"\A\W*(?P<month>{'|'.join(_MONTHS)})\W*\Z", _named_month),
+    _row(rf"\b(?:in|of|during|since|from|throughout) {_YEAR}", _named_year),
+    _row(r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", _days_ago(0)),
+    _row(r"\b(?:yesterday|last (?:night|evening))\b", _days_ago(1)),
+    _row(r"\b(?:the )?day before yesterday\b", _days_ago(2)),
+    _row(r"\bthis week\b", _weeks_ago(0)),
+    _row(r"\b(?:last|past|previous) week\b", _weeks_ago(1)),
+    _row(r"\bweek before last\b", _weeks_ago(2)),
+    _row(r"\bthis month\b", _months_ago(0)),
+    _row(r"\b(?:last|past|previous) month\b", _months_ago(1)),
+    _row(r"\bthis year\b", _years_ago(0)),
+    _row(r"\b(?:last|past|previous) year\b", _years_ago(1)),
+    _row(r"\b(?:(?P<last>last|past|previous)|this) weekend\b", _weekend),
+    _row(rf"\b{_COUNT} (?P<unit>day|week|month|year)s? (?:ago|back|earlier)\b", _ago),
+    _row(
         rf"\b(?:last|past|previous) {_COUNT} (?P<unit>day|week|month|year)s?\b", _since
     ),
-    _way(
+    _row(
         rf"\b(?<!next )(?<!every )(?:last |past |on )?(?P<weekday>{_FULL_WEEKDAY})\b",
         _weekday,
     ),
-    _way(rf"\b(?:last|past|on) (?P<weekday>{_SHORT_WEEKDAY})\b", _weekday),
-    _way(rf"\b(?P<this>this) (?P<weekday>{_SHORT_WEEKDAY})\b", _weekday),
+    _row(rf"\b(?:last|past|on) (?P<weekday>{_SHORT_WEEKDAY})\b", _weekday),
+    _row(rf"\b(?P<this>this) (?P<weekday>{_SHORT_WEEKDAY})\b", _weekday),
     # German.
-    _way(
+    _row(
         rf"{_DAY_OF_MONTH}\.? {_GERMAN_MONTH}(?: {_YEAR})?",
         _named_day,
     ),
-    _way(rf"\b(?:im|seit|vom|letzten) {_GERMAN_MONTH}(?: {_YEAR})?", _named_month),
-    _way(rf"\b{_GERMAN_MONTH} {_YEAR}", _named_month),
-    _way(r"\bheute\b", _days_ago(0)),
-    _way(r"\bgestern\b", _days_ago(1)),
-    _way(r"\bvorgestern\b", _days_ago(2)),
-    _way(r"\bdiese[rn]? Woche\b", _weeks_ago(0)),
-    _way(r"\b(?:letzte|vorige|vergangene)[rn]? Woche\b", _weeks_ago(1)),
-    _way(r"\bdiese[nm] Monat\b", _months_ago(0)),
-    _way(r"\b(?:letzten|vorigen|vergangenen|letztem) Monat\b", _months_ago(1)),
-    _way(r"\b(?:letztes|voriges|vergangenes|letzten) Jahr\b", _years_ago(1)),
+    _row(rf"\b(?:im|seit|vom|letzten) {_GERMAN_MONTH}(?: {_YEAR})?", _named_month),
+    _row(rf"\b{_GERMAN_MONTH} {_YEAR}", _named_month),
+    _row(r"\bheute\b", _days_ago(0)),
+    _row(r"\bgestern\b", _days_ago(1)),
+    _row(r"\bvorgestern\b", _days_ago(2)),
+    _row(r"\bdiese[rn]? Woche\b", _weeks_ago(0)),
+    _row(r"\b(?:letzte|vorige|vergangene)[rn]? Woche\b", _weeks_ago(1)),
+    _row(r"\bdiese[nm] Monat\b", _months_ago(0)),
+    _row(r"\b(?:letzten|vorigen|vergangenen|letztem) Monat\b", _months_ago(1)),
+    _row(r"\b(?:letztes|voriges|vergangenes|letzten) Jahr\b", _years_ago(1)),
     # Chinese.
-    _way(
+    _row(
         r"(?:(?P<year>[12][0-9]{3})年)?(?<![0-9])(?P<month>[01]?[0-9])月"
         r"(?P<day>[0-3]?[0-9])[日号號]",
         _named_day,
     ),
-    _way(r"(?P<year>[12][0-9]{3})年(?P<month>[01]?[0-9])月", _named_month),
-    _way(r"(?<![0-9])(?P<year>[12][0-9]{3})年", _named_year),
-    _way(r"今天|今日", _days_ago(0)),
-    _way(r"昨天|昨日|昨晚", _days_ago(1)),
-    _way(r"前天", _days_ago(2)),
-    _way(r"(?:这|本)(?:个)?(?:周|星期|礼拜)", _weeks_ago(0)),
-    _way(r"上(?:个)?(?:周|星期|礼拜)", _weeks_ago(1)),
-    _way(r"(?:这个|本)月", _months_ago(0)),
-    _way(r"上(?:个)?月", _months_ago(1)),
-    _way(r"今年", _years_ago(0)),
-    _way(r"去年", _years_ago(1)),
+    _row(r"(?P<year>[12][0-9]{3})年(?P<month>[01]?[0-9])月", _named_month),
+    _row(r"(?<![0-9])(?P<year>[12][0-9]{3})年", _named_year),
+    _row(r"今天|今日", _days_ago(0)),
+    _row(r"昨天|昨日|昨晚", _days_ago(1)),
+    _row(r"前天", _days_ago(2)),
+    _row(r"(?:这|本)(?:个)?(?:周|星期|礼拜)", _weeks_ago(0)),
+    _row(r"上(?:个)?(?:周|星期|礼拜)", _weeks_ago(1)),
+    _row(r"(?:这个|本)月", _months_ago(0)),
+    _row(r"上(?:个)?月", _months_ago(1)),
+    _row(r"今年", _years_ago(0)),
+    _row(r"去年", _years_ago(1)),
 )
 # The short forms of arguments, which are no dates within a sentence.
 _ARGUMENT_WAYS = (
-    _way(r"(?P<count>[0-9]{1,5})\s*(?P<unit>d|w)(?:\s+ago)?", _day_ago),
-    _way(
+    _row(r"(?P<count>[0-9]{1,5})\s*(?P<unit>d|w)(?:\s+ago)?", _day_ago),
+    _row(
         rf"(?P<count>[0-9]{{1,5}}|{_any_of(_EXACT_COUNTS)})(?:(?<=[0-9])\s*|\s+)"
         r"(?P<unit>day|week|month|year)s?(?:\s+ago)?",
         _day_ago,
     ),
-    _way(r"(?P<year>[12][0-9]{3})-(?P<month>[01][0-9])", _named_month),
+    _row(r"(?P<year>[12][0-9]{3})-(?P<month>[01][0-9])", _named_month),
 )
 # The name of an argument says that its value is a date, as these words do.
 _PREPOSITIONS = ("", "in ", "on ", "im ")

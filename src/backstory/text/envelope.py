@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 
 QUOTED = "> "
 MAX_QUERY_CHARS = 200
@@ -19,7 +19,7 @@ MAX_QUERY_CHARS = 200
 _OTHER_LINE_ENDS = re.compile("[\u2028\u2029]")
 # Letters that people cannot see, but a model can read.
 _TAGS = re.compile("[\U000e0000-\U000e007f]")
-# Blank, although letters or symbols in Unicode; and what ``neutralise`` leaves.
+# Blank, although letters or symbols in Unicode; and what ``neutralize`` leaves.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0\ufffd") | {
     chr(code) for code in range(0x2400, 0x2422)
 }
@@ -75,7 +75,7 @@ def quote_content(
     ``after_label`` says that its first line follows one of our labels.
     ``has_speakers`` says that lines such as ``User: …`` in it are our own.
     """
-    shown = neutralise(_TAGS.sub("", _OTHER_LINE_ENDS.sub("\n", text)))
+    shown = neutralize(_TAGS.sub("", _OTHER_LINE_ENDS.sub("\n", text)))
     first, *rest = shown.split("\n")
     if not after_label:
         first = _quote_line(first, has_speakers)
@@ -87,7 +87,7 @@ def quote_lines(text: str) -> str:
 
     It is verbatim except for control characters, which are made visible.
     """
-    shown = neutralise(
+    shown = neutralize(
         _TAGS.sub("\N{REPLACEMENT CHARACTER}", _OTHER_LINE_ENDS.sub("\n", text))
     )
     return "\n".join(QUOTED + line if line else ">" for line in shown.split("\n"))
@@ -129,7 +129,7 @@ def label(text: str, max_chars: int) -> str:
 
     It cannot end the line, nor the quotes, parentheses or dashes around it.
     """
-    seen = neutralise(_TAGS.sub("", text)).translate(_TAMED)
+    seen = neutralize(_TAGS.sub("", text)).translate(_TAMED)
     return one_line(_MANY_DASHES.sub("–", seen), max_chars)
 
 
@@ -144,4 +144,4 @@ def name_label(text: str) -> str:
 
 def echo_query(text: str) -> str:
     """The query on one line, to be repeated in an answer."""
-    return one_line(neutralise(_TAGS.sub("", text)), MAX_QUERY_CHARS)
+    return one_line(neutralize(_TAGS.sub("", text)), MAX_QUERY_CHARS)

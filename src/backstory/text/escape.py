@@ -15,7 +15,7 @@ def replace_surrogates(text: str) -> str:
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def neutralise(text: str) -> str:
+def neutralize(text: str) -> str:
     """Make text safe to print: control and direction characters become visible symbols.
 
     Line ends and tabs stay; carriage returns go, since terminals overwrite with them.

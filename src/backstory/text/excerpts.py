@@ -45,7 +45,7 @@ def find_match(text: str, folded_needle: str) -> tuple[int, int] | None:
     first, last = _unfolded(text, start)[0], _unfolded(text, end)[1]
     if folded_needle in fold(text[first:last]):
         return first, last
-    # Letters that only compose with what a step cut off from them: rare beyond telling.
+    # Letters that only compose with what a step cut off from them: extremely rare.
     return 0, len(text)
 
 
@@ -57,7 +57,7 @@ def _unfolded(text: str, place: int) -> tuple[int, int]:
         length = len(fold(step))
         if before + length >= place:
             lengths = [len(fold(step[:size])) + before for size in range(len(step) + 1)]
-            # Behind the marks, if a letter with marks ends here.
+            # After the marks, if a letter with marks ends here.
             size = bisect_right(lengths, place) - 1
             inside_letter = lengths[size] < place
             return start + size, start + size + inside_letter
@@ -109,7 +109,7 @@ _LIKE_Y = re.compile(f"y{_LETTER}*|ies|ied")
 
 
 class _Needle(NamedTuple):
-    """Words of which the last has one of some endings, at the start of a word."""
+    """Words at the start of a word; the last one may have several endings."""
 
     literal: str
     words: re.Pattern[str]
@@ -209,7 +209,7 @@ def _flatten(text: str) -> tuple[str, Sequence[int] | None]:
 
 
 def excerpt(text: str, query: Query, *, max_chars: int) -> str:
-    """At most so many characters of the text, with the best match in them.
+    """At most ``max_chars`` of the text, with the best match in them.
 
     Dots mark where it was cut and count as characters. A text whose best match lies
     near its beginning, or that has none, is cut at its end alone.

@@ -136,7 +136,7 @@ def _iter_terms(text: str) -> Iterator[Term]:
         if found["name"]:
             yield Term(typed, (name_word(typed),))
         elif found["run"]:
-            yield from (Term(pair, (fold(pair),)) for pair in _telling_pairs(typed))
+            yield from (Term(pair, (fold(pair),)) for pair in _likely_pairs(typed))
         else:
             yield from _iter_word_terms(typed)
 
@@ -154,7 +154,7 @@ def _iter_word_terms(typed: str) -> Iterator[Term]:
     else:
         return
     for piece in pieces:
-        if any(map(_is_telling, _WORD.findall(piece))):
+        if any(map(_is_distinctive, _WORD.findall(piece))):
             yield from _spell(piece.strip(_JOINERS))
 
 
@@ -181,7 +181,7 @@ def _fold_words(words: Iterable[str]) -> str:
     return " ".join(_NO_LETTERS.sub("", word.casefold()) for word in words).strip()
 
 
-def _is_telling(word: str) -> bool:
+def _is_distinctive(word: str) -> bool:
     folded = fold(word)
     return (
         len(word) > 1
@@ -222,7 +222,7 @@ def _asks_for_talk(term: Term) -> bool:
     return fold(term.text) in _TALK_WORDS or _TALK_SIGNS.issuperset(term.text)
 
 
-def _telling_pairs(run: str) -> list[str]:
+def _likely_pairs(run: str) -> list[str]:
     """The pairs of a spaceless run; of a long run, some that are likely words."""
     pairs = character_pairs(run)
     if len(run) <= _LONG_RUN:

@@ -2,7 +2,7 @@
 
 import shlex
 
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 
 
 def show_command(session: str, message_id: int | None = None) -> str:
@@ -11,8 +11,8 @@ def show_command(session: str, message_id: int | None = None) -> str:
     if session.startswith("-"):
         # Without the two dashes it would be taken for an option.
         words += [] if message_id is None else ["--around", str(message_id)]
-        words += ["--", shlex.quote(neutralise(session))]
+        words += ["--", shlex.quote(neutralize(session))]
     else:
-        words += [shlex.quote(neutralise(session))]
+        words += [shlex.quote(neutralize(session))]
         words += [] if message_id is None else ["--around", str(message_id)]
     return " ".join(words)

@@ -1,80 +1,147 @@
-"""Estimate how many tokens a model counts in a text, without its vocabulary.
+"""Count the tokens that a model may see in a text, without its vocabulary.
 
-``estimate_tokens`` is the most likely number, ``most_tokens`` an upper bound for
-budgets that must hold, ``rough_tokens`` the rule that chunks are cut by. The first two
-are fitted to OpenAI's o200k vocabulary over English, code, JSON and ten languages:
-5.5 % mean error, where a quarter of the characters has 18.6 %. All are 0 for an empty
+``most_tokens`` is an upper bound, for every maximum that is promised.
+``estimate_tokens`` is the most likely number, fitted to OpenAI's o200k over English,
+code, JSON and ten languages: 5.5 % mean error, where a quarter of the characters has
+18.6 %. ``rough_tokens`` is the rule that chunks are cut by. All are 0 for an empty
 text, and never fall when a text grows at its end.
 """
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from backstory.text import token_costs as costs
 
 # Tables for bytes.translate, which is ten times faster than looking for a pattern:
 # whatever does not belong to a run becomes a blank, and the runs are split there.
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = b"0123456789"
 _PUNCTUATION = rb"""!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~"""
-# Control characters cost as much, where there are any.
-_SIGNS = _PUNCTUATION + bytes({*range(32), 127} - set(b"\t\n\r"))
+_CONTROL = bytes({*range(32), 127} - set(b"\t\n\r"))
 _LINE_ENDS = b"\r\n"
-_BASE64 = _LETTERS + _DIGITS + b"+/"
 
 
-def _keep_only(some: bytes) -> bytes:
-    return bytes(each if each in some else ord(" ") for each in range(256))
+def _keep_only(some: bytes, shown_as: int | None = None) -> bytes:
+    return bytes(
+        (shown_as or each) if each in some else ord(" ") for each in range(256)
+    )
 
 
 _KEEP_LETTERS = _keep_only(_LETTERS)
-_KEEP_BASE64 = _keep_only(_BASE64)
+_KEEP_DIGITS = _keep_only(_DIGITS)
 # As letters, since split() takes line ends for blanks.
-_MARK_LINE_ENDS = bytes(
-    ord("n") if each in _LINE_ENDS else ord(" ") for each in range(256)
-)
+_MARK_LINE_ENDS = _keep_only(_LINE_ENDS, shown_as=ord("n"))
+_KEEP_RULED = _keep_only(costs.RULED)
+_MARK_TABS = _keep_only(b"\t", shown_as=ord("t"))
+_DIGITS_ALIKE = bytes(ord("0") if each in _DIGITS else each for each in range(256))
 
 # A longer word costs a token for each six letters begun.
 _LETTERS_A_TOKEN = 6
-_WIDE_BLANK = b" " * 16
 
+_WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_RULED = re.compile(rb"(.)\1{3,}")
+_BLANKS = re.compile(b"  +")
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
 _HAN = re.compile(
     "[\u2e80-\u2fdf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 _KANA = re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
-_EMOJI = re.compile("[\U00010000-\U0001ffff]+")
 
 # More characters than a token has in any text but one of blanks.
 MOST_CHARS_A_TOKEN = 16
+# How much longer a text may be than the sum of its pieces says.
+_MOST_SPARE = 2
+_MAX_REMEMBERED = 20_000
 
-# What a fit over texts that people write cannot know: keys, hashes and encoded files.
-_MIN_ENCODED = 24
-_ENCODED_PER_BYTE = 75
-
-
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    """Hundredths of a token for one of each."""
-
-    word: int
-    digit: int
-    punctuation: int
-    line_end: int
-    han: int
-    kana: int
-    hangul: int
-    other: int
+CountTokens = Callable[[str], int]
+Piece = TypeVar("Piece", str, bytes)
 
 
-_LIKELY = _Weights(86, 25, 63, 90, 97, 75, 79, 32)
-# The most that any of the usual vocabularies takes.
-_MOST = _Weights(86, 25, 86, 114, 130, 107, 143, 66)
-_MOST_EMOJI = 300
-_MOST_WIDE_BLANK = 100
-# In a table each is a token of its own.
-_MOST_TAB = 100
+class _Remembered(dict[Piece, int], Generic[Piece]):
+    """The costs of pieces, computed once; how many are remembered is bounded."""
 
+    def __init__(self, cost: Callable[[Piece], int]) -> None:
+        super().__init__()
+        self._cost: Callable[[Piece], int] = cost
+
+    def __missing__(self, piece: Piece) -> int:
+        cost = self._cost(piece)
+        if len(piece) <= costs.MAX_WORD_CHARS:
+            if len(self) >= _MAX_REMEMBERED:
+                self.clear()
+            self[piece] = cost
+        return cost
+
+
+def _letters_cost(letters: bytes) -> int:
+    """The cost of a run of letters, which may be several words: ``parseJson``."""
+    return sum(map(_word_costs.__getitem__, _WORD.findall(letters.decode())))
+
+
+_letters_costs = _Remembered(_letters_cost)
+_word_costs = _Remembered(costs.word_cost)
+_character_costs = _Remembered(costs.character_cost)
+
+
+# -- the most -------------------------------------------------------------------------
+
+
+def most_tokens(text: str) -> int:
+    """How many tokens the text has at most: for a maximum that is promised.
+
+    No vocabulary cuts ASCII into less than its characters.
+    """
+    # A ? stands for each character beyond ASCII.
+    plain = text.encode("ascii", errors="replace")
+    runs = plain.translate(_KEEP_LETTERS).split()
+    total = sum(map(_letters_costs.__getitem__, runs))
+    total += _digits_cost(plain) + _signs_cost(plain) + _space_cost(plain)
+    if text.isascii():
+        return min(-(-total // 100) + _MOST_SPARE, len(text))
+    beyond = Counter(_beyond_ascii(text))
+    total += sum(
+        count * (_character_costs[character] - costs.SIGN)
+        for character, count in beyond.items()
+    )
+    return -(-total // 100) + _MOST_SPARE
+
+
+def _digits_cost(plain: bytes) -> int:
+    lengths = Counter(map(len, plain.translate(_KEEP_DIGITS).split()))
+    if not lengths:
+        return 0
+    runs = sum(
+        count * (costs.THREE_DIGITS * -(-length // 3) + costs.DIGIT * length)
+        for length, count in lengths.items()
+    )
+    after_blanks = plain.translate(_DIGITS_ALIKE).count(b" 0")
+    return runs + costs.BLANK_BEFORE_DIGIT * after_blanks
+
+
+def _signs_cost(plain: bytes) -> int:
+    total = costs.SIGN * _count_of(_PUNCTUATION, plain)
+    total += costs.CONTROL * _count_of(_CONTROL, plain)
+    runs = [run for run in plain.translate(_KEEP_RULED).split() if len(run) > 3]
+    for ruled in _RULED.finditer(b" ".join(runs)):
+        cheaper = ruled.end() - ruled.start() - 3
+        total -= (costs.SIGN - costs.RULED_SIGN) * cheaper
+    return total
+
+
+def _space_cost(plain: bytes) -> int:
+    total = costs.LINE_END * _count_of(_LINE_ENDS, plain)
+    total += costs.LINE_ENDS * len(plain.translate(_MARK_LINE_ENDS).split())
+    for run in plain.translate(_MARK_TABS).split() if b"\t" in plain else ():
+        total += costs.TABS + costs.MORE_TABS * (len(run) > 1)
+    for run in _BLANKS.findall(plain):
+        total += costs.BLANKS + costs.SIXTEEN_BLANKS * (len(run) // 16)
+    return total
+
+
+# -- estimates ------------------------------------------------------------------------
 
 BYTES_PER_TOKEN = 4
 
@@ -92,53 +159,21 @@ def rough_tokens(text: str) -> int:
 def estimate_tokens(text: str) -> int:
     """How many tokens the text has, more or less."""
     plain = text.encode("ascii", errors="replace")
-    return -(-_weigh(text, plain, _LIKELY) // 100)
-
-
-def most_tokens(text: str) -> int:
-    """How many tokens the text has at most: for a budget that must hold."""
-    plain = text.encode("ascii", errors="replace")
-    total = _weigh(text, plain, _MOST)
-    total += _MOST_WIDE_BLANK * plain.replace(b"\t", b" ").count(_WIDE_BLANK)
-    total += _MOST_TAB * plain.count(b"\t")
-    total += sum(
-        _encoded_extra(run)
-        for run in plain.translate(_KEEP_BASE64).split()
-        if len(run) >= _MIN_ENCODED and not run.isalpha()
-    )
-    if not text.isascii():
-        total += (_MOST_EMOJI - _MOST.other) * _count(_EMOJI, _beyond_ascii(text))
-    return -(-total // 100)
-
-
-def _weigh(text: str, plain: bytes, weights: _Weights) -> int:
-    """The weight of a text; in ``plain`` a ? stands for each character beyond ASCII."""
+    # Hundredths of a token for one of each. Control characters cost as much as signs.
+    signs = _count_of(_PUNCTUATION, plain) + _count_of(_CONTROL, plain)
     total = (
-        weights.word * _count_words(plain)
-        + weights.digit * _count_of(_DIGITS, plain)
-        + weights.punctuation * _count_of(_SIGNS, plain)
-        + weights.line_end * len(plain.translate(_MARK_LINE_ENDS).split())
+        86 * _count_words(plain)
+        + 25 * _count_of(_DIGITS, plain)
+        + 63 * signs
+        + 90 * len(plain.translate(_MARK_LINE_ENDS).split())
     )
     if not text.isascii():
         beyond = _beyond_ascii(text)
-        han, kana, hangul = (_count(each, beyond) for each in (_HAN, _KANA, _HANGUL))
-        total += (
-            (weights.other - weights.punctuation) * len(beyond)
-            + (weights.han - weights.other) * han
-            + (weights.kana - weights.other) * kana
-            + (weights.hangul - weights.other) * hangul
-        )
-    return total
-
-
-def _encoded_extra(run: bytes) -> int:
-    """How much more letters and digits weigh where they spell no words."""
-    digits = _count_of(_DIGITS, run)
-    if not digits:
-        return 0
-    words = _MOST.word * _count_words(run) + _MOST.digit * digits
-    signs = _MOST.punctuation * _count_of(b"+/", run)
-    return max(0, _ENCODED_PER_BYTE * len(run) - words - signs)
+        total += (32 - 63) * len(beyond)
+        total += (97 - 32) * _count(_HAN, beyond)
+        total += (75 - 32) * _count(_KANA, beyond)
+        total += (79 - 32) * _count(_HANGUL, beyond)
+    return -(-total // 100)
 
 
 def _count_words(plain: bytes) -> int:

@@ -152,7 +152,7 @@ def _index_words(text: str) -> str:
     return _spread_runs(f"{text} {more}")
 
 
-# The names of tools, "yes", "go on".
+# The names of tools, "yes", "continue".
 _cached_index_words = lru_cache(maxsize=4_096)(_index_words)
 
 

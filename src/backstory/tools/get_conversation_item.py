@@ -37,7 +37,9 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
             f"Parameter 'offset' must be less than {len(item.text)}, the length of "
             f"this item in characters: {offset}"
         )
-    text, page = render_page(item, offset, max_tokens=run.answer_tokens)
+    text, page = render_page(
+        item, offset, max_tokens=run.answer_tokens, count_tokens=run.count_tokens
+    )
     return ToolResult(text, page_object(item, offset, page))
 
 
@@ -59,8 +61,8 @@ GET_CONVERSATION_ITEM = ToolRow(
             "offset": {
                 "type": "integer",
                 "default": 0,
-                "description": "The character to begin at, to read on in a long item "
-                "or to see what was elided. Default: 0, its beginning",
+                "description": "The character to begin at, to continue a long item or "
+                "to see what was elided. Default: 0, its beginning",
             },
         },
         "required": ["id"],

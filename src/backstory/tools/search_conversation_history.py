@@ -25,7 +25,9 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
         arguments, "max_results", default=DEFAULT_RESULTS, maximum=MAX_RESULTS
     )
     result = run.search(query, limit=limit, is_asking=True)
-    text, shown = render_found(result, max_tokens=run.answer_tokens)
+    text, shown = render_found(
+        result, max_tokens=run.answer_tokens, count_tokens=run.count_tokens
+    )
     return ToolResult(text, run_hit_objects(shown))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from backstory.values.moments import Moment
+from backstory.values.moments import Moment, to_modified
 
 
 class Role(StrEnum):
@@ -56,7 +56,8 @@ class SessionFacts:
 
     Facts may come in several pieces. A later piece overrides an earlier one, except for
     ``project``, ``git_branch`` and ``started``: they say where and when the session
-    began, so the first value stays.
+    began, so the first value stays. ``saved`` is the time of a file that carries none
+    itself: it counts only if the file says something new.
     """
 
     native_id: str
@@ -67,6 +68,7 @@ class SessionFacts:
     started: Moment | None = None
     last_active: Moment | None = None
     kind: SessionKind | None = None
+    saved: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,11 @@ class FoundFile:
     def signature(self) -> str:
         """A text that changes when the file is written or replaced."""
         return f"{self.size_bytes}:{self.mtime_ns}:{self.file_id}"
+
+    @property
+    def modified(self) -> Moment | None:
+        """The file's own time; None if it is beyond all dates, as it may be."""
+        return to_modified(self.mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)

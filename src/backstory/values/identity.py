@@ -1,6 +1,4 @@
-"""Stable ids made from content, tagged with the algorithm that made them, and how ids
-of sessions are related.
-"""
+"""Stable ids made from content, tagged with the algorithm that made them."""
 
 from collections.abc import Collection
 from hashlib import blake2b

@@ -3,33 +3,55 @@
 Inside Backstory a time is UTC. The offset a time was written with is kept beside it,
 because "10 in the evening" is what a person remembers. Times without a zone are the
 local time of the machine that wrote them; the caller says how to read those.
+
+A day without a time, such as that of a daily log, is the same day in every zone. It is
+kept as noon in UTC, with a mark in place of the offset.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 
-Localise = Callable[[datetime], datetime]
+Localize = Callable[[datetime], datetime]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # For a time they do not know, programs write their zero: 1970 or the year 1.
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
+# Stands for "a whole day" where an offset is kept; no real offset is as large.
+WHOLE_DAY = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An instant in UTC, and the offset it was written with, if it had one."""
+    """An instant in UTC, and the offset it was written with, if it had one.
+
+    A day without a time is made by ``whole_day``.
+    """
 
     at: datetime
     utc_offset_min: int | None = None
 
+    @property
+    def is_day(self) -> bool:
+        """Whether only the day is known."""
+        return self.utc_offset_min == WHOLE_DAY
+
     def in_own_zone(self) -> datetime:
         """The instant with the offset it was written with; UTC if it had none."""
-        if self.utc_offset_min is None:
+        if self.utc_offset_min is None or self.is_day:
             return self.at
         return self.at.astimezone(timezone(timedelta(minutes=self.utc_offset_min)))
+
+    def in_local_zone(self) -> datetime:
+        """The instant in the reader's zone; a whole day is the same in every zone."""
+        # Go's zero time is the earliest that a datetime can hold: west of UTC, it would
+        # overflow.
+        with suppress(OverflowError):
+            return self.at if self.is_day else self.at.astimezone()
+        return self.at
 
     def to_microseconds(self) -> int:
         return (self.at - EPOCH) // _MICROSECOND
@@ -39,12 +61,25 @@ def from_microseconds(value: int, utc_offset_min: int | None = None) -> Moment:
     return Moment(EPOCH + timedelta(microseconds=value), utc_offset_min)
 
 
+def to_modified(mtime_ns: int) -> Moment | None:
+    """The time of a file; None if it is beyond all dates, as file systems allow."""
+    try:
+        return from_microseconds(mtime_ns // 1000)
+    except OverflowError:
+        return None
+
+
+def whole_day(day: date) -> Moment:
+    """A day without a time."""
+    return Moment(datetime.combine(day, time(12), UTC), WHOLE_DAY)
+
+
 def read_as_local(naive: datetime) -> datetime:
     """Read a time without a zone as local time, with the offset of its own date."""
     return naive.astimezone(UTC)
 
 
-def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | None:
+def parse_moment(value: object, localize: Localize = read_as_local) -> Moment | None:
     """Read ISO text or epoch seconds, milli- or microseconds; None for anything else.
 
     Numbers are told apart by size: from 1973 to 5138, seconds have nine to eleven
@@ -55,7 +90,7 @@ def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | 
             case bool():
                 return None
             case str():
-                moment = _parse_text(value, localise)
+                moment = _parse_text(value, localize)
             case int() | float():
                 moment = _parse_number(value)
             case _:
@@ -65,7 +100,7 @@ def parse_moment(value: object, localise: Localise = read_as_local) -> Moment | 
     return moment if moment.at >= _EARLIEST else None
 
 
-def _parse_text(value: str, localise: Localise) -> Moment:
+def _parse_text(value: str, localize: Localize) -> Moment:
     text = value.strip()
     # An epoch number in quotes: as ISO text, thirteen digits would be a date in the
     # eighteenth century followed by an hour.
@@ -74,7 +109,7 @@ def _parse_text(value: str, localise: Localise) -> Moment:
     written = parse_iso(text)
     if written is None:
         raise ValueError(f"{text!r} is not an ISO time")
-    return to_moment(written, localise)
+    return to_moment(written, localize)
 
 
 def parse_iso(text: str) -> datetime | None:
@@ -85,11 +120,11 @@ def parse_iso(text: str) -> datetime | None:
         return None
 
 
-def to_moment(written: datetime, localise: Localise = read_as_local) -> Moment:
+def to_moment(written: datetime, localize: Localize = read_as_local) -> Moment:
     """The instant that a date and time stands for, and its offset, if it has one."""
     offset = written.utcoffset()
     if offset is None:
-        return Moment(localise(written))
+        return Moment(localize(written))
     # Rounded towards zero: rounded down, -23:59:30 would be a whole day, which is not
     # a valid offset.
     return Moment(written.astimezone(UTC), int(offset / _MINUTE))
@@ -109,3 +144,8 @@ def start_of_day(day: date) -> int:
     """The start of a day in local time, in microseconds since the epoch."""
     start = datetime(day.year, day.month, day.day).astimezone(UTC)
     return Moment(start).to_microseconds()
+
+
+def start_in_utc(day: date) -> int:
+    """The same in UTC, which is what whole days are compared with in every zone."""
+    return Moment(datetime.combine(day, time.min, UTC)).to_microseconds()

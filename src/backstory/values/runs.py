@@ -36,6 +36,8 @@ _MINIMUMS = {
     "snippet_chars": 40,
     "answer_tokens": MIN_ANSWER_TOKENS,
 }
+# More than any run has, and still a number that clocks can be compared with.
+_MAX_LIMIT = 10**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,17 @@ class RunLimits:
     def __post_init__(self) -> None:
         for name, minimum in _MINIMUMS.items():
             value = getattr(self, name)
+            kinds = (int, float) if name == "ttl_s" else (int,)
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise _bad_limit(f"{name} must be a number, got {value!r:.60}")
             if not value >= minimum:
-                raise BadQuery(
-                    f"{name} must be at least {minimum:,}, got {value!r}",
-                    hint="the defaults of RunLimits() suit most agents",
-                )
+                raise _bad_limit(f"{name} must be at least {minimum:,}, got {value!r}")
+            if isinstance(value, int) and value > _MAX_LIMIT:
+                raise _bad_limit(f"{name} must be at most {_MAX_LIMIT:,}")
+
+
+def _bad_limit(problem: str) -> BadQuery:
+    return BadQuery(problem, hint="the defaults of RunLimits() suit most agents")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class UnitKind(IntEnum):
 
 SPOKEN = frozenset({UnitKind.USER, UnitKind.ASSISTANT, UnitKind.SUMMARY})
 MESSAGES = SPOKEN | {UnitKind.OTHER}
+# Of these only the day is known: ``said_at`` is that of a ``whole_day``.
+OF_A_DAY = frozenset({UnitKind.MEMORY, UnitKind.DAILY_LOG, UnitKind.GUIDANCE})
 
 
 def first_note_id() -> int:

@@ -117,7 +117,7 @@ def test_a_line_about_nothing_is_a_problem() -> None:
 def test_another_log_that_mentions_backstory_is_not_taken_for_this_format() -> None:
     head = b'{"project": "backstory", "role": "user", "content": "Hello"}\n'
 
-    assert not BackstoryJsonl().recognises(Path("log.jsonl"), head)
+    assert not BackstoryJsonl().recognizes(Path("log.jsonl"), head)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_another_log_that_mentions_backstory_is_not_taken_for_this_format() -> N
 def test_a_role_and_a_text_alone_may_be_another_program_s(
     line: bytes, is_known: bool
 ) -> None:
-    assert BackstoryJsonl().recognises(Path("log.jsonl"), line + b"\n") == is_known
+    assert BackstoryJsonl().recognizes(Path("log.jsonl"), line + b"\n") == is_known
 
 
 def test_a_session_is_named_after_its_file_however_its_suffix_is_written() -> None:

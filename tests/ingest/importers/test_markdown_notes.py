@@ -3,7 +3,7 @@
 import io
 import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,11 @@ from backstory.ingest.importers.base import Origin
 from backstory.ingest.importers.markdown_notes import OneClawNotes, SquidbotNotes
 from backstory.ingest.parsing.json_documents import MAX_DOCUMENT_BYTES
 from backstory.memory import Memory
-from backstory.values.history import NewMessage, Problem
-from backstory.values.moments import Moment
+from backstory.values.history import FoundFile, NewMessage, Problem
+from backstory.values.moments import Moment, to_modified, whole_day
+from tests.builders import a_line, append, session_file
+
+DAY_SAVED = whole_day(date(2023, 11, 14))
 
 MODIFIED = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -150,12 +153,12 @@ def test_long_term_memory_of_another_program_is_not_taken(
 ) -> None:
     (tmp_path / "with-logs/memory/daily").mkdir(parents=True)
 
-    found = OneClawNotes().recognises(tmp_path / place, b"# Long-term Memory\n")
+    found = OneClawNotes().recognizes(tmp_path / place, b"# Long-term Memory\n")
 
     assert found == is_known
 
 
-def test_a_daily_log_is_of_its_own_day_in_local_time(
+def test_a_daily_log_is_of_its_own_day_wherever_it_is_read(
     memory: Memory, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
@@ -165,8 +168,9 @@ def test_a_daily_log_is_of_its_own_day_in_local_time(
     memory.index()
 
     session = memory.session("memory/daily/2026-02-25.md")
-    midnight = Moment(datetime(2026, 2, 24, 23, tzinfo=UTC))
-    assert (session.started, session.last_active) == (midnight, midnight)
+    (message,) = memory.messages(session)
+    day = whole_day(date(2026, 2, 25))
+    assert (session.started, session.last_active, message.sent) == (day, day, day)
 
 
 def test_the_memory_of_a_squidbot_session_and_of_all_of_them_are_read(
@@ -194,3 +198,46 @@ def test_the_memory_of_a_squidbot_session_and_of_all_of_them_are_read(
     assert parts(memory, "workspace/MEMORY.md") == [
         "## Server\n- port 5433",
     ]
+
+
+def test_touching_imported_notes_makes_nothing_new(memory: Memory, home: Path) -> None:
+    file = home / ".oneclaw/memory/MEMORY.md"
+    write(file, "# Long-term Memory\n\n## A\n- fed the cat\n")
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    memory.index()
+    before = memory.session("memory/MEMORY.md")
+    (hit,) = memory.search("cat").hits
+
+    for at in (1_600_000_000, 1_790_000_000):
+        os.utime(file, (at, at))
+        report = memory.index()
+        assert (report.new_messages, report.changed_messages) == (0, 0)
+        assert memory.session("memory/MEMORY.md") == before
+        assert memory.search("cat").hits[0].said == hit.said == DAY_SAVED
+
+    write(file, "# Long-term Memory\n\n## A\n- fed the cat\n\n## B\n- and the dog\n")
+    os.utime(file, (1_795_000_000, 1_795_000_000))
+    memory.index()
+    session = memory.session("memory/MEMORY.md")
+    assert session.started == before.started
+    assert session.last_active == Moment(datetime.fromtimestamp(1_795_000_000, UTC))
+
+
+def test_no_time_of_a_file_stops_the_reading(
+    memory: Memory, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems can hold times beyond the year 9999, others cannot."""
+    write(home / ".oneclaw/memory/MEMORY.md", "# Long-term Memory\n\n- fed the cat\n")
+    append(session_file(home), a_line("where is the cat?", uuid="u1"))
+    in_the_year_12000 = 316_516_204_800 * 10**9
+    monkeypatch.setattr(
+        FoundFile, "modified", property(lambda _: to_modified(in_the_year_12000))
+    )
+
+    report = memory.index()
+
+    assert (report.read, report.problems) == (2, ())
+    assert {hit.text for hit in memory.search("cat").hits} == {
+        "# Long-term Memory\n- fed the cat",
+        "where is the cat?",
+    }

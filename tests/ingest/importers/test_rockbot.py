@@ -102,6 +102,6 @@ def test_a_conversation_is_known_by_an_agent_s_name_or_the_log_beside_it(
     other = tmp_path / "other/conversations/1.json"
     importer = RockBotConversation()
 
-    assert importer.recognises(other, named)
-    assert importer.recognises(agent / "conversations/x/1.json", plain)
-    assert not importer.recognises(other, plain)
+    assert importer.recognizes(other, named)
+    assert importer.recognizes(agent / "conversations/x/1.json", plain)
+    assert not importer.recognizes(other, plain)

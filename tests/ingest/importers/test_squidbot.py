@@ -159,7 +159,7 @@ def test_a_file_of_another_program_is_not_taken(
 ) -> None:
     head = a_line("user", "one", "2026-03-01T09:00:00", **more)
 
-    assert Squidbot().recognises(Path(place), head) == is_known
+    assert Squidbot().recognizes(Path(place), head) == is_known
 
 
 def test_calls_with_arguments_tell_a_squidbot_session() -> None:
@@ -167,4 +167,4 @@ def test_calls_with_arguments_tell_a_squidbot_session() -> None:
     record = {"role": "assistant", "content": "", "timestamp": "", "tool_calls": calls}
     head = a_line("user", "one", "") + orjson.dumps(record) + b"\n"
 
-    assert Squidbot().recognises(Path("/backup/sessions/a.jsonl"), head)
+    assert Squidbot().recognizes(Path("/backup/sessions/a.jsonl"), head)

@@ -25,7 +25,7 @@ def read(content: bytes, **more: int) -> list[Record | Problem]:
 
 
 def resume(content: bytes, reader: LineReader) -> LineReader:
-    """A reader that goes on, in the same or a grown file, where another stopped."""
+    """A reader that resumes, in the same or a grown file, where another stopped."""
     file = io.BytesIO(content)
     file.seek(reader.read_to)
     return LineReader(

@@ -12,7 +12,7 @@ from backstory.store.sqlite.connection import read_migrations, split_statements
 from backstory.store.sqlite.history import MIGRATIONS, SqliteHistory
 from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.values.history import Message, Problem, Role
-from backstory.values.moments import Moment
+from backstory.values.moments import Moment, whole_day
 
 STORES = Path(__file__).parents[2] / "data" / "stores"
 NOON = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
@@ -63,7 +63,7 @@ def test_a_history_of_schema_3_is_opened_with_all_that_is_in_it(tmp_path: Path) 
     history.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 def test_a_history_of_any_schema_is_brought_up_to_date(
     tmp_path: Path, version: int
 ) -> None:
@@ -87,4 +87,28 @@ def test_a_history_of_any_schema_is_brought_up_to_date(
     assert session.native_id == "s1"
     assert [each.first_message_id for each in history.list_changes(0, 9)] == [1]
     assert history.verify() == []
+    history.close()
+
+
+def test_imported_daily_logs_are_of_their_day_and_no_longer_of_a_midnight(
+    tmp_path: Path,
+) -> None:
+    scripts = read_migrations(MIGRATIONS)[:3]
+    rows = """
+        INSERT INTO sessions (host, native_id, title, kind, started_at, last_active_at,
+                              message_count)
+        VALUES ('oneclaw', 'memory/daily/2026-02-25.md', 'Daily log 2026-02-25',
+                'daily_log', 1771974000000000, 1771974000000000, 1);
+        INSERT INTO messages (session_id, native_id, position, role, text, sent_at)
+        VALUES (1, 'm1', 0, 'summary', 'fed the cat', 1771974000000000);
+    """
+    script = "\n".join([*scripts, rows, "PRAGMA user_version=3;"])
+    make_database(tmp_path / "history.db", script)
+
+    history = SqliteHistory(tmp_path / "history.db")
+
+    (session,) = history.list_sessions(SessionFilter())
+    (message,) = history.iter_messages(session.session_id)
+    day = whole_day(date(2026, 2, 25))
+    assert (session.started, session.last_active, message.sent) == (day, day, day)
     history.close()

@@ -1,8 +1,8 @@
-"""Aider: one Markdown file a project, to which every session is added.
+"""Aider: one Markdown file per project, to which every session is added.
 
-Aider writes down when a session starts and nothing else about time, so its messages
-have none. They are known by their order in the session, the session by its start and
-its project's folder.
+Aider records when a session starts and no other times, so its messages have none. They
+are known by their order in the session, the session by its start and its project's
+folder.
 """
 
 import re
@@ -22,7 +22,7 @@ _USER = "####"
 _PROGRAM = ">"
 # Aider ends every line of the person's and of its own with a Markdown line break.
 _BREAK = "  "
-# What Aider writes down when the person enters nothing.
+# What Aider writes when the person enters nothing.
 _NOTHING = "<blank>"
 
 MAX_LINE_BYTES = 1024 * 1024
@@ -44,7 +44,7 @@ class Aider:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == FILE_NAME or (
             path.suffix.lower() == ".md" and head.lstrip().startswith(_HEADER.encode())
         )

@@ -45,7 +45,7 @@ class BackstoryJsonl:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         name = path.name.lower().removesuffix(".zst")
         if name.endswith(SUFFIX):
             return True

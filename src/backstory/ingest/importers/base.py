@@ -24,7 +24,7 @@ import orjson
 from backstory.text.json_values import JsonObject
 from backstory.values.history import Item, Problem, Role
 from backstory.values.identity import content_id
-from backstory.values.moments import Localise, Moment, parse_moment, read_as_local
+from backstory.values.moments import Localize, Moment, parse_moment, read_as_local
 
 # Any: a memo holds plain JSON values of the parser's choice.
 Memo = dict[str, Any]
@@ -54,12 +54,12 @@ class Origin:
 
     path: Path
     modified: Moment | None = None
-    localise: Localise = read_as_local
+    localize: Localize = read_as_local
     beside: Mapping[str, str] = field(default_factory=dict)
 
     def moment(self, value: object) -> Moment | None:
         """Read a time of this source; times without a zone are local."""
-        return parse_moment(value, self.localise)
+        return parse_moment(value, self.localize)
 
 
 class LineFormat(Protocol):
@@ -71,7 +71,7 @@ class LineFormat(Protocol):
     kind: Literal["lines"]
     revises: bool
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         """Whether a file of this name that begins with ``head`` is in this format."""
         ...
 
@@ -93,7 +93,7 @@ class DocumentFormat(Protocol):
 
     kind: Literal["document"]
 
-    def recognises(self, path: Path, head: bytes) -> bool: ...
+    def recognizes(self, path: Path, head: bytes) -> bool: ...
 
     def look_beside(self, path: Path) -> Mapping[str, str]: ...
 
@@ -103,7 +103,7 @@ class DocumentFormat(Protocol):
 class DatabaseFormat(Protocol):
     """A format that is another program's SQLite database, opened read-only.
 
-    A database is recognised if it has all of ``tables``. A missing column or an
+    A database is recognized if it has all of ``tables``. A missing column or an
     unreadable row is a ``Problem``; ``apsw.Error`` is raised only when the database as
     a whole cannot be read.
     """
@@ -111,7 +111,7 @@ class DatabaseFormat(Protocol):
     kind: Literal["database"]
     tables: frozenset[str]
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         """Whether the file's name and its ``SQLite format 3`` head fit."""
         ...
 
@@ -152,7 +152,7 @@ def made_id(
 
     A message with a time is identified by its time and text, wherever it is, so a
     rotated or shortened file gives no message twice. Without a time, only its position
-    tells it from an equal one.
+    distinguishes it from an equal one.
     """
     place = sent.at.isoformat() if sent is not None else f"#{ordinal}"
     return content_id(session_id, role, place, text)
@@ -175,7 +175,7 @@ def make_unique(native_id: str, sent: Moment | None, memo: Memo) -> str:
 
 
 def first_records(head: bytes, most: int = 20) -> Iterator[JsonObject]:
-    """The JSON objects that the first lines of a file hold, for recognising it."""
+    """The JSON objects that the first lines of a file hold, for recognizing it."""
     for line in head.splitlines()[:most]:
         try:
             value = orjson.loads(line)

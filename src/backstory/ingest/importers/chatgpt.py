@@ -64,7 +64,7 @@ class ChatGpt:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return is_export(path, head, _MARKS)
 
     def look_beside(self, path: Path) -> Mapping[str, str]:

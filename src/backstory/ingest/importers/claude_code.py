@@ -1,4 +1,4 @@
-"""Claude Code: one JSONL file a session, subagents in files of their own."""
+"""Claude Code: one JSONL file per session, subagents in files of their own."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class ClaudeCode:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".jsonl" and any(
             as_text(record.get("type")) in _KNOWN
             and ("sessionId" in record or "leafUuid" in record)
@@ -189,7 +189,7 @@ class _Reading:
             return f"agent-{record['agentId']}"
         if self.origin.path.name.startswith("agent-"):
             return self.origin.path.stem
-        # Before subagents had files, they stood among their parent's lines.
+        # Before subagents had files, they were among their parent's lines.
         return f"{session_id}/sidechain" if record.get("isSidechain") else session_id
 
     def _facts(self, record: JsonObject, session_id: str) -> Iterator[Item]:
@@ -289,7 +289,7 @@ class ClaudeCodeAgentMeta:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name.startswith("agent-") and path.name.endswith(".meta.json")
 
     def look_beside(self, path: Path) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Codex: one JSONL rollout a thread, and a database that knows the threads' titles.
+"""Codex: one JSONL rollout per thread, and a database with the threads' titles.
 
 A rollout says everything twice: ``response_item`` records are what model and person
 exchanged, ``event_msg`` records are the same turns as the screen showed them. Only the
@@ -96,7 +96,7 @@ class Codex:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         if not path.name.endswith((".jsonl", ".jsonl.zst")):
             return False
         if b'"session_meta"' in head and b'"payload"' in head:
@@ -385,7 +385,7 @@ class CodexThreads:
     kind: Literal["database"] = "database"
     tables = frozenset({"threads"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return re.fullmatch(
             r"state_\d+\.sqlite", path.name
         ) is not None and head.startswith(b"SQLite format 3\0")

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI: one event log a session, and a small file that names it."""
+"""GitHub Copilot CLI: one event log per session, and a small file that names it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -135,7 +135,7 @@ class CopilotCli:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         first = head.partition(b"\n")[0]
         return (
             path.suffix == ".jsonl"
@@ -354,7 +354,7 @@ class CopilotCliWorkspace:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "workspace.yaml" and all(
             re.search(rb"^" + field + rb": ", head, re.MULTILINE)
             for field in (b"id", b"cwd", b"summary_count")

@@ -1,4 +1,4 @@
-"""Cursor: the agent's transcripts, one JSONL file a chat or subagent.
+"""Cursor: the agent's transcripts, one JSONL file per chat or subagent.
 
 A transcript has no ids and keeps no tool results; the only times in it are those that
 Cursor writes before the person's words.
@@ -58,7 +58,7 @@ class Cursor:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".jsonl" and _is_transcript_line(head.partition(b"\n")[0])
 
     def look_beside(self, path: Path) -> Mapping[str, str]:
@@ -99,7 +99,7 @@ class CursorChat:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.name == "meta.json"
             and b'"createdAtMs"' in head

@@ -1,4 +1,4 @@
-"""Gemini CLI: one event log a session, and the single documents of older versions."""
+"""Gemini CLI: one event log per session; in older versions, one document."""
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -48,7 +48,7 @@ class GeminiCli:
     kind: Literal["lines"] = "lines"
     revises = True
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         first = head.partition(b"\n")[0]
         return (
             path.suffix == ".jsonl"
@@ -62,7 +62,7 @@ class GeminiCli:
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         line, value = record
         if "$rewindTo" in value:
-            # What was taken back was said all the same.
+            # What was rewound was said, too.
             return
         if isinstance(value.get("$set"), dict):
             yield from _changes(value["$set"], line, origin, memo)
@@ -83,7 +83,7 @@ class GeminiCliDocument:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".json" and all(
             mark in head for mark in (b'"sessionId"', b'"projectHash"', b'"messages"')
         )

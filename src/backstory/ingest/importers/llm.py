@@ -66,7 +66,7 @@ class LlmLogs:
     kind: Literal["database"] = "database"
     tables = frozenset({"_llm_migrations"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "logs.db" and head.startswith(b"SQLite format 3\0")
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ class _Log:
         *,
         is_continued: bool,
     ) -> Iterator[Item]:
-        """What each turn added; a conversation from before there were turns goes on."""
+        """What each turn added; the conversation may be older than the first turn."""
         seen = self._hashes_of(parent_id)
         for turn in self._turns.rows(session_id):
             chain, is_known = self._climb(turn["tip_message_hash"], seen)
@@ -178,7 +178,7 @@ class _Log:
             for node in reversed(chain):
                 seen.add(node.hash)
                 for item in self._message(session_id, node, sent):
-                    # Every turn has its system prompt; it is worth telling once.
+                    # Every turn has its system prompt; once is enough.
                     if isinstance(item, NewMessage) and item.role is Role.SYSTEM:
                         if item.text in systems:
                             continue

@@ -8,6 +8,7 @@ words, so two copies of notes are joined and an edited part is a new one.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import IO, Literal
 
@@ -22,6 +23,7 @@ from backstory.values.history import (
     SessionKind,
 )
 from backstory.values.identity import content_id
+from backstory.values.moments import Moment, whole_day
 
 _DAILY_TITLE = re.compile(r"# Daily Log - (\d{4}-\d{2}-\d{2})\s*(?:\n|\Z)")
 # The writer puts an empty line before its rule; a heading's underline has none.
@@ -39,7 +41,7 @@ class OneClawNotes:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
         if path.match("memory/daily/????-??-??.md"):
             return start.startswith(b"# Daily Log - ")
@@ -72,7 +74,7 @@ class SquidbotNotes:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return ".squidbot" in path.parts and (
             path.match("workspace/MEMORY.md") or path.match("memory/*/memory.md")
         )
@@ -113,13 +115,20 @@ def _session_id(path: Path) -> str:
 
 def _daily_log(day: str, text: str, origin: Origin) -> Iterator[Item]:
     session_id = _session_id(origin.path)
-    sent = origin.moment(day)
+    sent = _moment_of(day)
     yield SessionFacts(session_id, title=f"Daily log {day}", kind=SessionKind.DAILY_LOG)
     blocks = [block.strip() for block in _RULE.split(text)]
     seen: Counter[str] = Counter()
     for block in filter(None, blocks):
         native_id = _part_id(block, seen)
         yield NewMessage(session_id, native_id, Role.SUMMARY, block, sent=sent)
+
+
+def _moment_of(day: str) -> Moment | None:
+    try:
+        return whole_day(date.fromisoformat(day))
+    except ValueError:
+        return None
 
 
 def _part_id(text: str, seen: Counter[str]) -> str:
@@ -137,8 +146,8 @@ def _long_term(text: str, origin: Origin) -> Iterator[Item]:
     yield SessionFacts(
         session_id,
         title=title,
-        last_active=origin.modified,
         kind=SessionKind.MEMORY,
+        saved=origin.modified,
     )
     seen: Counter[str] = Counter()
     for section in filter(None, _sections(text)):

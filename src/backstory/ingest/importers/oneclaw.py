@@ -68,7 +68,7 @@ class OneClaw:
     kind: Literal["database"] = "database"
     tables = frozenset({"sessions", "messages"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.name.startswith("oneclaw")
             and path.suffix == ".db"
@@ -113,7 +113,7 @@ class OneClaw:
 def _message_states(db: apsw.Connection) -> dict[str, str]:
     """For each session, text that changes when a row of its messages does.
 
-    No column says when a message was changed, so what they hold is summed up.
+    No column says when a message was changed, so checksums of all columns are added up.
     """
     texts = ("id", "type", "content", "tool_name", "tool_input", "tool_output")
     rows = db.execute(

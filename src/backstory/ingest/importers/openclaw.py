@@ -1,4 +1,4 @@
-"""OpenClaw: a database per agent; before that, one JSONL file a session.
+"""OpenClaw: a database per agent; before that, one JSONL file per session.
 
 Both hold entries of Pi's format, with the same ids, so a session that moved from its
 file into the database is not read twice.
@@ -67,7 +67,7 @@ class OpenClaw:
     kind: Literal["database"] = "database"
     tables = frozenset({"transcript_events"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "openclaw-agent.sqlite" and head.startswith(
             b"SQLite format 3\0"
         )
@@ -113,7 +113,7 @@ class OpenClaw:
                 # The header's own id may be that of an earlier file of the session.
                 yield parse_header({**event, "id": session_id}, origin)
             if told is not None:
-                # Behind the header: it says whether the project may be read at all.
+                # After the header, which says whether the project may be read at all.
                 yield told
                 told = None
             yield from parse_entry(
@@ -127,7 +127,7 @@ class OpenClawFile:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.suffix == ".jsonl"
             and is_session_header(head)
@@ -185,7 +185,7 @@ def _told_about(db: apsw.Connection, session_id: str) -> dict[str, object]:
 
 
 def _current_session(db: apsw.Connection, session_key: object) -> str | None:
-    """The session in which the conversation of that key goes on."""
+    """The session in which the conversation of that key continues."""
     columns = ("current_session_id",)
     node = _row(db, "session_nodes", "session_key", session_key, columns)
     return as_text(node.get("current_session_id"))

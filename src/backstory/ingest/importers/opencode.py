@@ -61,7 +61,7 @@ class Opencode:
     kind: Literal["database"] = "database"
     tables = frozenset({"session", "message", "part"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.name.startswith("opencode")
             and path.suffix == ".db"
@@ -123,7 +123,7 @@ class Opencode:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The message that parts belong to, and when it was begun."""
+    """The message that parts belong to, and when it began."""
 
     session_id: str
     message_id: str
@@ -132,7 +132,7 @@ class _Place:
 
 
 def _sizes_of(table: str) -> str:
-    """SQL for how long rows are; sorting sizes is cheap, sorting what they hold not."""
+    """SQL for the sizes of rows: sorting sizes is cheap, sorting content is not."""
     return f"""{table}_sizes AS MATERIALIZED (
         SELECT session_id, time_updated, octet_length(data) AS size FROM {table})"""
 
@@ -199,7 +199,7 @@ def _part(part: JsonObject, part_id: str, role: Role, place: _Place) -> Iterator
     text: str | None = None
     match part:
         case {"type": "text", "synthetic": True} | {"type": "text", "ignored": True}:
-            # Written by the program: the content of named files, nudges to go on.
+            # Written by the program: the content of named files, nudges to continue.
             return
         case {"type": "text"}:
             text = as_text(part.get("text"))
@@ -257,7 +257,7 @@ def _result_text(state: JsonObject) -> str | None:
 
 
 def _mark(file: JsonObject) -> str:
-    """What stands for an attached file: its kind and its name."""
+    """The mark for an attached file: its kind and its name."""
     kind = (as_text(file.get("mime")) or "file").partition("/")[0]
     kind = kind if kind in ("image", "audio", "video") else "file"
     name = as_text(file.get("filename"))

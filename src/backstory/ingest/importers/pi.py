@@ -1,4 +1,4 @@
-"""Pi: one JSONL file a session, a tree of entries."""
+"""Pi: one JSONL file per session, a tree of entries."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ class Pi:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.suffix == ".jsonl"
             and is_session_header(head)

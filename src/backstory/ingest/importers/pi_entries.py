@@ -1,6 +1,6 @@
 """The entries of Pi's sessions, which OpenClaw writes as well.
 
-Every entry is kept, also those on abandoned branches: they were said all the same.
+Every entry is kept, including those on abandoned branches: they were said, too.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""RockBot: a log of all turns in JSON lines, and one JSON file a conversation.
+"""RockBot: a log of all turns in JSON lines, and one JSON file per conversation.
 
 Both hold the same turns for a while. A turn has no id, but the same time and text in
 both files, and so the same made id: it is stored once.
@@ -46,7 +46,7 @@ class RockBotLog:
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.name.startswith("turns")
             and ".jsonl" in path.name
@@ -84,12 +84,12 @@ class RockBotConversation:
     """``conversations/{sessionId}.json``: the newest turns of one conversation.
 
     Shape as in ``FileConversationMemory`` and ``ConversationTurn`` of
-    github.com/MarimerLLC/rockbot (read 2026-11). Turns that fall out of it stay kept.
+    github.com/MarimerLLC/rockbot (read 2026-11). Turns dropped from it are kept.
     """
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.suffix == ".json"
             and _CONVERSATIONS in path.parts[:-1]
@@ -124,7 +124,7 @@ class RockBotConversation:
 
 
 def _has_log_beside(path: Path) -> bool:
-    """Whether RockBot's log lies beside the folder; an archive has nothing beside."""
+    """Whether RockBot's log is beside the folder; an archive has nothing beside it."""
     return path.is_absolute() and any(
         folder.name == _CONVERSATIONS and (folder.parent / "conversation-log").is_dir()
         for folder in path.parents
@@ -132,7 +132,7 @@ def _has_log_beside(path: Path) -> bool:
 
 
 def _session_id(path: Path) -> str:
-    """A session id may have slashes in it, and then lies in folders of that name."""
+    """The session id; one with slashes in it is in folders of that name."""
     parts = path.with_suffix("").parts
     if _CONVERSATIONS not in parts[:-1]:
         return parts[-1]

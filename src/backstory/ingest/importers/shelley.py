@@ -84,7 +84,7 @@ class Shelley:
     kind: Literal["database"] = "database"
     tables = frozenset({"conversations", "messages"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return (
             path.name.startswith("shelley")
             and path.suffix == ".db"

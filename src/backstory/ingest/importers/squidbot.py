@@ -1,8 +1,8 @@
-"""squidbot: one JSONL file a session, later one history for all of them.
+"""squidbot: one JSONL file per session, later one history for all of them.
 
-Both layouts may lie side by side with the same messages in them. Lines have no ids, so
-they are made from session, time and text; the session is found so that a line gets the
-same one in either layout.
+Both layouts may exist side by side with the same messages in them. Lines have no ids,
+so they are made from session, time and text; a line has the same session in either
+layout.
 """
 
 import re
@@ -57,14 +57,14 @@ class Squidbot:
     """Session files and the global history of squidbot.
 
     Shape as in ``adapters/persistence/jsonl.py`` and ``core/memory.py`` of
-    github.com/Athemis/squidbot (2026, read 2026-11), which went from a file a session
+    github.com/Athemis/squidbot (2026, read 2026-11), which went from a file per session
     to one history, and then gave its lines a ``session_id``.
     """
 
     kind: Literal["lines"] = "lines"
     revises = False
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         is_placed = (
             path.name.startswith(_HISTORY)
             or path.parent.name == "sessions"
@@ -81,7 +81,7 @@ class Squidbot:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
-        # A file that is renamed goes on as the session it began as.
+        # A file that is renamed stays the session it began as.
         if "file" not in memo:
             memo["file"] = _name_of(origin.path)
         given = record.value.get("role")

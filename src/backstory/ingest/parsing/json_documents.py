@@ -1,7 +1,7 @@
 """Read JSON that another program keeps in a document or in a database column.
 
-JavaScript cuts strings between the two halves of a character and writes each half down;
-strict JSON refuses such text. What was written is worth more than the rule it breaks.
+JavaScript may cut a string between the two halves of a character and write each half;
+strict JSON refuses such text. The text is worth more than the rule it breaks.
 """
 
 import json

@@ -151,7 +151,7 @@ class _Cutter:
         return end
 
     def _skip_string(self, chunk: bytes, position: int) -> int:
-        """Where the string ends; ``_in_string`` stays when it goes on."""
+        """Where the string ends; ``_in_string`` stays true if it continues."""
         if self._is_escaped and position < len(chunk):
             self._is_escaped = False
             position += 1

@@ -25,7 +25,7 @@ _CHUNK = 1024 * 1024
 
 @dataclass(slots=True)
 class LineReader:
-    """Iterate over the records of a line file; ``read_to`` is where reading may go on.
+    """Iterate over the records of a line file; ``read_to`` is where to resume.
 
     ``read_to`` and ``line`` move only when the next record is asked for, so they never
     pass a record that is still being used.

@@ -28,7 +28,7 @@ _CHUNK = 1024 * 1024
 class LongText(str):
     """The beginning of a value that was too long to read; ``size`` is all of it.
 
-    Of a JSON object it is an object again, with the long strings in it cut.
+    A JSON object stays an object; only its long strings are cut.
     """
 
     __slots__ = ("size",)
@@ -64,8 +64,8 @@ def report_long(row: Mapping[str, object], what: str) -> Iterator[Problem]:
 def lenient(expression: str) -> str:
     """SQL for a value that may hold any bytes; ``decode`` what it gives.
 
-    apsw raises on text that is not UTF-8; bytes it hands over as they are. So what
-    comes back as text can only be the size of a value that is too long.
+    apsw raises on text that is not UTF-8, but returns bytes as they are. So what comes
+    back as text can only be the size of a value that is too long.
     """
     return _LENIENT.format(expression, MAX_VALUE_BYTES)
 

@@ -34,7 +34,7 @@ ZIP_ERRORS = (*_FOREIGN_ERRORS, KeyError, ValueError)
 
 
 def is_seekable(source: Source) -> bool:
-    """Whether reading can go on in the middle: not inside anything compressed."""
+    """Whether reading can resume in the middle: not inside anything compressed."""
     return not source.entry and source.file.path.suffix.lower() != ".zst"
 
 
@@ -89,5 +89,5 @@ def _open_entry(path: Path, name: str) -> IO[bytes]:
 def _decompressed(file: IO[bytes]) -> io.BufferedReader:
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
     stream = decompressor.stream_reader(file, read_across_frames=True)
-    # zstandard's reader has no readline; it is a raw stream in all but its type.
+    # zstandard's reader has no readline; it is a raw stream, except in its type.
     return io.BufferedReader(stream)

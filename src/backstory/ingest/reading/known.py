@@ -1,4 +1,4 @@
-"""What earlier readings wrote down about the sources they read."""
+"""What earlier readings recorded about the sources they read."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

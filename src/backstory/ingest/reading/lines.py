@@ -1,7 +1,7 @@
 """Read a file that grows by lines, from where the last reading stopped.
 
 Every batch is written together with the place it was read to, always between two lines.
-So a reading that is killed goes on from its last batch, and one that meets the same
+So a reading that is killed resumes after its last batch, and one that meets the same
 lines again writes nothing twice.
 """
 
@@ -68,7 +68,7 @@ class LineReading:
         self._origin = origin
         self._start = start
         self._memo = start.memo
-        # Inside something compressed, a reading can neither go on nor be compared.
+        # Inside something compressed, a reading can neither resume nor be compared.
         self._snapshot = Snapshot.of(source.file) if is_seekable(source) else None
 
     def read(self, intake: Intake, on_progress: Callable[[int], None]) -> int:
@@ -84,7 +84,7 @@ class LineReading:
                 file.seek(self._start.read_to)
             reader = LineReader(file, self._start.read_to, self._start.lines_read)
             for item in reader.records():
-                # The line at hand may have been reported on already.
+                # The current line may have been reported on already.
                 if intake.is_full and intake.last_line <= reader.line:
                     self._write_batch(intake, reader)
                     on_progress(reader.read_to)
@@ -101,7 +101,7 @@ class LineReading:
             intake.add(said, item.line)
 
     def _write_batch(self, intake: Intake, reader: LineReader) -> None:
-        # A second reading cannot go on in the middle: it would not know which ids it
+        # A second reading cannot resume in the middle: it would not know which ids it
         # has met. Killed, it starts again.
         is_second = self._start.is_second
         progress = None if is_second else self._progress(intake, reader, is_last=False)

@@ -142,8 +142,8 @@ class HttpEmbedder(ABC):
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or not lengths.all():
             raise self._server.unavailable("gave a vector that has no direction")
-        normalised: Vectors = (vectors / lengths).astype(np.float32)
-        return normalised
+        normalized: Vectors = (vectors / lengths).astype(np.float32)
+        return normalized
 
 
 # -- texts ----------------------------------------------------------------------------

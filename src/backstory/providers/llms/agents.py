@@ -29,7 +29,7 @@ from backstory.providers.llms.programs import (
     run_program,
 )
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.redaction import mask_secrets
 
 _MAX_OUTPUT_BYTES = 16_000_000
@@ -153,7 +153,7 @@ class AgentLlm(ABC):
         self, said: str, *, status: int | None = None
     ) -> ProviderRefused | ProviderUnavailable:
         """The error for a program that gave no answer, judged by what it said."""
-        shown = one_line(neutralise(mask_secrets(said)), 200)
+        shown = one_line(neutralize(mask_secrets(said)), 200)
         message = f"{self._shown} gave no answer" + (f": {shown}" if shown else "")
         if means_size(said):
             return PromptTooLong(message)

@@ -19,7 +19,7 @@ from backstory.render.hit_parts import (
 )
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label, quote_content
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
 from backstory.values.history import Message, Session
 from backstory.values.hits import (
@@ -179,7 +179,7 @@ def _recalled_text(each: Recalled) -> str:
 
 def _notice_block(notices: Iterable[str]) -> list[str]:
     lines = [
-        f"[Notice: {one_line(neutralise(words), _NOTICE_CHARS)}]" for words in notices
+        f"[Notice: {one_line(neutralize(words), _NOTICE_CHARS)}]" for words in notices
     ]
     return ["\n".join(lines)] if lines else []
 

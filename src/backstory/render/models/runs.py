@@ -4,12 +4,13 @@ The text never exceeds its token limit. Every line of content begins with ``> ``
 that no content can pass for a line of ours, whatever it says.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from backstory.text.cut import longest_within
 from backstory.text.envelope import label, name_label, quote_lines
 from backstory.text.excerpts import before_cluster
-from backstory.text.tokens import MOST_CHARS_A_TOKEN, most_tokens
+from backstory.text.tokens import MOST_CHARS_A_TOKEN, CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import RunHit, RunItem, RunResult
 
@@ -25,33 +26,33 @@ _ITEM_NAMES = {
 
 
 def render_found(
-    result: RunResult, *, max_tokens: int
+    result: RunResult, *, max_tokens: int, count_tokens: CountTokens
 ) -> tuple[str, tuple[RunHit, ...]]:
-    """The hits as text, and the hits that fit into it."""
+    """The hits as text, and the hits that fit into it; the first may be cut to fit."""
     if not result.hits:
         return _render_none(result), ()
     shown: list[RunHit] = []
     for hit in result.hits:
-        fitting = _shorten(result, shown, hit, max_tokens)
-        if fitting is None:
+        text = _render_hits(result, [*shown, hit])
+        if count_tokens(text) > max_tokens:
             break
-        shown.append(fitting)
+        shown.append(hit)
+    if not shown:
+        shown = _shorten(result, max_tokens, count_tokens)
     return _render_hits(result, shown), tuple(shown)
 
 
 def _shorten(
-    result: RunResult, shown: Sequence[RunHit], hit: RunHit, max_tokens: int
-) -> RunHit | None:
-    """The hit if it fits below the others; the first one may be cut to fit."""
+    result: RunResult, max_tokens: int, count_tokens: CountTokens
+) -> list[RunHit]:
+    """The first hit, cut to fit; none if nothing of it does."""
+    first = result.hits[0]
 
-    def fits(length: int) -> bool:
-        text = _render_hits(result, [*shown, _cut_to(hit, length)])
-        return most_tokens(text) <= max_tokens
+    def count_at(length: int) -> int:
+        return count_tokens(_render_hits(result, [_cut_to(first, length)]))
 
-    if fits(len(hit.snippet)):
-        return hit
-    length = 0 if shown else _longest(len(hit.snippet), fits)
-    return _cut_to(hit, length) if length else None
+    length = longest_within(max_tokens, len(first.snippet), count_at)
+    return [_cut_to(first, length)] if length else []
 
 
 def _render_hits(result: RunResult, hits: Sequence[RunHit]) -> str:
@@ -106,16 +107,23 @@ def _say_items(count: int) -> str:
     return "1 item" if count == 1 else f"{count:,} items"
 
 
-def render_page(item: RunItem, offset: int, *, max_tokens: int) -> tuple[str, str]:
+def render_page(
+    item: RunItem, offset: int, *, max_tokens: int, count_tokens: CountTokens
+) -> tuple[str, str]:
     """As much of an item as fits, from an offset on, rendered and verbatim."""
 
-    def fits(length: int) -> bool:
-        return most_tokens(_render_page(item, offset, length)) <= max_tokens
+    def count_at(length: int) -> int:
+        return count_tokens(_render_page(item, offset, length))
 
     rest = len(item.text) - offset
     # Counting the tokens of a very long item to its end would take long.
     most = min(rest, max_tokens * MOST_CHARS_A_TOKEN)
-    length = most if fits(most) else _tidy(item.text, offset, _longest(most, fits))
+    length = longest_within(max_tokens, most, count_at)
+    tidy = _tidy(item.text, offset, length)
+    if length < rest and count_at(tidy) <= max_tokens:
+        length = tidy
+    # At least one character, so that whoever reads page after page gets to the end.
+    length = max(length, min(rest, 1))
     return _render_page(item, offset, length), item.text[offset : offset + length]
 
 
@@ -124,7 +132,7 @@ def _render_page(item: RunItem, offset: int, length: int) -> str:
     whole = len(item.text)
     is_whole = length == whole
     where = "" if is_whole else f", characters {offset}-{end} of {whole}"
-    more = f"; it goes on at offset {end}" if end < whole else ""
+    more = f"; it continues at offset {end}" if end < whole else ""
     item_id = label(item.item_id, _MAX_ID_CHARS)
     return "\n".join(
         [
@@ -148,17 +156,8 @@ def _cut_to(hit: RunHit, length: int) -> RunHit:
     return replace(hit, snippet=hit.snippet[:length])
 
 
-def _longest(most: int, fits: Callable[[int], bool]) -> int:
-    """The greatest length that fits, or 0."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
-
-
 def _tidy(text: str, offset: int, length: int) -> int:
-    """Shorten a length to the end of a line if one is near; at least one character."""
+    """Shorten a length to the end of a line if one is near, or to a whole character."""
     end = offset + length
     line = text.rfind("\n", end - length // 5, end) + 1
     return max(1, (line or before_cluster(text, end)) - offset)

@@ -20,7 +20,7 @@ from backstory.render.hit_parts import (
 )
 from backstory.render.layout import cut_to_width, wrap_to_width
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words
 from backstory.text.shell import show_command
 from backstory.values.history import Message
@@ -62,7 +62,7 @@ def render_hits(
         if explain:
             parts = (f"{part.name} {part.value:.3g}" for part in hit.parts)
             yield style(_INDENT + " · ".join(parts), "dim")
-        more = show_hit(hit, names) or neutralise(hit.path or "")
+        more = show_hit(hit, names) or neutralize(hit.path or "")
         yield style(_INDENT + more, "dim")
         yield ""
 
@@ -73,15 +73,8 @@ def _day_heading(day: str, style: Style) -> tuple[str, str]:
 
 def _reply_line(reply: Message, width: int) -> str:
     """The beginning of a reply, on one line."""
-    beginning = one_line(neutralise(reply.text), width)
+    beginning = one_line(neutralize(reply.text), width)
     return cut_to_width(f"{_INDENT}↳ {reply.role.speaker}: {beginning}", width)
-
-
-def _when(hit: Hit) -> str:
-    """When it was said; for a daily log, only the day is known."""
-    if hit.source is HitSource.DAILY_LOG:
-        return render_day(hit.said, unknown="")
-    return render_time(hit.said)
 
 
 def _person_header(number: int, hit: Hit, width: int | None) -> str:
@@ -92,7 +85,7 @@ def _person_header(number: int, hit: Hit, width: int | None) -> str:
             f"{hit.score:.2f}",
             hit.source.value,
             hit.host or "",
-            _when(hit) or "no date",
+            render_time(hit.said) or "no date",
         ),
         title or hit.heading,
         (
@@ -108,10 +101,10 @@ def _header(
 ) -> str:
     """Facts on one line; on a terminal, the title is cut to leave room for the rest."""
     first, last = (
-        [one_line(neutralise(fact), LABEL_CHARS) for fact in facts if fact]
+        [one_line(neutralize(fact), LABEL_CHARS) for fact in facts if fact]
         for facts in (before, after)
     )
-    shown = one_line(neutralise(title), LABEL_CHARS)
+    shown = one_line(neutralize(title), LABEL_CHARS)
     if width is not None:
         others = sum(cell_len(fact) + 2 for fact in (*first, *last))
         shown = cut_to_width(shown, max(_MIN_TITLE_WIDTH, width - others))
@@ -125,7 +118,7 @@ def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator
         text = shown_excerpt(hit, query, unchanged)
     speaker = "" if hit.role is None else f"{render_speaker(hit.role, hit.tool_name)}: "
     mark = partial(_highlight, query=query, style=style)
-    yield from _indent_text(speaker, neutralise(text).strip(), width, mark=mark)
+    yield from _indent_text(speaker, neutralize(text).strip(), width, mark=mark)
 
 
 def render_episodes(
@@ -169,7 +162,7 @@ def _person_lines(
     indent: str = _INDENT,
     mark: Callable[[str], str] = unchanged,
 ) -> Iterator[str]:
-    cut = neutralise(cut_message(message.text.strip(), query, EPISODE_CHARS)).strip()
+    cut = neutralize(cut_message(message.text.strip(), query, EPISODE_CHARS)).strip()
     speaker = f"{message.role.speaker}: "
     yield from _indent_text(speaker, cut, width, indent=indent, mark=mark)
 

@@ -10,7 +10,7 @@ from backstory.notes.notebook import NotesSummary
 from backstory.render.format import render_count, render_path, render_size
 from backstory.render.layout import render_columns
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.markdown.lines import split_bom
 from backstory.values.reports import Curation, ListedLog, LogReport
 
@@ -44,12 +44,12 @@ def _render_days(summary: NotesSummary) -> str:
 
 def render_memory(text: str) -> Iterator[str]:
     """The long-term memory, made safe to print."""
-    yield from neutralise(split_bom(text)[1]).removesuffix("\n").split("\n")
+    yield from neutralize(split_bom(text)[1]).removesuffix("\n").split("\n")
 
 
 def render_log(text: str) -> Iterator[str]:
     """A daily log for people, without our markers."""
-    yield from neutralise(without_markers(text)).removesuffix("\n").split("\n")
+    yield from neutralize(without_markers(text)).removesuffix("\n").split("\n")
 
 
 def render_logs(logs: Sequence[ListedLog], *, width: int | None) -> Iterator[str]:
@@ -75,13 +75,13 @@ def render_merged(merged: Merged, archive: Archive) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(neutralise(text).split())
+    return " ".join(neutralize(text).split())
 
 
 def render_curation(curation: Curation) -> Iterator[str]:
     if curation.refused:
         what = "Some of MEMORY.md" if curation.is_change else "MEMORY.md"
-        yield f"{what} is unchanged: {one_line(neutralise(curation.refused), 200)}"
+        yield f"{what} is unchanged: {one_line(neutralize(curation.refused), 200)}"
     elif not curation.is_change:
         yield "MEMORY.md is fine as it is."
     for fact in curation.removed:
@@ -102,8 +102,8 @@ def render_log_report(report: LogReport) -> Iterator[str]:
         f"{render_count(report.facts, 'fact')} in MEMORY.md."
     )
     for problem in dict.fromkeys(report.problems):
-        yield f"  {one_line(neutralise(problem), 300)}"
+        yield f"  {one_line(neutralize(problem), 300)}"
 
 
 def _shown(fact: str) -> str:
-    return one_line(neutralise(fact), 300)
+    return one_line(neutralize(fact), 300)

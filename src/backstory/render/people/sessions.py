@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from backstory.render.format import render_count, render_path, render_span, render_time
 from backstory.render.layout import render_columns, to_cell
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.values.history import Message, Role, Session
 
 _MIN_FOLDER_CHARS = 12
@@ -91,4 +91,4 @@ def render_transcript(
         head = (_ROLE_NAMES[message.role], to_cell(tool), time[11:])
         yield f"[{message.message_id}] " + "  ".join(part for part in head if part)
         # Indented, so that no text can pass for the head of another message.
-        yield from (f"  {line}" for line in neutralise(message.text).split("\n"))
+        yield from (f"  {line}" for line in neutralize(message.text).split("\n"))

@@ -1,7 +1,7 @@
 """DIALECTS: one row and one file per message format that agent loops use.
 
-Each message is recognised on its own, so a list may mix formats. If several dialects
-recognise a message, all of them read the same in it.
+Each message is recognized on its own, so a list may mix formats. If several dialects
+recognize a message, all of them read the same in it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from backstory.runs.dialects.openai_responses import OpenAiResponses
 from backstory.runs.dialects.plain import Plain
 from backstory.runs.dialects.sdk_objects import to_plain
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.json_values import JsonObject
 
 __all__ = [
@@ -37,15 +37,15 @@ _MAX_KEYS_CHARS = 100
 
 
 def find_dialect(message: JsonObject) -> Dialect:
-    """The first dialect that recognises a message.
+    """The first dialect that recognizes a message.
 
     Raises ``BadQuery`` if none does.
     """
     for dialect in DIALECTS:
-        if dialect.recognises(message):
+        if dialect.recognizes(message):
             return dialect
     keys = replace_surrogates(", ".join(map(str, message))) or "none"
-    shown = one_line(neutralise(keys), _MAX_KEYS_CHARS)
+    shown = one_line(neutralize(keys), _MAX_KEYS_CHARS)
     raise BadQuery(
         f"a message in an unknown format (its keys: {shown})",
         hint="give it a role that is known (user, assistant, system, tool) and content",
@@ -86,4 +86,4 @@ def find_said(reply: object) -> list[JsonObject] | None:
 
 
 def _is_message(value: JsonObject) -> bool:
-    return any(dialect.recognises(value) for dialect in DIALECTS)
+    return any(dialect.recognizes(value) for dialect in DIALECTS)

@@ -57,7 +57,7 @@ class Anthropic(Dialect):
 
     name = "anthropic"
 
-    def recognises(self, message: JsonObject) -> bool:
+    def recognizes(self, message: JsonObject) -> bool:
         content = message.get("content")
         if "tool_calls" in message or message.get("type", "message") != "message":
             return False

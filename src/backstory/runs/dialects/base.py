@@ -52,7 +52,7 @@ class Dialect(Protocol):
     # The type of the block in which a tool's result has text beside its images.
     text_type: str = "text"
 
-    def recognises(self, message: JsonObject) -> bool:
+    def recognizes(self, message: JsonObject) -> bool:
         """Whether a message is in this format."""
         ...
 

@@ -39,7 +39,7 @@ class OpenAiChat(Dialect):
 
     name = "openai-chat"
 
-    def recognises(self, message: JsonObject) -> bool:
+    def recognizes(self, message: JsonObject) -> bool:
         content, role = message.get("content"), find_role(message, _ROLES)
         return (
             role is not None

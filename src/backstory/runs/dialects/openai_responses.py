@@ -81,7 +81,7 @@ class OpenAiResponses(Dialect):
     name = "openai-responses"
     text_type = "input_text"
 
-    def recognises(self, message: JsonObject) -> bool:
+    def recognizes(self, message: JsonObject) -> bool:
         kind = block_type(message)
         if "type" in message and kind != "message":
             return is_api_item(message)

@@ -30,7 +30,7 @@ class Plain(Dialect):
 
     name = "plain"
 
-    def recognises(self, message: JsonObject) -> bool:
+    def recognizes(self, message: JsonObject) -> bool:
         is_anthropic = has_tool_blocks(message.get("content"))
         return (
             find_role(message, _ROLES) is not None

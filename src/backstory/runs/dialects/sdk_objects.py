@@ -11,11 +11,11 @@ from typing import Any
 
 from backstory.errors import BadQuery
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 from backstory.text.json_values import JsonObject
 
 # What is not said is left out, as it would be when it is sent; a value that is not what
-# its field promises is none of our business.
+# its field promises is not our concern.
 _WAYS_TO_DUMP: tuple[dict[str, Any], ...] = (
     {"mode": "json", "by_alias": True, "exclude_none": True, "warnings": False},
     {"by_alias": True, "exclude_none": True, "warnings": False},
@@ -37,7 +37,7 @@ def to_plain(message: object) -> JsonObject:
         raise BadQuery("a message that is nested too deeply", hint=_HINT) from None
     if isinstance(plain, dict):
         return plain
-    kind = one_line(neutralise(type(message).__name__), 60)
+    kind = one_line(neutralize(type(message).__name__), 60)
     raise BadQuery(f"a message that is a {kind}, not a dict", hint=_HINT)
 
 

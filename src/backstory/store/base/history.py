@@ -5,12 +5,13 @@ last belongs with the first two, because it must change in the same transaction:
 reader that is killed resumes where it stopped, losing and repeating nothing.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from backstory.values.history import Message, NewMessage, Problem, Session, SessionFacts
+from backstory.values.notes import SeenNote
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
@@ -170,7 +171,20 @@ class HistoryStore(Protocol):
         """Replace the problems that belong to no source, such as unreadable folders."""
         ...
 
+    def change_seen_notes(
+        self, change: Callable[[Mapping[str, SeenNote]], Sequence[SeenNote]]
+    ) -> None:
+        """Write what ``change`` returns when given all seen notes, by key.
+
+        It may be called twice: what it returned last was written.
+        """
+        ...
+
     # -- reading ---
+
+    def list_seen_notes(self) -> dict[str, SeenNote]:
+        """Every note ever seen, by key."""
+        ...
 
     def list_sources(self) -> dict[SourceKey, SourceState]:
         """Every source ever read."""

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
-from backstory.values.units import Container, FileRef, NewChunk, NewUnit, UnitKind
+from backstory.values.units import (
+    OF_A_DAY,
+    Container,
+    FileRef,
+    NewChunk,
+    NewUnit,
+    UnitKind,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,21 +44,49 @@ class IndexedFile:
 
 # -- what is read ---------------------------------------------------------------------
 
+# The first time, and the first time that is too late; None for no limit.
+Bounds = tuple[int | None, int | None]
+
 
 @dataclass(frozen=True, slots=True)
 class UnitFilter:
     """Which units may be found; every condition that is set must hold.
 
     Times are microseconds; ``said_before`` itself is excluded. Units without a time
-    match only if neither is set.
+    match only if neither is set. Units of which only the day is known may have bounds
+    of their own, ``days``: the same days begin at other times in UTC.
     """
 
     kinds: frozenset[UnitKind]
     said_from: int | None = None
     said_before: int | None = None
+    days: Bounds | None = None
     containers: frozenset[Container] | None = None
     without: frozenset[int] = frozenset()
     without_containers: frozenset[Container] = frozenset()
+
+    def bounds(self, kind: UnitKind) -> Bounds:
+        """From when, and before when, units of a kind may be found."""
+        if self.days is not None and kind in OF_A_DAY:
+            return self.days
+        return self.said_from, self.said_before
+
+    def kinds_by_bounds(self) -> dict[Bounds, list[UnitKind]]:
+        """The kinds, grouped by when units of them may be found."""
+        grouped: dict[Bounds, list[UnitKind]] = {}
+        for kind in sorted(self.kinds):
+            grouped.setdefault(self.bounds(kind), []).append(kind)
+        return grouped
+
+    def widest_bounds(self) -> Bounds:
+        """The bounds that no unit which may be found is outside of."""
+        bounds = self.kinds_by_bounds()
+        firsts = [first for first, _ in bounds if first is not None]
+        ends = [end for _, end in bounds if end is not None]
+        return (
+            min(firsts) if firsts and len(firsts) == len(bounds) else None,
+            max(ends) if ends and len(ends) == len(bounds) else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +268,10 @@ class IndexWriter(Protocol):
 
         ``file.file_id`` is ignored.
         """
+        ...
+
+    def set_signature(self, file_id: int, signature: str) -> None:
+        """Record that a file looks different but says the same."""
         ...
 
     def delete_file(self, file_id: int) -> None:

@@ -1,6 +1,6 @@
 """What a summary store promises: which messages still have to go into the daily logs.
 
-A message is summarised once, whatever happens in between. So three things are kept
+A message is summarized once, whatever happens in between. So three things are kept
 beside the messages: how far each session has been logged, the summaries of later
 messages until they are safely in the notes, and what every call of a model cost.
 """
@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A session whose messages up to ``last_message_id`` are to be summarised."""
+    """A session whose messages up to ``last_message_id`` are to be summarized."""
 
     session_id: int
     last_message_id: int
@@ -39,7 +39,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """Messages of a session that a model could not summarise, and why."""
+    """Messages of a session that a model could not summarize, and why."""
 
     session_id: int
     first_message_id: int
@@ -65,7 +65,7 @@ class ModelCall:
 
 
 class SummaryStore(Protocol):
-    """Sessions due to be summarised, summaries waiting to be written, and model calls.
+    """Sessions due to be summarized, summaries waiting to be written, and model calls.
 
     Safe to use from several threads and processes; every write is durable. Failures are
     raised as ``StoreProblem``.
@@ -76,7 +76,7 @@ class SummaryStore(Protocol):
     def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
         """Ask for a session's log, up to the last message that is there now.
 
-        Returns whether there is anything to summarise. A session that was postponed may
+        Returns whether there is anything to summarize. A session that was postponed may
         be tried at once. Waits only a moment for other writers, then raises
         ``StoreLocked``.
         """
@@ -102,7 +102,7 @@ class SummaryStore(Protocol):
         ...
 
     def list_quiet(self, *, before: datetime, read_since: datetime | None) -> list[int]:
-        """Sessions that are not due though they have something to summarise.
+        """Sessions that are not due though they have something to summarize.
 
         Nothing was said in them after ``before``. Those that were read from the files
         of other programs must have been active from ``read_since`` on; with None, there
@@ -111,7 +111,7 @@ class SummaryStore(Protocol):
         ...
 
     def next_position(self, session_id: int) -> int:
-        """The position of the first message that is not summarised yet."""
+        """The position of the first message that is not summarized yet."""
         ...
 
     # -- what a model made of it ---
@@ -138,7 +138,7 @@ class SummaryStore(Protocol):
     # -- what it could not make anything of ---
 
     def set_aside(self, messages: SetAside) -> None:
-        """Leave out messages, so that those after them can be summarised."""
+        """Leave out messages, so that those after them can be summarized."""
         ...
 
     def list_set_aside(self) -> list[SetAside]:

@@ -4,7 +4,7 @@ It is the only copy: hosts delete their transcripts.
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -19,7 +19,14 @@ from backstory.store.base.history import (
     SourceState,
     Written,
 )
-from backstory.store.sqlite import changes, messages, session_names, sessions, sources
+from backstory.store.sqlite import (
+    changes,
+    messages,
+    seen_notes,
+    session_names,
+    sessions,
+    sources,
+)
 from backstory.store.sqlite.connection import (
     empty_log,
     open_database,
@@ -31,6 +38,7 @@ from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.history import Message, Problem, Session
+from backstory.values.notes import SeenNote
 
 HISTORY_NAME = "history.db"
 MIGRATIONS = "backstory.store.sqlite.history_migrations"
@@ -78,7 +86,24 @@ class SqliteHistory:
             with transaction(self._db):
                 sources.replace_loose_problems(self._db, problems, now=now)
 
+    def change_seen_notes(
+        self, change: Callable[[Mapping[str, SeenNote]], Sequence[SeenNote]]
+    ) -> None:
+        with translated(self.path), self._lock:
+            # Most often everything has been seen before.
+            if not change(seen_notes.list_seen_notes(self._db)):
+                return
+            with transaction(self._db):
+                changed = change(seen_notes.list_seen_notes(self._db))
+                seen_notes.replace_seen_notes(self._db, changed)
+            if any(note.text is None for note in changed):
+                empty_log(self._db)
+
     # -- reading ---
+
+    def list_seen_notes(self) -> dict[str, SeenNote]:
+        with translated(self.path), self._lock:
+            return seen_notes.list_seen_notes(self._db)
 
     def list_sources(self) -> dict[SourceKey, SourceState]:
         with translated(self.path), self._lock:

@@ -1,4 +1,4 @@
-"""The table ``state``: values by name. And what all modules of index.db share."""
+"""The table ``state``: values by name; and what all modules of index.db share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

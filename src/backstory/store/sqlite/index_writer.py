@@ -272,6 +272,9 @@ class SqliteIndexWriter:
     def replace_file(self, file: IndexedFile, now: datetime) -> int:
         return indexed_containers.replace_file(self._db, file, now)
 
+    def set_signature(self, file_id: int, signature: str) -> None:
+        indexed_containers.set_signature(self._db, file_id, signature)
+
     def delete_file(self, file_id: int) -> None:
         self.delete_container(FileRef(file_id))
         indexed_containers.delete_file(self._db, file_id)

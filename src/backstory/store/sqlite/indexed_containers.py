@@ -67,6 +67,12 @@ def replace_file(db: apsw.Connection, file: IndexedFile, now: datetime) -> int:
     return file_id
 
 
+def set_signature(db: apsw.Connection, file_id: int, signature: str) -> None:
+    db.execute(
+        "UPDATE index_state SET signature = ? WHERE state_id = ?", (signature, file_id)
+    )
+
+
 def delete_file(db: apsw.Connection, file_id: int) -> None:
     db.execute("DELETE FROM index_state WHERE state_id = ?", (file_id,))
 

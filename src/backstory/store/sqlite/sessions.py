@@ -10,7 +10,12 @@ from backstory.store.base.history import Counts, SessionFilter
 from backstory.store.sqlite.rows import to_json
 from backstory.text.cut import one_line
 from backstory.values.history import Session, SessionFacts, SessionKind
-from backstory.values.moments import Moment, from_microseconds
+from backstory.values.moments import (
+    WHOLE_DAY,
+    Moment,
+    from_microseconds,
+    start_in_utc,
+)
 
 OPENING_CHARS = 200
 PREVIEW_CHARS = 200
@@ -122,6 +127,18 @@ def widen_activity(
     )
 
 
+def note_saving(db: apsw.Connection, session_id: int, saved: Moment) -> None:
+    """Record when a file without times of its own was saved.
+
+    A session begins when its file is first seen, whatever the file's time is later.
+    """
+    started = db.execute(
+        "SELECT started_at FROM sessions WHERE session_id = ?", (session_id,)
+    ).get
+    if started is None or saved.to_microseconds() > started:
+        widen_activity(db, session_id, [saved])
+
+
 def refresh_excerpts(
     db: apsw.Connection, session_id: int, new_messages: int, read_from: str | None
 ) -> None:
@@ -181,7 +198,11 @@ def empty_session(db: apsw.Connection, session_id: int) -> None:
 
 
 def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
-    since = where.active_since and Moment(where.active_since).to_microseconds()
+    since = since_day = None
+    if where.active_since is not None:
+        moment = Moment(where.active_since)
+        since = moment.to_microseconds()
+        since_day = start_in_utc(moment.in_local_zone().date())
     folder = where.folder and where.folder.rstrip("/\\")
     rows = db.execute(
         f"""
@@ -193,7 +214,8 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
                 OR substr(project, 1, length(?2) + 1) IN (?2 || '/', ?2 || char(92)))
            AND (?3 IS NULL
                 OR substr(project, -length(?3) - 1) IN ('/' || ?3, char(92) || ?3))
-           AND (?4 IS NULL OR last_active_at >= ?4)
+           AND (?4 IS NULL
+                OR last_active_at >= iif(last_active_offset_min = ?6, ?7, ?4))
          ORDER BY last_active_at DESC NULLS LAST, session_id DESC
          LIMIT ?5
         """,
@@ -203,6 +225,8 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
             where.folder_name,
             since,
             -1 if where.limit is None else where.limit,
+            WHOLE_DAY,
+            since_day,
         ),
     )
     return [to_session(row) for row in rows]

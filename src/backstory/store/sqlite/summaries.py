@@ -28,7 +28,7 @@ _SPOKEN = "('user', 'assistant')"
 
 
 def _next_position(session_id: str) -> str:
-    """A query for the first position of a session that is not summarised yet."""
+    """A query for the first position of a session that is not summarized yet."""
     return f"""
         SELECT COALESCE(MAX(position) + 1, 0) FROM messages
          WHERE message_id IN (

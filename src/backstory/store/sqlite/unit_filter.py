@@ -18,12 +18,12 @@ class Clause(NamedTuple):
 def to_clause(where: UnitFilter) -> Clause:
     sql = f"units.kind IN ({', '.join(str(int(kind)) for kind in sorted(where.kinds))})"
     values: list[Any] = []
-    if where.said_from is not None:
-        sql += " AND units.said_at >= ?"
-        values.append(where.said_from)
-    if where.said_before is not None:
-        sql += " AND units.said_at < ?"
-        values.append(where.said_before)
+    for operator, bound in zip((">=", "<"), where.widest_bounds(), strict=True):
+        if bound is not None:
+            sql += f" AND units.said_at {operator} ?"
+            values.append(bound)
+    if len(where.kinds_by_bounds()) > 1:
+        sql += " AND " + _bounds_of_each_kind(where, values)
     if where.containers is not None:
         sql += " AND units.source_id IN (SELECT value FROM json_each(?))"
         values.append(to_json(map(to_number, where.containers)))
@@ -34,3 +34,16 @@ def to_clause(where: UnitFilter) -> Clause:
         sql += " AND units.unit_id NOT IN (SELECT value FROM json_each(?))"
         values.append(to_json(where.without))
     return Clause(sql, values)
+
+
+def _bounds_of_each_kind(where: UnitFilter, values: list[Any]) -> str:
+    """A condition on the times of each kind of unit; its values are appended."""
+    conditions = []
+    for (first, end), kinds in where.kinds_by_bounds().items():
+        listed = ", ".join(str(int(kind)) for kind in kinds)
+        conditions.append(
+            f"(units.kind IN ({listed}) AND (? IS NULL OR units.said_at >= ?)"
+            " AND (? IS NULL OR units.said_at < ?))"
+        )
+        values += [first, first, end, end]
+    return f"({' OR '.join(conditions)})"

@@ -32,9 +32,9 @@ except ImportError:  # some machines have no wheels of it
 
 Vector = NDArray[np.float32]
 
-# So many are compared exactly: enough to find 99 % of the nearest in a million.
+# This many are compared exactly: enough to find 99 % of the nearest in a million.
 _COMPARED = 300
-# Up to so many, all are compared exactly: choosing by signs would save nothing.
+# Up to this many, all are compared exactly: choosing by signs would save nothing.
 _FEW = 2_000
 _GUESSED_FROM = 20_000
 _UNKNOWN_TIME = np.iinfo(np.int64).min
@@ -163,10 +163,15 @@ class VectorPages:
         kinds = np.zeros(256, np.bool_)
         kinds[[int(kind) for kind in where.kinds]] = True
         fits &= kinds[self._kinds]
-        if where.said_from is not None:
-            fits &= self._said >= where.said_from
-        if where.said_before is not None:
-            fits &= (self._said < where.said_before) & (self._said != _UNKNOWN_TIME)
+        for (first, end), bounded in where.kinds_by_bounds().items():
+            if first is None and end is None:
+                continue
+            is_other = ~np.isin(self._kinds, [int(kind) for kind in bounded])
+            if first is not None:
+                fits &= is_other | (self._said >= first)
+            if end is not None:
+                is_before = (self._said < end) & (self._said != _UNKNOWN_TIME)
+                fits &= is_other | is_before
         if where.containers is not None:
             numbers = [to_number(each) for each in where.containers]
             fits &= np.isin(self._containers, numbers)

@@ -18,7 +18,7 @@ from backstory.values.units import UnitKind
 _TEXT_WEIGHT = 1.0
 _AROUND_WEIGHT = 0.6
 _BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
-# Up to so many units of the wanted days are listed before words are matched.
+# Up to this many units of the wanted days are listed before words are matched.
 _FEW_UNITS = 20_000
 # Counts of rarer words are not cached: they are fast to make and soon outdated.
 _FREQUENT = 2_000
@@ -168,7 +168,7 @@ def match_words(
 
 def _days_clause(db: apsw.Connection, where: UnitFilter) -> Clause:
     """A condition that avoids reading units of other days, if few are of these."""
-    values = [where.said_from, where.said_before]
+    values = list(where.widest_bounds())
     if None in values:
         return Clause("", [])
     days = "SELECT unit_id FROM units WHERE said_at >= ? AND said_at < ?"

@@ -14,6 +14,7 @@ from backstory.store.base.history import Batch, KeptMessage, Written
 from backstory.store.sqlite import changes, sessions, sources
 from backstory.store.sqlite.write_messages import SessionMessages, write_messages
 from backstory.values.history import Problem, SessionFacts
+from backstory.values.moments import Moment
 
 # More problems of this kind would tell nothing new.
 _MAX_GIVEN_TWICE = 100
@@ -42,6 +43,7 @@ class _BatchWriting:
         self._progress = batch.progress
         self._session_ids: dict[str, int] = {}
         self._made: set[str] = set()
+        self._saved: dict[str, Moment] = {}
         self._new_messages = 0
         self._changed_messages = 0
         self._problems: list[Problem] = []
@@ -73,6 +75,8 @@ class _BatchWriting:
             self._progress = self._progress and replace(self._progress, signature="")
             return
         session_id = self._find_or_make(facts.native_id)
+        if facts.saved is not None:
+            self._saved[facts.native_id] = facts.saved
         before = sessions.find_indexed_facts(self._db, session_id)
         sessions.update_facts(self._db, session_id, facts)
         after = sessions.find_indexed_facts(self._db, session_id)
@@ -102,6 +106,8 @@ class _BatchWriting:
         sessions.widen_activity(
             self._db, session_id, [k.message.sent for k in kept if k.message.sent]
         )
+        if done.written and native_id in self._saved:
+            sessions.note_saving(self._db, session_id, self._saved[native_id])
         if sessions.find_indexed_facts(self._db, session_id) != before:
             # Messages without a time count as sent when the session began.
             changes.insert_whole_session(self._db, session_id, is_timeless_only=True)

@@ -8,7 +8,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 
-from backstory.text.escape import neutralise, replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.markdown.lines import (
     closes_fence,
     fence_of,
@@ -30,7 +30,7 @@ def read_lines(text: str) -> list[str]:
     Several blank lines in a row become one.
     """
     shown = [
-        neutralise(line).rstrip() for line in replace_surrogates(text).splitlines()
+        neutralize(line).rstrip() for line in replace_surrogates(text).splitlines()
     ]
     lines: list[str] = []
     for line in shown:
@@ -98,10 +98,10 @@ def _escape_in_block(line: str) -> str:
 
 def escape_comment(line: str) -> str:
     """The line, escaped so that no comment begins in it."""
-    return _COMMENT.sub(_with_one_backslash_more, line) if "<!--" in line else line
+    return _COMMENT.sub(_escape_comment_start, line) if "<!--" in line else line
 
 
-def _with_one_backslash_more(found: re.Match[str]) -> str:
+def _escape_comment_start(found: re.Match[str]) -> str:
     is_escaped = len(found[1]) % 2 == 1
     return found[0] if is_escaped else found[1] + "\\<!--"
 

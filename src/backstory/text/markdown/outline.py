@@ -443,12 +443,12 @@ class _Scan:
         if depth:
             return
         # Lines of indented code are one block, whatever is between them.
-        if kind is BlockKind.CODE and self._goes_on_with_code(number):
+        if kind is BlockKind.CODE and self._continues_code(number):
             return
         self._close_block()
         self.block = Block(kind, number, number + 1)
 
-    def _goes_on_with_code(self, number: int) -> bool:
+    def _continues_code(self, number: int) -> bool:
         if self.block is None or self.block.kind is not BlockKind.CODE:
             return False
         lines = self.outline.lines

@@ -20,7 +20,7 @@ from backstory.providers.embedders.base import (
 )
 from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralise
+from backstory.text.escape import neutralize
 
 if TYPE_CHECKING:
     from backstory.providers.embedders.minilm.inference import Model
@@ -122,6 +122,6 @@ def _translated(failure: str) -> Iterator[None]:
         yield
     except Exception as exc:
         raise ProviderUnavailable(
-            f"the bundled model {failure} ({one_line(neutralise(str(exc)), 200)})",
+            f"the bundled model {failure} ({one_line(neutralize(str(exc)), 200)})",
             hint="install Backstory again; until then searches go by words alone",
         ) from exc

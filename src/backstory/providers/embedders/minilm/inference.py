@@ -51,7 +51,7 @@ class Model:
         return vectors
 
     def _embed_window(self, texts: Sequence[str], vectors: Vectors) -> None:
-        tokens = self._tokenise(texts)
+        tokens = self._tokenize(texts)
 
         def run(place: int) -> None:
             vectors[place] = self._run(tokens[place])
@@ -73,7 +73,7 @@ class Model:
         vector: Vector = made[0]
         return vector
 
-    def _tokenise(self, texts: Sequence[str]) -> list[Tokens]:
+    def _tokenize(self, texts: Sequence[str]) -> list[Tokens]:
         # One by one: for a list the tokenizer starts threads that do not survive a
         # fork, and it takes a fiftieth of the time that the model does.
         return [

@@ -1,4 +1,4 @@
--- Messages that a model could not summarise, however often it was asked. The log goes on
+-- Messages that a model could not summarize, however often it was asked. The log goes on
 -- behind them; they are tried again when somebody asks for it.
 CREATE TABLE set_aside_logs (
     set_aside_id     INTEGER PRIMARY KEY,

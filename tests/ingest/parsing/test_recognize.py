@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backstory.ingest.importers.base import Conversation, FormatRow, Origin
-from backstory.ingest.parsing.recognise import find_format, iter_recognised
+from backstory.ingest.parsing.recognize import find_format, iter_recognized
 from backstory.memory import Memory
 from backstory.system.files import describe
 from backstory.values.history import FoundFile, Item, Problem, Source
@@ -26,7 +26,7 @@ class Greetings:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return head.startswith(b"hello")
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
@@ -38,7 +38,7 @@ class Lines:
 
     kind: Literal["document"] = "document"
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".jsonl" and head.endswith(b"}\n")
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
@@ -51,7 +51,7 @@ class Databases:
     kind: Literal["database"] = "database"
     tables = frozenset({"talks"})
 
-    def recognises(self, path: Path, head: bytes) -> bool:
+    def recognizes(self, path: Path, head: bytes) -> bool:
         return head.startswith(b"SQLite format 3")
 
     def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
@@ -70,8 +70,8 @@ ROWS = (
 )
 
 
-def recognise(path: Path) -> list[Source | Problem | FoundFile]:
-    return list(iter_recognised(path, ROWS))
+def recognize(path: Path) -> list[Source | Problem | FoundFile]:
+    return list(iter_recognized(path, ROWS))
 
 
 def a_source(file: Path, entry: str = "") -> Source:
@@ -82,7 +82,7 @@ def write_zip(file: Path, entries: dict[str, bytes], compression: int = 8) -> Pa
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, content in entries.items():
             info = zipfile.ZipInfo("x")
-            # Python would tidy the name, or keep us from writing such a one.
+            # Python would tidy the name, or keep us from writing one like that.
             info.filename = name
             info.compress_type = compression
             archive.writestr(info, content)
@@ -92,11 +92,11 @@ def write_zip(file: Path, entries: dict[str, bytes], compression: int = 8) -> Pa
 # -- files and folders ---
 
 
-def test_a_file_is_recognised_by_its_beginning(tmp_path: Path) -> None:
+def test_a_file_is_recognized_by_its_beginning(tmp_path: Path) -> None:
     file = tmp_path / "whatever"
     file.write_bytes(b"hello you")
 
-    assert recognise(file) == [a_source(file)]
+    assert recognize(file) == [a_source(file)]
 
 
 def test_the_first_format_that_fits_is_taken() -> None:
@@ -109,7 +109,7 @@ def test_a_file_of_no_known_format_is_given_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(b"goodbye")
 
-    assert recognise(file) == [describe(file)]
+    assert recognize(file) == [describe(file)]
 
 
 def test_in_a_folder_only_names_of_transcripts_are_looked_at(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_in_a_folder_only_names_of_transcripts_are_looked_at(tmp_path: Path) -> 
         (tmp_path / name).write_bytes(b"hello")
     (tmp_path / "f.md").write_bytes(b"goodbye")
 
-    assert recognise(tmp_path) == [
+    assert recognize(tmp_path) == [
         a_source(tmp_path / "a.JSON"),
         a_source(tmp_path / "c.md"),
         describe(tmp_path / "f.md"),
@@ -127,11 +127,11 @@ def test_in_a_folder_only_names_of_transcripts_are_looked_at(tmp_path: Path) -> 
     ]
 
 
-def test_a_compressed_file_is_recognised_by_what_is_in_it(tmp_path: Path) -> None:
+def test_a_compressed_file_is_recognized_by_what_is_in_it(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl.zst"
     file.write_bytes(zstandard.compress(b"hello" * 100_000))
 
-    assert recognise(file) == [a_source(file)]
+    assert recognize(file) == [a_source(file)]
 
 
 def test_a_file_behind_a_link_is_known_by_its_own_name(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_file_behind_a_link_is_known_by_its_own_name(tmp_path: Path) -> None:
     file.write_bytes(b"hello")
     (tmp_path / "link.md").symlink_to(file)
 
-    assert recognise(tmp_path / "link.md") == [a_source(file)]
+    assert recognize(tmp_path / "link.md") == [a_source(file)]
 
 
 @pytest.mark.parametrize("name", ["a.JSONL", "a.jsonl"])
@@ -147,7 +147,7 @@ def test_a_suffix_in_capitals_is_the_same_suffix(tmp_path: Path, name: str) -> N
     file = tmp_path / name
     file.write_bytes(b"{}\n")
 
-    assert recognise(tmp_path) == [Source("friends", "lines", describe(file))]
+    assert recognize(tmp_path) == [Source("friends", "lines", describe(file))]
 
 
 def test_a_long_first_line_is_seen_whole_in_a_zip_file_too(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_long_first_line_is_seen_whole_in_a_zip_file_too(tmp_path: Path) -> No
     file.write_bytes(content)
     archive = write_zip(tmp_path / "b.zip", {"c.jsonl": b"\xef\xbb\xbf" + content})
 
-    assert recognise(tmp_path) == [
+    assert recognize(tmp_path) == [
         Source("friends", "lines", describe(file)),
         Source("friends", "lines", describe(archive), "c.jsonl"),
     ]
@@ -168,7 +168,7 @@ def test_logs_that_were_moved_aside_are_found_oldest_first(tmp_path: Path) -> No
     for name in (*names, "c.bak", "d.1"):
         (tmp_path / name).write_bytes(b"hello")
 
-    assert recognise(tmp_path) == [a_source(tmp_path / name) for name in names]
+    assert recognize(tmp_path) == [a_source(tmp_path / name) for name in names]
 
 
 def test_a_link_out_of_a_folder_is_a_problem_if_it_could_be_a_transcript(
@@ -182,7 +182,7 @@ def test_a_link_out_of_a_folder_is_a_problem_if_it_could_be_a_transcript(
         (folder / name).symlink_to(tmp_path / "outside" / "a")
     (folder / "sub").symlink_to(tmp_path / "outside")
 
-    found = recognise(folder)
+    found = recognize(folder)
 
     assert [item.path for item in found if isinstance(item, Problem)] == [
         f"{folder}/c.jsonl",
@@ -200,15 +200,15 @@ def test_a_database_in_a_folder_must_have_the_tables_of_its_format(
         db.execute(f"CREATE TABLE {table} (id)")
     source = Source("tables", "rows", describe(file))
 
-    assert recognise(tmp_path) == [source if table == "talks" else describe(file)]
-    assert recognise(file) == [source]
+    assert recognize(tmp_path) == [source if table == "talks" else describe(file)]
+    assert recognize(file) == [source]
 
 
 def test_a_damaged_database_in_a_folder_is_left_to_its_importer(tmp_path: Path) -> None:
     file = tmp_path / "a.db"
     file.write_bytes(b"SQLite format 3\0" + b"\xff" * 4000)
 
-    assert recognise(tmp_path) == [Source("tables", "rows", describe(file))]
+    assert recognize(tmp_path) == [Source("tables", "rows", describe(file))]
 
 
 # -- what cannot be read ---
@@ -217,7 +217,7 @@ def test_a_damaged_database_in_a_folder_is_left_to_its_importer(tmp_path: Path) 
 def test_what_is_not_there_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "missing"
 
-    assert recognise(path) == [
+    assert recognize(path) == [
         Problem("it cannot be read (No such file or directory)", path=str(path))
     ]
 
@@ -226,7 +226,7 @@ def test_a_link_to_itself_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "loop"
     path.symlink_to("loop")
 
-    (found,) = recognise(path)
+    (found,) = recognize(path)
 
     assert isinstance(found, Problem)
     assert found.path == str(path)
@@ -236,14 +236,14 @@ def test_a_pipe_is_a_problem_and_is_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
 
-    assert recognise(path) == [Problem("neither a file nor a folder", path=str(path))]
+    assert recognize(path) == [Problem("neither a file nor a folder", path=str(path))]
 
 
 def test_a_file_whose_name_is_not_utf_8_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "\udcff.md"
     path.write_bytes(b"hello")
 
-    assert recognise(path) == [
+    assert recognize(path) == [
         Problem("its name is not valid UTF-8", path=f"{tmp_path}/\\xff.md")
     ]
 
@@ -256,7 +256,7 @@ def test_a_file_that_may_not_be_read_is_a_problem_and_the_rest_is_found(
     (tmp_path / "a.md").chmod(0)
 
     with as_ordinary_user():
-        found = recognise(tmp_path)
+        found = recognize(tmp_path)
 
     assert found == [
         Problem("it cannot be read (Permission denied)", path=f"{tmp_path}/a.md"),
@@ -268,7 +268,7 @@ def test_a_file_that_is_not_compressed_as_it_says_is_a_problem(tmp_path: Path) -
     file = tmp_path / "a.zst"
     file.write_bytes(b"hello")
 
-    (found,) = recognise(file)
+    (found,) = recognize(file)
 
     assert isinstance(found, Problem)
     assert found.reason.startswith("it cannot be read (zstd decompress error")
@@ -283,13 +283,13 @@ def test_the_entries_of_a_zip_file_are_sources(tmp_path: Path) -> None:
         {"folder/": b"", "a.json": b"hello", "x/b.md": b"hello", "c.json": b"bye"},
     )
 
-    assert recognise(tmp_path) == [a_source(file, "a.json"), a_source(file, "x/b.md")]
+    assert recognize(tmp_path) == [a_source(file, "a.json"), a_source(file, "x/b.md")]
 
 
 def test_a_zip_file_is_known_by_its_beginning_not_by_its_name(tmp_path: Path) -> None:
     file = write_zip(tmp_path / "export", {"a.json": b"hello"})
 
-    assert recognise(file) == [a_source(file, "a.json")]
+    assert recognize(file) == [a_source(file, "a.json")]
 
 
 def test_a_zip_file_with_nothing_known_in_it_is_of_no_known_format(
@@ -297,7 +297,7 @@ def test_a_zip_file_with_nothing_known_in_it_is_of_no_known_format(
 ) -> None:
     file = write_zip(tmp_path / "export.zip", {"a.json": b"bye", "b.png": b"hello"})
 
-    assert recognise(file) == [describe(file)]
+    assert recognize(file) == [describe(file)]
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_an_unsafe_name_in_a_zip_file_is_a_problem_and_the_rest_is_read(
 ) -> None:
     file = write_zip(tmp_path / "export.zip", {name: b"hello", "b.json": b"hello"})
 
-    assert recognise(file) == [
+    assert recognize(file) == [
         Problem(f"an entry with an unsafe name, {name!r}", path=str(file)),
         a_source(file, "b.json"),
     ]
@@ -329,20 +329,20 @@ def test_a_strange_but_harmless_name_in_a_zip_file_is_read(
 ) -> None:
     file = write_zip(tmp_path / "export.zip", {name: b"hello"})
 
-    assert recognise(file) == [a_source(file, name)]
+    assert recognize(file) == [a_source(file, name)]
 
 
 @pytest.mark.parametrize("name", ["", ".", "./."])
 def test_an_entry_without_a_name_is_passed_over(tmp_path: Path, name: str) -> None:
     file = write_zip(tmp_path / "export.zip", {name: b"hello", "b.json": b"hello"})
 
-    assert recognise(file) == [a_source(file, "b.json")]
+    assert recognize(file) == [a_source(file, "b.json")]
 
 
 def test_a_database_in_a_zip_file_is_a_problem(tmp_path: Path) -> None:
     file = write_zip(tmp_path / "backup.zip", {"a.db": b"SQLite format 3\0"})
 
-    assert recognise(file) == [
+    assert recognize(file) == [
         Problem(
             "the entry 'a.db' is a database, which can only be read when it is "
             "unpacked",
@@ -370,7 +370,7 @@ def test_a_damaged_entry_is_a_problem_and_the_rest_is_read(
     damaged[50:80] = b"\xff" * 30
     file.write_bytes(damaged)
 
-    problem, rest = recognise(file)
+    problem, rest = recognize(file)
 
     assert isinstance(problem, Problem)
     assert problem.path == str(file)
@@ -382,7 +382,7 @@ def test_a_zip_file_that_is_cut_off_is_a_problem(tmp_path: Path) -> None:
     file = write_zip(tmp_path / "export.zip", {"a.json": b"hello"})
     file.write_bytes(file.read_bytes()[:-10])
 
-    assert recognise(file) == [
+    assert recognize(file) == [
         Problem("not a readable zip file (File is not a zip file)", path=str(file))
     ]
 
@@ -404,7 +404,7 @@ def test_no_damage_to_a_zip_file_makes_looking_into_it_raise(
         damaged[place % len(damaged) or 4] = value
     file.write_bytes(damaged)
 
-    found = recognise(file)
+    found = recognize(file)
 
     assert found != []
 

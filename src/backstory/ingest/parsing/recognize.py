@@ -29,14 +29,14 @@ def _skip_nothing(path: Path) -> bool:
     return False
 
 
-def iter_recognised(
+def iter_recognized(
     path: Path,
     formats: Sequence[FormatRow],
     skip: Callable[[Path], bool] = _skip_nothing,
 ) -> Iterator[Source | Problem | FoundFile]:
     """The sources at ``path``, a file or a folder; a file of no known format as it is.
 
-    Only a folder's files with a name that could be a transcript's are looked at, and
+    Only a folder's files with a name that could be a transcript's are opened, and
     none that ``skip`` names.
     """
     try:
@@ -47,7 +47,7 @@ def iter_recognised(
         yield Problem(f"it cannot be read ({_reason(exc)})", path=str(path))
         return
     if file is not None:
-        yield from _recognise_one(file, formats)
+        yield from _recognize_one(file, formats)
         return
     # The files of one folder come one after the other.
     for _, group in groupby(find_files(path, "**/*"), key=_folder_of):
@@ -56,7 +56,7 @@ def iter_recognised(
                 if not _is_harmless_link(found):
                     yield found
             elif _could_be_transcript(found.path) and not skip(found.path):
-                for item in _recognise(found, formats):
+                for item in _recognize(found, formats):
                     yield found if _is_stranger(item, formats) else item
 
 
@@ -104,7 +104,7 @@ def _is_stranger(
         return False
 
 
-def _recognise_one(
+def _recognize_one(
     file: Path, formats: Sequence[FormatRow]
 ) -> Iterator[Source | Problem | FoundFile]:
     if not has_text_name(file):
@@ -113,10 +113,10 @@ def _recognise_one(
     elif not file.is_file():
         yield Problem("neither a file nor a folder", path=str(file))
     else:
-        yield from _recognise(describe(file), formats)
+        yield from _recognize(describe(file), formats)
 
 
-def _recognise(
+def _recognize(
     file: FoundFile, formats: Sequence[FormatRow]
 ) -> Iterator[Source | Problem | FoundFile]:
     try:
@@ -189,4 +189,4 @@ def find_format(
     # A suffix in capitals is the same suffix.
     if path.suffix:
         path = path.with_suffix(path.suffix.lower())
-    return next((row for row in formats if row.load().recognises(path, head)), None)
+    return next((row for row in formats if row.load().recognizes(path, head)), None)
