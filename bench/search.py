@@ -135,8 +135,8 @@ def _make_vectors(index: SqliteIndex) -> None:
     """Fill the cache with a vector for every unit that needs one, without the model."""
     real = _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
     numbers = np.random.default_rng(20260220)
-    skip = 0
-    while waiting := index.list_to_embed(20_000, skip=skip):
+    done: set[int] = set()
+    while waiting := index.list_to_embed(20_000, without=done):
         places = numbers.integers(len(real), size=len(waiting))
         noise = numbers.standard_normal((len(waiting), real.shape[1]), np.float32)
         made = real[places] + noise * np.float32(_NOISE / real.shape[1] ** 0.5)
@@ -145,7 +145,7 @@ def _make_vectors(index: SqliteIndex) -> None:
         index.embeddings.add(
             _embedder().fingerprint, dict(zip(keys, made, strict=True))
         )
-        skip += len(waiting)
+        done |= {each.unit_id for each in waiting}
 
 
 def _insert_bare(kept: Path, path: Path) -> None:
@@ -433,7 +433,7 @@ def measure_embed(folder: Path) -> Iterator[Figure]:
     # The last is what onnxruntime alone reached with two threads, in texts/s.
     for tokens, count, known in ((65, 512, 303.0), (256, 128, 56.5)):
         texts = _texts_of(model, tokens, count)
-        ids = np.stack(model._tokenize(texts))
+        ids = np.stack([model.tokenize(text) for text in texts])
         work = partial(model.embed, texts), partial(_run_alone, alone, ids)
         for each in work:
             each()
@@ -458,7 +458,7 @@ def _texts_of(model: "Model", tokens: int, count: int) -> list[str]:
     texts: list[str] = []
     while len(texts) < count:
         text = " ".join(chance.choices(_corpus().words[:250], k=tokens - 2))
-        if len(model._tokenize([text])[0]) == tokens:
+        if len(model.tokenize(text)) == tokens:
             texts.append(text)
     return texts
 

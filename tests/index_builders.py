@@ -172,12 +172,8 @@ def an_indexed_memory(
     settings: tuple[str, ...] = (),
 ) -> Memory:
     """A memory that embeds with ``embedder``, or not at all."""
-    with a_memory(folder, home=home, settings=settings) as opened:
-        pass
     # Ages count in scores; with a stopped clock, two searches are alike.
-    memory = Memory(
-        opened.home, opened.settings, opened._parts.machine, clock=lambda: NOW + _LATER
-    )
+    memory = a_memory(folder, home=home, settings=settings, clock=lambda: NOW + _LATER)
     memory._parts.index_files.embedder = embedder
     return memory
 

@@ -47,7 +47,7 @@ class Shell:
         with (
             patch.dict(os.environ, {**self.environ, **more}, clear=True),
             patch("sys.argv", ["backstory", *words]),
-            patch("sys.stdin", TextIOWrapper(BytesIO(typed.encode()), "utf-8")),
+            patch("sys.stdin", TextIOWrapper(BytesIO(os.fsencode(typed)), "utf-8")),
             chdir(self.folder or self.home),
             redirect_stdout(out),
             redirect_stderr(err),

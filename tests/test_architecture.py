@@ -67,6 +67,7 @@ READS_THE_WORLD = ("system/machine.py", "cli/")
 # Everybody else knows a store by what ``store.base`` promises.
 OPENS_A_STORE = (
     "assembly.py",
+    "index/damage.py",
     "index/files.py",
     "runs/items.py",
     "summaries/schedule.py",

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,10 @@ import pytest
 from backstory.errors import StoreDamaged, StoreFull, StoreTooNew, StoreUnwritable
 from backstory.memory import Memory
 from backstory.store.sqlite.history import SqliteHistory
+from backstory.store.sqlite.page_checksums import VERIFIED
 from tests.builders import a_line, append, session_file
-from tests.chance import seeds
+from tests.chance import SOAK, seeds
+from tests.index_builders import WordEmbedder, an_indexed_memory
 from tests.ordinary_user import as_ordinary_user
 from tests.processes import end_of, in_child, kill_sometime
 from tests.samples import a_memory
@@ -311,7 +313,8 @@ def test_a_damaged_store_is_said_so_and_left_alone(tmp_path: Path) -> None:
 
 def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     a_memory(tmp_path).close()
-    db = apsw.Connection(str(tmp_path / "backstory" / "history.db"))
+    path = str(tmp_path / "backstory" / "history.db")
+    db = apsw.Connection(path, vfs=VERIFIED)
     db.execute("PRAGMA user_version = 999")
     db.close()
 
@@ -342,3 +345,55 @@ def test_only_the_owner_may_read_what_is_kept(tmp_path: Path) -> None:
         ),
         0o600,
     )
+
+
+# -- everything at once ---
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def live_on_one_home(folder: Path, home: Path, number: int, *, rounds: int) -> None:
+    """One of many processes that record, read, search and embed in one home."""
+    chance = random.Random(number)
+    with an_indexed_memory(folder, home=home, embedder=WordEmbedder()) as memory:
+        actions: list[Callable[[], object]] = [
+            memory.index,
+            memory.embed,
+            memory.end_session,
+            partial(memory.search, "message"),
+        ]
+        counts = []
+        for turn in range(rounds):
+            text = f"p{number}t{turn} was said"
+            memory.record(f"s{number % 3}", "user", text)
+            hits = memory.search(f"p{number}t{turn}", sources=["message"]).hits
+            assert text in [hit.text for hit in hits]
+            chance.choice(actions)()
+            counts.append(descriptors())
+        # A few connections for each of its threads, however long it lives.
+        assert max(counts) <= 100, counts
+
+
+def test_many_processes_live_on_one_home_and_find_at_once_what_they_record(
+    tmp_path: Path, home: Path
+) -> None:
+    processes, rounds = (34, 12) if SOAK else (4, 3)
+    append(session_file(home), *(a_line(f"message {n}", uuid=f"u{n}") for n in "abc"))
+
+    children = [
+        in_child(partial(live_on_one_home, tmp_path, home, n, rounds=rounds))
+        for n in range(processes)
+    ]
+    ends = [end_of(child) for child in children]
+
+    assert ends == ["well"] * processes
+    with an_indexed_memory(tmp_path, home=home, embedder=WordEmbedder()) as memory:
+        memory.index()
+        assert memory.embed()
+        status = memory.status()
+        recorded = processes * rounds
+        assert (status.messages, status.index.embedded) == (recorded + 3, recorded + 3)
+        assert memory._parts.history.verify() == []
+        assert memory._parts.index_files.index.verify() == []

@@ -1,11 +1,18 @@
 """Settings: where each value comes from, and what is wrong with those refused."""
 
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from backstory.errors import ConfigError
 from backstory.settings import Setting, Settings, Value, read_settings
+from tests.chance import examples
+from tests.grid import in_one_test
 from tests.ordinary_user import as_ordinary_user
 
 TABLE = (
@@ -172,7 +179,12 @@ def test_an_unknown_name_in_a_file_is_refused_with_the_nearest(
     with pytest.raises(ConfigError) as raised:
         read(user_file)
 
-    assert refused(raised) == (f"{user_file}: unknown setting '{name}'", hint)
+    reason, given_hint = refused(raised)
+    assert (reason.rpartition(": ")[2], given_hint) == (
+        f"unknown setting '{name}'",
+        hint,
+    )
+    assert reason.startswith(f"{user_file}:")
 
 
 def test_an_unknown_variable_is_refused_with_the_nearest(user_file: Path) -> None:
@@ -262,7 +274,7 @@ def test_a_value_of_another_type_in_a_file_is_refused(
     with pytest.raises(ConfigError) as raised:
         read(user_file)
 
-    assert str(raised.value) == f"{user_file}: {reason}"
+    assert str(raised.value) == f"{user_file}:1: {reason}"
 
 
 @pytest.mark.parametrize(
@@ -316,7 +328,7 @@ def test_a_file_that_is_no_text_is_refused(user_file: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         read(user_file)
 
-    assert str(raised.value).startswith(f"{user_file}: not valid TOML ('utf-8' codec")
+    assert str(raised.value) == f"{user_file}:1: not valid UTF-8"
 
 
 def test_a_file_that_may_not_be_read_is_refused(user_file: Path) -> None:
@@ -327,3 +339,122 @@ def test_a_file_that_may_not_be_read_is_refused(user_file: Path) -> None:
         read(user_file)
 
     assert str(raised.value) == f"{user_file}: cannot be read (Permission denied)"
+
+
+@in_one_test(
+    "case",
+    {
+        "nested arrays": (b"x = " + b"[" * 5_000, ": nested too deeply"),
+        "a deep name": (b"a" + b".a" * 3_000 + b" = 1", ": nested too deeply"),
+        "many digits": (
+            b"\nindex.max_bytes = " + b"9" * 5_000,
+            ":2: a number with too many digits",
+        ),
+        "many digits in hexadecimal": (
+            b"index.max_bytes = 0x" + b"f" * 5_000,
+            ":1: 'index.max_bytes' must be at most 9.0072e+15, got a value of type int",
+        ),
+        "too large a number": (
+            b"index.seconds = " + b"9" * 30,
+            ":1: 'index.seconds' must be at most 1e+08, got " + "9" * 30,
+        ),
+        "an integer for which there is no float": (
+            b"index.seconds = 1" + b"0" * 400,
+            ":1: 'index.seconds' must be at most 1e+08, got 1" + "0" * 78 + "…",
+        ),
+        "a NUL in a text": (
+            b'page.title = "a\\u0000b"',
+            ":1: 'page.title' has a NUL character in it",
+        ),
+        "a NUL in a list": (
+            b'[index]\nfolders = ["a", "a\\u0000b"]',
+            ":2: 'index.folders' has a NUL character in it",
+        ),
+        "no text": (b"\n\na = '\xff'", ":3: not valid UTF-8"),
+        "more than anybody writes": (
+            b"#" * 1_000_001,
+            ": it has more than 1,000,000 bytes",
+        ),
+    },
+)
+def test_a_hostile_file_is_refused_with_its_place(
+    user_file: Path, case: tuple[bytes, str]
+) -> None:
+    content, reason = case
+    user_file.write_bytes(content)
+
+    with pytest.raises(ConfigError) as raised:
+        read(user_file)
+
+    assert str(raised.value) == f"{user_file}{reason}"
+
+
+def make_huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1_500_000_000)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        pytest.param(os.mkfifo, "cannot be read (it is not a file)", id="a pipe"),
+        pytest.param(Path.mkdir, "cannot be read (Is a directory)", id="a folder"),
+        pytest.param(
+            lambda path: path.symlink_to("/dev/zero"),
+            "cannot be read (it is not a file)",
+            id="a device",
+        ),
+        pytest.param(make_huge, "it has more than 1,000,000 bytes", id="a huge file"),
+    ],
+)
+def test_what_is_no_ordinary_file_is_refused(
+    user_file: Path, make: Callable[[Path], object], reason: str
+) -> None:
+    make(user_file)
+
+    with pytest.raises(ConfigError) as raised:
+        read(user_file)
+
+    assert str(raised.value) == f"{user_file}: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("BACKSTORY_INDEX_MAX_BYTES", "9" * 5_000, "must be a whole number"),
+        ("BACKSTORY_INDEX_MAX_BYTES", "9" * 400, "must be at most 9.0072e+15"),
+        ("BACKSTORY_INDEX_SECONDS", "1e308", "must be at most 1e+08, got 1e+308"),
+        ("BACKSTORY_INDEX_SECONDS", "1e309", "must be a number, got inf"),
+        ("BACKSTORY_PAGE_TITLE", "\udcff", "is not valid UTF-8"),
+        ("BACKSTORY_INDEX_FOLDERS", "a,\udcff", "is not valid UTF-8"),
+    ],
+)
+def test_a_hostile_variable_is_refused_by_its_name(
+    user_file: Path, variable: str, value: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(user_file, environ={variable: value})
+
+    assert str(raised.value).startswith(f"{variable}: '")
+    assert reason in str(raised.value)
+    assert len(str(raised.value)) < 300
+
+
+_toml = st.recursive(
+    st.text() | st.integers() | st.floats() | st.booleans() | st.dates(),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=examples(20))
+@given(name=st.sampled_from(sorted(DEFAULTS)) | st.text(), value=_toml | st.binary())
+def test_no_value_in_a_file_raises_anything_else(
+    tmp_path_factory: pytest.TempPathFactory, name: str, value: object
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.toml"
+    raw = value if isinstance(value, bytes) else repr(value).encode("utf-8", "replace")
+    file.write_bytes(name.encode("utf-8", "replace") + b" = " + raw)
+
+    with suppress(ConfigError):
+        read(file)

@@ -56,11 +56,14 @@ if TYPE_CHECKING:
     from backstory.values.moments import Moment
     from backstory.values.query import DayRange, Query, Term
     from backstory.values.reports import (
+        CheckedFile,
         Curation,
+        DamagedPage,
         IndexReport,
         IndexStatus,
         LogReport,
         LogStatus,
+        SalvagedHistory,
         SavedTexts,
         SourceSummary,
         Status,
@@ -81,9 +84,11 @@ __all__ = [
     "BackstoryError",
     "BadQuery",
     "BudgetSpent",
+    "CheckedFile",
     "ConfigError",
     "Context",
     "Curation",
+    "DamagedPage",
     "DayRange",
     "Episode",
     "EpisodeResult",
@@ -120,6 +125,7 @@ __all__ = [
     "RunLimits",
     "RunResult",
     "RunSource",
+    "SalvagedHistory",
     "SavedTexts",
     "ScorePart",
     "SearchResult",
@@ -172,8 +178,8 @@ _NAMES_BY_MODULE = {
     "values.moments": "Moment",
     "values.query": "DayRange Query Term",
     "values.reports": (
-        "Curation IndexReport IndexStatus LogReport LogStatus SavedTexts SourceSummary "
-        "Status"
+        "CheckedFile Curation DamagedPage IndexReport IndexStatus LogReport LogStatus "
+        "SalvagedHistory SavedTexts SourceSummary Status"
     ),
     "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource TextResult",
 }

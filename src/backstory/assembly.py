@@ -4,12 +4,13 @@ Some parts take longer to import than most uses of a memory take, so they are im
 where they are built.
 """
 
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from backstory.errors import ConfigError, UnknownName
 from backstory.index.files import IndexFiles
@@ -31,7 +32,7 @@ from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
-from backstory.text.arguments import to_counter
+from backstory.text.arguments import to_counter, to_text
 from backstory.text.memories_frame import DropInjected, MemoriesFrame
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from backstory.summaries.schedule import LogOptions, Summaries
 
 
+Run = TypeVar("Run", bound="RunHistory")
+
+
 class Parts:
     """Everything that a memory of one home is made of."""
 
@@ -58,7 +62,7 @@ class Parts:
         machine: Machine,
         *,
         clock: Callable[[], datetime],
-        start_worker: Callable[..., None] | None,
+        start_worker: Callable[[], None] | None,
         count_tokens: CountTokens | None,
     ) -> None:
         self.count_tokens = to_counter(count_tokens)
@@ -70,6 +74,7 @@ class Parts:
         self.start_worker = start_worker
         # Checked here, so that a typo shows at once and not when something is read.
         self.excluded_hosts = read_excluded_hosts(settings)
+        self._runs: weakref.WeakSet[RunHistory] = weakref.WeakSet()
         self.history: HistoryStore = SqliteHistory(home / HISTORY_NAME)
         self.own_answers = OwnAnswers()
         self.rules = read_rules(settings, machine, self.drop_injected)
@@ -95,11 +100,21 @@ class Parts:
         )
 
     def close(self) -> None:
+        self.maintainer.close()
+        for run in list(self._runs):
+            run.close()
+        if "notebook" in self.__dict__:
+            self.notebook.close()
         self.search.close()
         self.index_files.close()
         if "summaries" in self.__dict__:
             self.summaries.close()
         self.history.close()
+
+    def work(self) -> None:
+        """Do what waits for the background worker."""
+        self.maintainer.work()
+        self.summaries.work()
 
     def today(self) -> date:
         """The local day."""
@@ -118,12 +133,13 @@ class Parts:
             exclude=self.rules.exclude,
         )
 
-    def check_host(self, host: str | None) -> None:
-        """Raise ``UnknownName`` for a host that neither we nor the history know."""
-        if host is not None:
-            stored = {count.host for count in self.history.count_by_host()}
-            if host not in stored:
-                get_host(host, also=stored)
+    def check_host(self, host: str | None) -> str | None:
+        """The host, if we or the history know it. Raises ``UnknownName``."""
+        if host is None:
+            return None
+        host = to_text(host, "host")
+        stored = {count.host for count in self.history.count_by_host()}
+        return host if host in stored else get_host(host, also=stored).name
 
     def status(self) -> Status:
         """The state of this home."""
@@ -246,13 +262,15 @@ class Parts:
         # Only programs with an agent loop of their own need it.
         from backstory.runs.history import RunHistory
 
-        return RunHistory(
-            run_limits(self.settings),
-            count_tokens=self.count_tokens,
-            is_injected=is_injected,
-            find_results=find_results,
-            drop_injected=self.drop_injected,
-            answers=self.own_answers,
+        return self._hand_out(
+            RunHistory(
+                run_limits(self.settings),
+                count_tokens=self.count_tokens,
+                is_injected=is_injected,
+                find_results=find_results,
+                drop_injected=self.drop_injected,
+                answers=self.own_answers,
+            )
         )
 
     def open_live_run(
@@ -264,13 +282,20 @@ class Parts:
         live = LiveSessions(
             self.machine, self.rules.exclude, self.excluded_hosts, self.drop_injected
         )
-        return live.open(
-            session,
-            transcript=transcript,
-            host=host,
-            limits=run_limits(self.settings),
-            count_tokens=self.count_tokens,
+        return self._hand_out(
+            live.open(
+                session,
+                transcript=transcript,
+                host=host,
+                limits=run_limits(self.settings),
+                count_tokens=self.count_tokens,
+            )
         )
+
+    def _hand_out(self, run: Run) -> Run:
+        """Remember a run, so that it is closed with the memory."""
+        self._runs.add(run)
+        return run
 
 
 # -- the settings of each part --------------------------------------------------------

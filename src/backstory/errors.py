@@ -54,10 +54,7 @@ class ConfigError(BackstoryError):
 class NoModel(ConfigError):
     """A language model is needed, and none is configured."""
 
-    hint = (
-        "put llm.name into your config.toml; 'backstory settings' shows where values "
-        "come from"
-    )
+    hint = "set llm.name; 'backstory settings' shows in which file"
 
 
 class UnknownName(BackstoryError):
@@ -112,7 +109,10 @@ class StoreDamaged(StoreProblem):
     """The database is damaged, or the file is not a database."""
 
     exit_code = 23
-    hint = "restore the file from a backup, or move it away to start an empty one"
+    hint = (
+        "run 'backstory check' to see what is damaged, and 'backstory check --repair' "
+        "to save everything that can be read"
+    )
 
 
 class StoreTooNew(StoreProblem):

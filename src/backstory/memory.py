@@ -8,27 +8,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from backstory.assembly import Parts
+from backstory.errors import BadQuery
+from backstory.index.damage import check_home, repair_history
 from backstory.ingest.record import RECORDED_HOST, RecordedMessage
 from backstory.ingest.watch import repeat_reading
 from backstory.notes.notebook import Notebook
 from backstory.search.prompt_context import Context
 from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
-from backstory.search.sessions import get_session, iter_messages, list_sessions
+from backstory.search.sessions import (
+    get_session,
+    iter_messages,
+    list_sessions,
+    to_numbers,
+)
 from backstory.settings import Settings, load_settings
 from backstory.store.base.history import SessionFilter
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
-from backstory.system.worker import start_worker
-from backstory.text.arguments import to_day, to_instant, to_limit
+from backstory.system.worker import run_as_worker, start_worker
+from backstory.text.arguments import to_day, to_instant, to_limit, to_optional_text
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.reports import (
+    CheckedFile,
     Curation,
     IndexReport,
     LogReport,
     OnCount,
     OnProgress,
+    SalvagedHistory,
     SavedTexts,
     SourceSummary,
     Status,
@@ -54,12 +63,12 @@ class Memory:
         machine: Machine,
         *,
         clock: Callable[[], datetime] = utc_now,
-        start_worker: Callable[..., None] | None = None,
+        start_worker: Callable[[], None] | None = None,
         count_tokens: CountTokens | None = None,
     ) -> None:
         self.home = home
         self.settings = settings
-        self._parts = Parts(
+        self._open_parts: Parts | None = Parts(
             home,
             settings,
             machine,
@@ -95,11 +104,39 @@ class Memory:
             count_tokens=count_tokens,
         )
 
+    @staticmethod
+    def check(
+        home: str | Path | None = None, *, is_deep: bool = False
+    ) -> list[CheckedFile]:
+        """What is wrong with each file of a home, whether or not it can be opened."""
+        return check_home(find_home(this_machine(), home), is_deep=is_deep)
+
+    @staticmethod
+    def repair(home: str | Path | None = None) -> SalvagedHistory | None:
+        """Repair a damaged history: all that can be read is kept, and the damaged file.
+
+        Returns None if it is not damaged. Call ``rebuild`` for a damaged index.
+        """
+        return repair_history(find_home(this_machine(), home))
+
     def close(self) -> None:
-        """Close the memory; it cannot be used again."""
-        self._parts.close()
+        """Close the memory, its notebook and its runs; none can be used again."""
+        parts, self._open_parts = self._open_parts, None
+        if parts is not None:
+            parts.close()
+
+    @property
+    def _parts(self) -> Parts:
+        if self._open_parts is None:
+            raise BadQuery("the memory is closed", hint="open it again: Memory.open()")
+        return self._open_parts
+
+    def _check_open(self) -> None:
+        """Raise ``BadQuery`` if the memory is closed."""
+        assert self._parts
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -134,7 +171,7 @@ class Memory:
         ``message`` id again replaces it. Returns the message's number, or None if it
         was left out: an excluded folder, or the result of a memory tool.
         """
-        return self._parts.recorder.record(
+        number = self._parts.recorder.record(
             RecordedMessage(
                 session,
                 role,
@@ -149,6 +186,8 @@ class Memory:
                 parent=parent,
             )
         )
+        self._parts.maintainer.note_recording()
+        return number
 
     # -- the daily logs ---
 
@@ -226,7 +265,7 @@ class Memory:
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[IndexReport]:
         """Index again and again; yields the report of each time."""
-        every_s = self.settings.number("index.watch_seconds")
+        every_s = self._parts.settings.number("index.watch_seconds")
         return repeat_reading(partial(self.index, host=host, path=path), every_s, sleep)
 
     # -- searching ---
@@ -300,7 +339,8 @@ class Memory:
         """The memories to put below the system prompt of an agent asked ``prompt``.
 
         The long-term memory, and what was said or noted before that fits the prompt,
-        but not in ``session`` itself. Never raises: if it fails, there are none.
+        but not in ``session`` itself. Never raises while the memory is open: if it
+        fails, there are none.
         """
         return self._parts.prompt_context.build(
             prompt, session=session, max_tokens=max_tokens
@@ -318,6 +358,8 @@ class Memory:
         # Only agents need them.
         from backstory.tools import bind_tools
 
+        self._check_open()
+        session = to_optional_text(session, "session")
         answers = self._parts.own_answers
         return bind_tools(self, session=session, run=run, answers=answers)
 
@@ -351,8 +393,9 @@ class Memory:
     # -- looking after the index ---
 
     def embed(self, *, on_embedded: OnCount | None = None) -> bool:
-        """Make the missing vectors now; returns whether all could be made.
+        """Take in what is new and make all missing vectors; False if some were refused.
 
+        If another process is making vectors, both take turns until all are there.
         Raises ``ProviderError`` if the embedder fails; vectors it made before are kept.
         """
         return self._parts.maintainer.embed(on_embedded=on_embedded)
@@ -371,10 +414,12 @@ class Memory:
         """
         return self._parts.maintainer.salvage_texts()
 
-    def work(self) -> None:
-        """Do the background work, unless another process is doing it."""
-        self._parts.maintainer.work()
-        self._parts.summaries.work()
+    def work(self, *, lock: int | None = None) -> None:
+        """Do the background work, unless another process is doing it.
+
+        ``lock`` is the descriptor of the worker's lock if it was handed on.
+        """
+        run_as_worker(self.home, self._parts.work, lock=lock)
 
     # -- looking ---
 
@@ -392,9 +437,8 @@ class Memory:
         sessions that ran in any folder with that name or whose path ends with it.
         Raises ``UnknownName`` if no session ran there. ``since`` is a day or a time.
         """
-        self._parts.check_host(host)
         where = SessionFilter(
-            host,
+            self._parts.check_host(host),
             active_since=to_instant(since, "since", today=self._parts.today()),
             limit=None if limit is None else to_limit(limit),
         )
@@ -409,7 +453,7 @@ class Memory:
 
     def short_ids(self, sessions: Collection[Session]) -> dict[int, str]:
         """For each session's number, the shortest id that ``session`` finds it by."""
-        return self._parts.history.short_ids({each.session_id for each in sessions})
+        return self._parts.history.short_ids(to_numbers(sessions))
 
     def messages(
         self,
@@ -423,7 +467,16 @@ class Memory:
         ``around`` is a message's number or native id.
         """
         found = self.session(session) if isinstance(session, str) else session
-        return iter_messages(self._parts.history, found, around=around, context=context)
+        messages = iter_messages(
+            self._parts.history, found, around=around, context=context
+        )
+        return self._while_open(messages)
+
+    def _while_open(self, messages: Iterator[Message]) -> Iterator[Message]:
+        self._check_open()
+        for message in messages:
+            yield message
+            self._check_open()
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""

@@ -6,7 +6,7 @@ nearest match, because a silently ignored setting is worse than none.
 
 import difflib
 import math
-import tomllib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,9 @@ from backstory.system.machine import (
     Machine,
     find_user_file,
 )
+from backstory.system.toml_file import read_toml
+from backstory.text.arguments import show_name, show_value
+from backstory.text.escape import replace_surrogates
 from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
 from backstory.values.tool_names import TOOL_NAMES, enabling_setting
 
@@ -28,6 +31,9 @@ Value = str | int | float | bool | tuple[str, ...]
 
 ENVIRONMENT_PREFIX = "BACKSTORY_"
 _FLAG = "--set"
+# No wait, and no number in a database, can be much larger.
+_MOST = 100_000_000
+_MOST_WHOLE = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +351,9 @@ def read_settings(
     """The value of every setting. Raises ``ConfigError`` for one that is wrong."""
     rows = {setting.name: setting for setting in table}
     chosen = {name: Chosen(row, row.default, "default") for name, row in rows.items()}
-    for name, value in [] if user_file is None else _read_file(user_file):
-        row = _find(rows, name, str(user_file))
-        chosen[name] = Chosen(row, _check(row, value, str(user_file)), str(user_file))
+    for name, value, place in [] if user_file is None else read_toml(user_file):
+        row = _find(rows, name, place)
+        chosen[name] = Chosen(row, _check(row, value, place), str(user_file))
     by_variable = {row.variable: row for row in table}
     for variable, text in sorted(environ.items()):
         if not variable.startswith(ENVIRONMENT_PREFIX):
@@ -359,34 +365,13 @@ def read_settings(
         row = _find(by_variable, variable, "environment")
         chosen[row.name] = Chosen(row, _parse(row, text, variable), variable)
     for flag in flags:
-        name, separator, text = flag.partition("=")
-        if not separator:
-            raise ConfigError(f"--set {flag}: expected NAME=VALUE")
+        if not isinstance(flag, str) or "=" not in flag:
+            shown = flag if isinstance(flag, str) else show_value(flag)
+            raise ConfigError(f"--set {shown}: expected NAME=VALUE")
+        name, _, text = flag.partition("=")
         row = _find(rows, name.strip(), _FLAG)
         chosen[row.name] = Chosen(row, _parse(row, text, f"--set {name}"), _FLAG)
     return Settings(chosen)
-
-
-def _read_file(file: Path) -> Iterator[tuple[str, object]]:
-    """The settings of a TOML file by their full names; nothing if there is no file."""
-    try:
-        with file.open("rb") as stream:
-            content = tomllib.load(stream)
-    except FileNotFoundError:
-        return
-    except OSError as exc:
-        raise ConfigError(f"{file}: cannot be read ({exc.strerror})") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"{file}: not valid TOML ({exc})") from exc
-    yield from _flatten(content, "")
-
-
-def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 def _is_typo(name: str, names: Iterable[str]) -> bool:
@@ -396,8 +381,9 @@ def _is_typo(name: str, names: Iterable[str]) -> bool:
 def _find(rows: Mapping[str, Setting], name: str, place: str) -> Setting:
     if name in rows:
         return rows[name]
+    shown = show_name(name)
     raise ConfigError(
-        f"{place}: unknown setting '{name}'", hint=nearest_hint(name, rows)
+        f"{place}: unknown setting '{shown}'", hint=nearest_hint(shown, rows)
     )
 
 
@@ -406,19 +392,19 @@ def _check(row: Setting, value: object, place: str) -> Value:
     default = row.default
     if isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return tuple(value)
+            return tuple(_to_text(row, item, place) for item in value)
     elif isinstance(default, bool) or isinstance(value, bool):
         if isinstance(default, bool) and isinstance(value, bool):
             return value
-    elif isinstance(default, float) and isinstance(value, int | float):
-        return _in_range(row, float(value), place)
-    elif isinstance(default, int) and isinstance(value, int):
-        return _in_range(row, value, place)
+    elif isinstance(default, int | float) and isinstance(value, int | float):
+        if isinstance(default, float) or isinstance(value, int):
+            return _in_range(row, value, place)
     elif isinstance(default, str) and isinstance(value, str):
         return _one_of(row, value, place)
     hint = f'write {row.name} = ["…", "…"]' if isinstance(default, tuple) else None
     raise ConfigError(
-        f"{place}: '{row.name}' must be {_expected(row)}, got {value!r}", hint=hint
+        f"{place}: '{row.name}' must be {_expected(row)}, got {show_value(value)}",
+        hint=hint,
     )
 
 
@@ -440,8 +426,11 @@ def _parse(row: Setting, text: str, place: str) -> Value:
         case str():
             return _one_of(row, text, place)
         case tuple():
-            return tuple(part.strip() for part in text.split(",") if part.strip())
-    raise ConfigError(f"{place}: '{row.name}' must be {_expected(row)}, got {text!r}")
+            parts = (part.strip() for part in text.split(","))
+            return tuple(_to_text(row, part, place) for part in parts if part)
+    raise ConfigError(
+        f"{place}: '{row.name}' must be {_expected(row)}, got {show_value(text)}"
+    )
 
 
 def _expected(row: Setting) -> str:
@@ -451,32 +440,47 @@ def _expected(row: Setting) -> str:
 
 def _one_of(row: Setting, text: str, place: str) -> str:
     if row.choices and text not in row.choices:
+        shown = show_name(text)
         raise ConfigError(
-            f"{place}: '{row.name}' cannot be '{text}'",
-            hint=nearest_hint(text, row.choices),
+            f"{place}: '{row.name}' cannot be '{shown}'",
+            hint=nearest_hint(shown, row.choices),
         )
+    return _to_text(row, text, place)
+
+
+def _to_text(row: Setting, text: str, place: str) -> str:
+    """A text that can be a path, part of a request, or a name in a database."""
+    if replace_surrogates(text) != text:
+        raise ConfigError(f"{place}: '{row.name}' is not valid UTF-8")
+    if "\0" in text:
+        raise ConfigError(f"{place}: '{row.name}' has a NUL character in it")
     return text
 
 
 def _in_range(row: Setting, number: float, place: str) -> float | int:
-    if not math.isfinite(number):
+    is_whole = isinstance(row.default, int)
+    most = row.maximum
+    if most is None:
+        most = _MOST_WHOLE if is_whole else _MOST
+    if isinstance(number, float) and not math.isfinite(number):
         raise ConfigError(
             f"{place}: '{row.name}' must be {_expected(row)}, got {number}"
         )
     if row.minimum is not None and not number >= row.minimum:
         raise ConfigError(
-            f"{place}: '{row.name}' must be at least {row.minimum:g}, got {number}"
+            f"{place}: '{row.name}' must be at least {row.minimum:g}, "
+            f"got {show_value(number)}"
         )
-    if row.maximum is not None and number > row.maximum:
+    if number > most:
         raise ConfigError(
-            f"{place}: '{row.name}' must be at most {row.maximum:g}, got {number}"
+            f"{place}: '{row.name}' must be at most {most:g}, got {show_value(number)}"
         )
-    return number
+    return number if is_whole else float(number)
 
 
 def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
     """The settings of the user of this machine."""
     user_file = find_user_file(machine)
-    if machine.environ.get(CONFIG_VARIABLE) and not user_file.exists():
+    if machine.environ.get(CONFIG_VARIABLE) and not os.path.lexists(user_file):
         raise ConfigError(f"{CONFIG_VARIABLE}: there is no file {user_file}")
     return read_settings(user_file=user_file, environ=machine.environ, flags=flags)

@@ -37,7 +37,11 @@ class AgentShell(Shell):
         done = self.run(*words, **environ)
         answer = json.loads(done.stdout or "{}")
         ids = [hit["id"] for hit in answer.get("data") or []]
-        said = [answer["text"]] if answer.get("error") else done.stderr.splitlines()
+        said = (
+            answer["text"].splitlines()
+            if answer.get("error")
+            else done.stderr.splitlines()
+        )
         return done.returncode, ids, said
 
 
@@ -90,7 +94,7 @@ def test_a_default_session_that_is_unknown_is_named_with_its_origin(
 
     assert (code, ids) == (12, [])
     assert said[0] == (
-        "backstory: no agent program on this machine has a transcript of session "
+        "no agent program on this machine has a transcript of session "
         "'nobody' (the id is from CLAUDE_CODE_SESSION_ID)"
     )
 
@@ -115,8 +119,8 @@ def test_a_command_without_a_session_says_what_to_give(shell: AgentShell) -> Non
         14,
         [],
         [
-            "backstory: no session was given",
-            "  hint: give its id (--session), or the path of the transcript that its "
+            "no session was given",
+            "Hint: give its id (--session), or the path of the transcript that its "
             "program writes (--transcript)",
         ],
     )
@@ -127,9 +131,8 @@ def test_a_command_with_an_unknown_session_says_what_to_give(shell: AgentShell) 
 
     assert (code, ids) == (12, [])
     assert said == [
-        "backstory: no agent program on this machine has a transcript of session "
-        "'nobody 'knows'",
-        "  hint: give the whole id, as the program passes it to its hooks, or the path "
+        "no agent program on this machine has a transcript of session 'nobody 'knows'",
+        "Hint: give the whole id, as the program passes it to its hooks, or the path "
         "of the transcript (--transcript)",
     ]
 

@@ -501,6 +501,27 @@ def test_settings_show_where_each_value_comes_from(shell: Shell) -> None:
     }
 
 
+def test_settings_say_which_file_is_yours(shell: Shell) -> None:
+    last = shell.out("settings").splitlines()[-1]
+
+    assert last == "Your own values go into ~/.config/backstory/config.toml."
+
+
+def test_a_mistyped_command_offers_the_nearest(shell: Shell) -> None:
+    done = shell.run("serch", "tea")
+
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "Error: No such command 'serch'. Did you mean 'search'?\n"
+    )
+
+
+def test_no_line_of_the_help_is_cut(shell: Shell) -> None:
+    listed = shell.out("--help").split("Commands:\n")[1]
+
+    assert "..." not in listed
+
+
 def test_an_unknown_setting_offers_the_nearest(shell: Shell) -> None:
     done = shell.run("--set", "exclude.folder=/a", "status")
 

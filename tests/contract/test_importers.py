@@ -86,6 +86,7 @@ def test_reading_a_touched_sample_changes_no_message(
     with a_memory(tmp_path, home=root) as memory:
         read_sample(memory, root)
         before = contents(memory, root)
+        last_change = memory._parts.history.last_change_id()
         for file in root.rglob("*"):
             file.touch()
 
@@ -93,6 +94,8 @@ def test_reading_a_touched_sample_changes_no_message(
 
         assert (again.new_messages, again.changed_messages) == (0, 0)
         assert contents(memory, root) == before
+        # So nothing is indexed or embedded again.
+        assert memory._parts.history.last_change_id() == last_change
 
 
 @each(CASES)

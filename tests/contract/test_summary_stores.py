@@ -97,6 +97,8 @@ def test_a_session_is_tried_again_later(memory: Memory, store: SummaryStore) -> 
     assert store.list_due(now=NOW) == []
     waiting = [Due(session_id, last, "session end", 1)]
     assert store.list_due(now=LATER) == store.list_due(now=None) == waiting
+    # The clock was set back: nothing is ever postponed for that long.
+    assert store.list_due(now=NOW - timedelta(days=30)) == waiting
 
     # Whoever asks again need not wait.
     store.mark_due(session_id, "session end", now=NOW)

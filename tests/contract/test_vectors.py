@@ -350,7 +350,7 @@ def test_the_newest_are_first_in_line_for_a_vector(index: SearchIndex) -> None:
     )
 
     assert [each.unit_id for each in index.list_to_embed(9)] == [3, 1, 2]
-    assert [each.unit_id for each in index.list_to_embed(9, skip=1)] == [1, 2]
+    assert [each.unit_id for each in index.list_to_embed(9, without=[1])] == [3, 2]
 
 
 # -- several at once ------------------------------------------------------------------

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backstory.memory import Memory
+from backstory.store.sqlite.page_checksums import VERIFIED
 from backstory.values.hits import HitSource
 from tests.chance import examples
 from tests.index_builders import WordEmbedder, an_indexed_memory, found, say, say_all
@@ -39,7 +40,7 @@ def lose_history(home: Path) -> None:
 
 
 def set_index_state(home: Path, statement: str) -> None:
-    db = apsw.Connection(str(home / "index.db"))
+    db = apsw.Connection(str(home / "index.db"), vfs=VERIFIED)
     db.execute(statement)
     db.close()
 

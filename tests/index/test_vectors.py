@@ -1,6 +1,10 @@
 """Every unit gets its vector in the end, whatever the embedder does on the way."""
 
+import os
+import signal
 from collections.abc import Callable, Sequence
+from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,7 @@ from backstory.errors import ProviderRefused, ProviderUnavailable
 from backstory.memory import Memory
 from backstory.store.base.index import UnitFilter
 from backstory.values.units import UnitKind
+from tests.chance import examples
 from tests.index_builders import (
     ANYTHING,
     WordEmbedder,
@@ -18,6 +23,7 @@ from tests.index_builders import (
     say_all,
     write_memory,
 )
+from tests.processes import end_of, in_child
 from tests.samples import a_memory
 
 
@@ -253,3 +259,159 @@ def test_an_embedder_that_does_not_work_costs_no_vector_of_another(
 
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         assert progress(memory) == (1, 1)
+
+
+# -- several processes, and several rounds ---
+
+
+def embed_in_child(folder: Path, number: int, texts: int) -> int:
+    """Embed in a forked child, which writes down what it embedded."""
+
+    def embed() -> None:
+        embedder = WordEmbedder()
+        with an_indexed_memory(folder, embedder=embedder) as memory:
+            assert memory.embed()
+            assert progress(memory) == (texts, texts)
+        (folder / f"embedded-{number}").write_text("\n".join(embedder.embedded))
+
+    return in_child(embed)
+
+
+def test_processes_that_embed_at_once_all_wait_for_all_and_do_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    texts = [f"text {n}" for n in range(examples(1_500))]
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, texts)
+        memory.index()
+
+    children = [embed_in_child(tmp_path, n, len(texts)) for n in range(3)]
+    ends = [end_of(child) for child in children]
+
+    lists = [file.read_text().split("\n") for file in tmp_path.glob("embedded-*")]
+    assert ends == ["well"] * 3
+    assert sorted(filter(None, chain(*lists))) == sorted(texts)
+
+
+def test_when_the_process_that_embeds_is_killed_the_next_goes_on_at_once(
+    tmp_path: Path,
+) -> None:
+    def die_in_the_second_round(texts: Sequence[str]) -> None:
+        calls.append(len(texts))
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    calls: list[int] = []
+    with an_indexed_memory(tmp_path) as memory:
+        say_all(memory, (f"text {n}" for n in range(1_200)))
+
+    def embed_and_die() -> None:
+        dying = WordEmbedder(before=die_in_the_second_round)
+        with an_indexed_memory(tmp_path, embedder=dying) as memory:
+            memory.embed()
+
+    end = end_of(in_child(embed_and_die))
+    embedder = WordEmbedder()
+    with an_indexed_memory(tmp_path, embedder=embedder) as memory:
+        is_complete = memory.embed()
+
+        assert (end, is_complete, progress(memory)) == ("SIGKILL", True, (1_200, 1_200))
+    assert len(embedder.embedded) == 1_200 - 512
+
+
+def test_embedding_takes_in_what_was_said_and_noted_meanwhile(tmp_path: Path) -> None:
+    def say_more(texts: Sequence[str]) -> None:
+        if more:
+            say(memory, more.pop())
+
+    more = ["beta", "alpha again"]
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder(before=say_more)) as memory:
+        say(memory, "alpha")
+        write_memory(memory, "# Port\n\n- It is 8080.\n")
+
+        is_complete = memory.embed()
+
+        status = memory.status().index
+        assert (is_complete, status.is_behind, status.embedded) == (True, False, 4)
+
+
+def test_a_search_says_how_much_of_its_scope_has_no_vector(tmp_path: Path) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        say(memory, "alpha")
+        memory.embed()
+        say(memory, "alpha beta")
+        write_memory(memory, "# Port\n\n- It is 8080.\n")
+
+        notices = {
+            scope: memory.search("alpha", scope=scope).notices
+            for scope in ("all", "memory", "sessions")
+        }
+        memory.embed()
+
+        assert notices == {
+            "all": (
+                "2 of 3 texts have no vector yet; they were searched by words alone",
+            ),
+            "memory": (
+                "1 of 1 texts have no vector yet; they were searched by words alone",
+            ),
+            "sessions": (
+                "1 of 2 texts have no vector yet; they were searched by words alone",
+            ),
+        }
+        assert memory.search("alpha").notices == ()
+
+
+@pytest.mark.parametrize("profile", ["tuned", "spec"])
+def test_a_search_embeds_its_query_once(tmp_path: Path, profile: str) -> None:
+    queries: list[Sequence[str]] = []
+    with an_indexed_memory(
+        tmp_path, embedder=WordEmbedder(), settings=(f"ranking.profile={profile}",)
+    ) as memory:
+        # Most chunks say the same, so that the search has to widen several times.
+        for number in range(60):
+            say(memory, "alpha beta gamma", session=f"s{number % 6}")
+        memory.embed()
+    embedder = WordEmbedder(before=queries.append)
+    with an_indexed_memory(
+        tmp_path, embedder=embedder, settings=(f"ranking.profile={profile}",)
+    ) as memory:
+        (tool,) = (each for each in memory.tools() if each.name == "memory_search")
+        tool.run(query="alpha beta", limit=20)
+
+    assert queries == [["alpha beta"]]
+
+
+def test_vectors_made_another_way_are_not_called_those_of_another_model(
+    tmp_path: Path,
+) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder("words:1")) as memory:
+        say(memory, "alpha")
+        memory.embed()
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder("words:2")) as memory:
+        before = memory.search("alpha").notices
+        memory.embed()
+        after = memory.search("alpha").notices
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder("others:1")) as memory:
+        of_another = memory.search("alpha").notices
+
+    assert (before, after, of_another) == (
+        ("searched by words alone: the vectors have to be made again",),
+        (),
+        ("searched by words alone: the vectors are from another model",),
+    )
+
+
+def test_a_clock_that_is_set_back_does_not_keep_the_embedder_resting(
+    tmp_path: Path,
+) -> None:
+    embedder = WordEmbedder(before=failing(lambda call: call == 1))
+    with an_indexed_memory(tmp_path, embedder=embedder) as memory:
+        say(memory, "alpha")
+        memory.work()
+        maintainer = memory._parts.maintainer
+        before = maintainer._has_work()
+        now = maintainer._clock()
+        maintainer._clock = lambda: now - timedelta(days=365)
+
+        assert (before, maintainer._has_work()) == (False, True)

@@ -391,15 +391,6 @@ def test_the_same_message_twice_is_one_message(memory: Memory, home: Path) -> No
     assert (report.new_messages, report.problems) == (2, ())
 
 
-def test_an_empty_file_is_reported(memory: Memory, home: Path) -> None:
-    file = session_file(home)
-    file.touch()
-
-    report = memory.index()
-
-    assert report.problems == (Problem("the file is empty", None, str(file)),)
-
-
 def test_a_symlink_out_of_the_folder_is_reported_and_not_followed(
     memory: Memory, home: Path, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from backstory.notes.daily_logs import (
     split_blocks,
     without_markers,
 )
-from backstory.notes.sections import split_sections
+from backstory.notes.sections import iter_sections
 from tests.notes.test_facts import HOSTILE
 from tests.text.markdown.test_outline import texts
 
@@ -121,7 +121,7 @@ def test_a_log_is_shown_without_markers() -> None:
 
 
 def test_markers_are_not_searched() -> None:
-    (section,) = split_sections(ONE)
+    (section,) = iter_sections(ONE)
 
     assert section.blocks == ("did x",)
 

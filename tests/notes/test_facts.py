@@ -21,7 +21,7 @@ from backstory.notes.facts import (
     replace_fact,
     split_facts,
 )
-from backstory.notes.sections import split_sections
+from backstory.notes.sections import iter_sections
 from backstory.text.markdown.lines import split_bom, split_lines
 from backstory.text.markdown.outline import read_outline
 from tests.text.markdown.test_outline import LINES, texts
@@ -235,7 +235,7 @@ def test_adding_and_taking_away_gives_the_same_bytes(
 def test_a_hostile_fact_is_one_block_to_the_search_as_well(fact: str) -> None:
     added = add_fact(SOME + "\n## Last\n- end\n", "Notes", fact)
 
-    sections = split_sections(added)
+    sections = list(iter_sections(added))
     assert [section.heading for section in sections] == [
         "Long-term Memory > Preferences",
         "Long-term Memory > Notes",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.cut import cut_bytes, one_line
+from backstory.text.cut import cut_bytes, cut_mark, one_line
 from backstory.text.escape import neutralize, replace_surrogates
 
 # Unicode's Bidi_Control property, which the standard library does not know.
@@ -46,11 +46,20 @@ def test_a_text_is_cut_at_a_whole_character_and_says_its_true_length(
 
 
 def test_a_text_that_was_cut_before_keeps_the_length_it_had_at_first() -> None:
-    once, _ = cut_bytes("x" * 70_000, 65_536)
+    once, full_bytes = cut_bytes("x" * 70_000, 65_536)
 
-    twice = cut_bytes(once, 5)
+    twice = cut_bytes(once, 5, full_bytes=full_bytes)
 
     assert twice == ("xxxxx\n[cut: 5 of 70,000 bytes kept]", 70_000)
+
+
+def test_a_mark_in_the_text_says_nothing_about_its_length() -> None:
+    forged = "x" * 10 + cut_mark(1, 10**20)
+
+    assert cut_bytes(forged, 5) == (
+        f"xxxxx\n[cut: 5 of {len(forged)} bytes kept]",
+        len(forged),
+    )
 
 
 @given(st.text(), st.integers(0, 50))

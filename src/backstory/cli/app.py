@@ -34,6 +34,7 @@ SKIPPED_SOME = 3
 # Each command and its module; only that of the command that is called is loaded.
 COMMANDS = {
     "call": "tools",
+    "check": "maintain",
     "context": "context",
     "curate": "context",
     "demo": "demo",
@@ -62,6 +63,7 @@ class App:
     flags: tuple[str, ...] = ()
     machine: Machine = field(default_factory=this_machine)
     clock: Callable[[], datetime] = utc_now
+    starts_workers: bool = True
 
     @cached_property
     def settings(self) -> Settings:
@@ -73,12 +75,13 @@ class App:
         # Slow to import, and --help and --version do not need it.
         from backstory.memory import Memory
 
+        start = partial(start_worker, home, self.flags)
         memory = Memory(
             home,
             self.settings,
             self.machine,
             clock=self.clock,
-            start_worker=partial(start_worker, home, self.flags),
+            start_worker=start if self.starts_workers else None,
         )
         click.get_current_context().call_on_close(memory.close)
         return memory
@@ -99,6 +102,15 @@ class Commands(click.Group):
             # Importing its module registers the command.
             import_module(f"backstory.cli.{COMMANDS[cmd_name]}")
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            # Of those it knows, click suggests the nearest.
+            for name in COMMANDS:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -38,7 +38,7 @@ _STEPS = (
 )
 
 
-@commands.command()
+@commands.command(short_help="Show what Backstory does, on samples.")
 @click.pass_context
 def demo(ctx: click.Context) -> None:
     """Show what Backstory does, on sample conversations in a temporary folder."""

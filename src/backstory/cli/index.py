@@ -53,7 +53,7 @@ def index(
     """Read the agents' conversations that are new or have grown.
 
     They can be searched by words at once; vectors, for search by meaning, are made in
-    the background. Exit code 3 means that something could not be read.
+    the background. Exit code 3 means that something could not be read or embedded.
     """
     if watch:
         _watch(app, host, path, as_json)
@@ -63,19 +63,24 @@ def index(
         report = app.memory.index(
             host=host, path=path, on_progress=on_progress, on_wait=_say_waiting
         )
+    has_all = True
     if wait:
         with progress.counting("vectors") as on_embedded:
-            app.memory.embed(on_embedded=on_embedded)
+            has_all = app.memory.embed(on_embedded=on_embedded)
     if as_json:
         click.echo(to_json(report_object(report)))
     else:
         took_s = time.monotonic() - started
         echo_lines(render_report(report, home=app.user_home, took_s=took_s))
-    if report.problems:
+    if not has_all:
+        index = app.memory.status().index
+        missing = render_count(index.embeddable - index.embedded, "vector")
+        click.echo(f"The embedder did not make {missing}.", err=True)
+    if report.problems or not has_all:
         raise SystemExit(SKIPPED_SOME)
 
 
-@commands.command()
+@commands.command(short_help="Show what the agents have on this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_obj
 def sources(app: App, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""rebuild, salvage, work: take care of the files."""
+"""check, rebuild, salvage, work: take care of the files."""
 
 import logging
 import os
@@ -14,8 +14,49 @@ from backstory.cli.app import (
     commands,
     echo_lines,
 )
+from backstory.errors import StoreDamaged
 from backstory.render.format import render_count, render_path
-from backstory.render.people.reports import render_problems
+from backstory.render.objects import checked_object, to_json
+from backstory.render.people.reports import (
+    render_checked,
+    render_problems,
+    render_salvaged,
+)
+from backstory.system.machine import find_home
+
+
+@commands.command()
+@click.option("--deep", is_flag=True, help="Also compare all rows with each other.")
+@click.option("--repair", is_flag=True, help="Repair what is damaged.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@click.pass_obj
+def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
+    """Look for damage in the files of the home.
+
+    With --repair, a new history.db takes the place of a damaged one: it has everything
+    that can be read, and the damaged file is kept. A damaged index is rebuilt. Exit
+    code 23 means that something is damaged.
+    """
+    # A home with a damaged history cannot be opened as a memory.
+    from backstory.memory import Memory
+
+    home = find_home(app.machine, app.home)
+    if repair:
+        saved = Memory.repair(home)
+        if saved is not None:
+            lines = render_salvaged(saved, home=app.user_home)
+            for line in lines:
+                click.echo(line, err=as_json)
+    found = Memory.check(home, is_deep=deep)
+    if repair and any(file.problems for file in found):
+        app.memory.rebuild()
+        found = Memory.check(home, is_deep=deep)
+    if as_json:
+        click.echo(to_json([checked_object(file) for file in found]))
+    else:
+        echo_lines(render_checked(found, home=app.user_home))
+    if any(file.problems for file in found):
+        raise SystemExit(StoreDamaged.exit_code)
 
 
 @commands.command()
@@ -38,7 +79,7 @@ def rebuild(app: App) -> None:
         raise SystemExit(SKIPPED_SOME)
 
 
-@commands.command()
+@commands.command(short_help="Save messages that only the index knows.")
 @click.pass_obj
 def salvage(app: App) -> None:
     """Save what the index still knows of messages that the history has lost.
@@ -55,12 +96,15 @@ def salvage(app: App) -> None:
 
 
 @commands.command(hidden=True)
+@click.option("--lock", type=int, help="Descriptor of the lock that is handed on.")
 @click.pass_obj
-def work(app: App) -> None:
+def work(app: App, lock: int | None) -> None:
     """Do the work in the background; started by other commands."""
+    # What it does itself must not make it look for work again and again.
+    app.starts_workers = False
     # Nobody waits for it, so other programs go first.
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(10)
     logging.basicConfig(level=logging.WARNING)
-    app.memory.work()
+    app.memory.work(lock=lock)

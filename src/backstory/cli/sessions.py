@@ -60,7 +60,7 @@ def sessions(
         click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
 
 
-@commands.command()
+@commands.command(short_help="Show a conversation.")
 @click.argument("session")
 @click.option(
     "--around", metavar="MESSAGE", help="Only this message and its neighbours."

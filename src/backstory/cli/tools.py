@@ -1,7 +1,10 @@
 """call, tools: call the tools of an agent, and list them."""
 
+import logging
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
@@ -19,6 +22,7 @@ from backstory.memory import Memory
 from backstory.render.layout import render_columns
 from backstory.render.objects import to_json
 from backstory.runs.history import RunHistory
+from backstory.text.escape import neutralize
 from backstory.tools import (
     ALL_TOOLS,
     RUN_TOOLS,
@@ -29,11 +33,67 @@ from backstory.tools import (
 )
 from backstory.tools.base import VALIDATION_ERROR
 
+logger = logging.getLogger(__name__)
+
 # Claude Code sets it for the programs that it starts.
 _SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 
 
-@commands.command()
+class CallCommand(click.Command):
+    """A command that, with --json, prints a result whatever happens.
+
+    Its caller is a program that reads a tool's result, and an error is one. It has the
+    text, the exit code and the shape of any other error of a tool.
+    """
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        # Any: click's own signature.
+        **extra: Any,
+    ) -> click.Context:
+        is_json = "--json" in args
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as exc:
+            if not is_json:
+                raise
+            _echo_failure(exc.format_message(), "usage_error")
+            raise SystemExit(exc.exit_code) from exc
+
+    def invoke(self, ctx: click.Context) -> object:
+        if not ctx.params["as_json"]:
+            return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except BackstoryError as exc:
+            said = f"{exc}\nHint: {exc.hint}" if exc.hint else str(exc)
+            _echo_failure(said, _to_code(type(exc).__name__))
+            raise SystemExit(exc.exit_code) from exc
+        except click.UsageError as exc:
+            _echo_failure(exc.format_message(), "usage_error")
+            raise SystemExit(exc.exit_code) from exc
+        except (BrokenPipeError, click.exceptions.Exit):
+            raise
+        except Exception as exc:
+            logger.exception("the tool could not be called")
+            _echo_failure(f"{type(exc).__name__}: {exc}", "unexpected_error")
+            raise SystemExit(BackstoryError.exit_code) from exc
+
+
+def _to_code(name: str) -> str:
+    """The name of an error as programs know it: ``store_damaged``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def _echo_failure(text: str, code: str) -> None:
+    failure = {"text": neutralize(text), "data": None, "error": code}
+    click.echo(to_json(failure))
+
+
+@commands.command(cls=CallCommand)
 @click.argument("tool", metavar="TOOL")
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option(
@@ -47,7 +107,9 @@ _SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
     type=click.Path(path_type=Path),
     help="The transcript of the calling session, instead of its id.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object, also for an error."
+)
 @click.pass_obj
 def call(
     app: App,
@@ -99,10 +161,9 @@ def tools(app: App, format: str | None) -> None:
 
 
 def _parse_arguments(text: str) -> dict[str, object]:
-    if text == "-":
-        text = sys.stdin.read()
     try:
-        given = orjson.loads(text)
+        # As bytes: what is not UTF-8 is not JSON either.
+        given = orjson.loads(sys.stdin.buffer.read() if text == "-" else text)
     except orjson.JSONDecodeError as exc:
         raise click.UsageError(f"The arguments are not valid JSON: {exc}") from None
     if not isinstance(given, dict):

@@ -305,15 +305,16 @@ class IndexBuilder:
                 notes.add(note, known.pop(key, None))
         hidden = [each for each in known.values() if _is_hidden(each, notes.problems)]
         gone = [each for each in known.values() if each not in hidden]
-        dated = [self._date_note(note, text) for note, text in notes.changed]
-        if dated or notes.touched or gone:
+        cuts = [cut_note(note, text) for note, text in notes.changed]
+        days = NoteDays(self.history, self.clock).date(cuts)
+        if cuts or notes.touched or gone:
             with self.index.writing(timeout_s=timeout_s) as writer:
                 for file in gone:
                     writer.delete_file(file.file_id)
                 for file in notes.touched:
                     writer.set_signature(file.file_id, file.signature)
-                for each in dated:
-                    self._write_note(writer, each)
+                for cut, dated in zip(cuts, days, strict=True):
+                    self._write_note(writer, cut, dated)
         return _say_what_is_searched(notes, hidden)
 
     def take_guidance(self, found: Iterable[FoundNote | Problem]) -> list[Problem]:
@@ -333,40 +334,28 @@ class IndexBuilder:
         kept = self.index.get_state(_GUIDANCE_PROBLEMS) or "[]"
         return [Problem(reason, path=path) for reason, path in json.loads(kept)]
 
-    def _date_note(self, note: FoundNote, text: str) -> "_DatedNote":
-        cut = cut_note(note, text)
-        days = NoteDays(self.history, self.clock).date_parts(note, text, cut.texts)
-        return _DatedNote(cut, content_id(CHUNKER, text), days)
-
-    def _write_note(self, writer: IndexWriter, dated: "_DatedNote") -> None:
-        note = dated.cut.note
+    def _write_note(
+        self, writer: IndexWriter, cut: CutNote, days: Sequence[Moment]
+    ) -> None:
+        note = cut.note
         file = IndexedFile(
             file_id=0,
             kind=UNIT_KINDS[note.kind],
             path=str(note.path),
             project=note.project,
             signature=note.signature,
-            hash=dated.hash,
+            hash=cut.hash,
             modified_at=note.mtime_ns // 1000,
         )
         container = FileRef(writer.replace_file(file, self.clock()))
-        units = dated.cut.to_units(
-            dated.days, first_unit_id=writer.next_note_id(), container=container
+        units = cut.to_units(
+            days, first_unit_id=writer.next_note_id(), container=container
         )
         writer.replace_notes(container, units)
-        writer.replace_chunks(container, dated.cut.chunks)
+        writer.replace_chunks(container, cut.chunks)
 
 
 # -- pieces ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _DatedNote:
-    """A file that was cut, with a hash of its text and the days of its parts."""
-
-    cut: CutNote
-    hash: str
-    days: Sequence[Moment]
 
 
 @dataclass(slots=True)
@@ -394,7 +383,8 @@ class _FoundNotes:
             if file is not None:
                 self.unreadable.append(file)
             return
-        if file is not None and file.hash == content_id(CHUNKER, text):
+        # An index of another chunker was cleared before.
+        if file is not None and file.hash == content_id(text):
             self.touched.append(replace(file, signature=note.signature))
         else:
             self.changed.append((note, text))
@@ -403,7 +393,7 @@ class _FoundNotes:
 def _say_what_is_searched(
     notes: _FoundNotes, hidden: Iterable[IndexedFile]
 ) -> list[Problem]:
-    """The problems; of files that the index still has, with a word about that."""
+    """The problems; each says whether the index still has the file."""
     kept = [Path(file.path) for file in (*hidden, *notes.unreadable)]
     return [
         replace(problem, reason=f"{problem.reason}; what was read before is searched")

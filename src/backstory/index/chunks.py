@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from backstory.notes.find import FoundNote, NoteKind
-from backstory.notes.sections import Section, group_blocks, split_sections
+from backstory.notes.sections import Section, group_blocks, iter_sections
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
 from backstory.text.own_calls import is_own_tool_call
 from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
+from backstory.values.identity import content_id
 from backstory.values.moments import Moment, whole_day
 from backstory.values.units import (
     OF_A_DAY,
@@ -28,7 +29,7 @@ from backstory.values.units import (
 )
 
 # Change this whenever the same input would give other units or chunks.
-CHUNKER = "2"
+CHUNKER = "3"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.
 REACH = 8
@@ -190,9 +191,13 @@ def chunk_text(messages: Iterable[Message]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CutNote:
-    """A Markdown file, cut: the heading and text of each unit to be, and the chunks."""
+    """A Markdown file, cut: the heading and text of each unit to be, and the chunks.
+
+    ``hash`` is that of its whole text.
+    """
 
     note: FoundNote
+    hash: str
     parts: list[tuple[str, str]]
     chunks: list[NewChunk]
 
@@ -230,7 +235,7 @@ def cut_note(note: FoundNote, text: str) -> CutNote:
     """
     parts: list[tuple[str, str]] = []
     chunks: list[NewChunk] = []
-    for section in split_sections(text):
+    for section in iter_sections(text):
         for group in group_blocks(section, max_tokens=MAX_CHUNK_TOKENS):
             first = len(parts)
             found = _cut_group(note.kind, section, group)
@@ -239,7 +244,7 @@ def cut_note(note: FoundNote, text: str) -> CutNote:
             if section.heading:
                 shown = f"{section.heading}\n{shown}"
             chunks.append(NewChunk(first, len(parts) - 1, rough_tokens(shown), shown))
-    return CutNote(note, parts, chunks)
+    return CutNote(note, content_id(text), parts, chunks)
 
 
 def note_meaning(heading: str, text: str) -> str:

@@ -10,18 +10,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from backstory.errors import StoreDamaged, StoreProblem
+from backstory.errors import StoreDamaged, StoreProblem, StoreTooNew
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.index import EmbeddingCache, SearchIndex
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.fork_safety import block_forks, reset_in_child
+from backstory.system.locks import locked
 
 logger = logging.getLogger(__name__)
 
 INDEX_NAME = "index.db"
 EMBEDDINGS_NAME = "embeddings.db"
 _NEW_NAME = "new-index.db"
+_REPAIR_LOCK = "repair.lock"
 
 
 class IndexFiles:
@@ -67,7 +69,7 @@ class IndexFiles:
         try:
             _ = embeddings.identity
         except StoreDamaged as exc:
-            self.drop_embeddings_if(exc)
+            self.repair_embeddings_if(exc)
             return SqliteEmbeddings(self.home / EMBEDDINGS_NAME)
         except StoreProblem as exc:
             # Raised again when a vector is needed; search by words works without.
@@ -116,15 +118,21 @@ class IndexFiles:
     def has_embeddings(self) -> bool:
         return (self.home / EMBEDDINGS_NAME).exists()
 
-    def drop_embeddings_if(self, damage: StoreDamaged) -> bool:
-        """Delete the cache of vectors if it is the damaged file; returns whether."""
+    def repair_embeddings_if(self, problem: StoreProblem) -> bool:
+        """Repair the cache of vectors if the problem is with it; returns whether.
+
+        Vectors that cannot be read are made again; only time is lost.
+        """
         path = self.home / EMBEDDINGS_NAME
-        if damage.path != path:
+        if problem.path != path:
             return False
-        # Only time is lost: its vectors can be made again.
-        logger.info("%s; its vectors will be made again", damage)
+        logger.info("%s; vectors that cannot be read will be made again", problem)
         self.close_files()
-        _remove_database(path)
+        with locked(self.home / _REPAIR_LOCK):
+            if isinstance(problem, StoreTooNew):
+                _remove_database(path)
+            else:
+                SqliteEmbeddings.repair(path)
         return True
 
     def make_new_index(self) -> SearchIndex:
@@ -136,8 +144,9 @@ class IndexFiles:
         """Replace the current index with a new one."""
         try:
             self.index.replace_with(new)
-        except StoreDamaged:
-            # Not even the first page of the old one can be read.
+        except (StoreDamaged, StoreTooNew):
+            # Not even the first page of the old one can be read, or its tables are
+            # those of a newer version.
             with self._lock:
                 if self._index is not None:
                     self._index.close()

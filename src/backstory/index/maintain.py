@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from backstory.errors import (
     ConfigError,
@@ -18,6 +19,7 @@ from backstory.errors import (
     StoreDamaged,
     StoreLocked,
     StoreProblem,
+    StoreTooNew,
 )
 from backstory.index.build import IndexBuilder
 from backstory.index.files import INDEX_NAME, IndexFiles
@@ -44,17 +46,19 @@ logger = logging.getLogger(__name__)
 FindGuidance = Callable[[], Iterable[FoundNote | Problem]]
 
 _REBUILD_LOCK = "rebuild.lock"
-_WORKER_LOCK = "worker.lock"
+# Held for each round of embedding.
+_VECTOR_LOCK = "vectors.lock"
 # Left by a search that met damage, for a process that has time to repair it.
 _DAMAGE_MARK = "index-damaged"
 _DAMAGED = "it is damaged and will be rebuilt; 'backstory rebuild' does it now"
 _STILL_BUILDING = "the index is still being built; older things may be missing"
 _OTHER_HISTORY = "it was made from another history"
 _MADE_AGAIN = "the history was restored or replaced, so its index is made again"
-# How long a search may spend on taking in what is new.
-_CATCH_UP_S = 2.0
-# Short, because another process that is writing takes in the same things.
-_WAIT_S = 0.2
+# How long a search may spend on taking in what is new, and wait for other writers: one
+# that writes now may have begun before the newest message was recorded.
+_CATCH_UP_S = 5.0
+# While a program records, it asks for vectors no more often than this.
+_RECORDING_S = 30.0
 # How long after a failure of the embedder no worker is started.
 _EMBEDDER_REST = timedelta(minutes=5)
 _FAILED_AT = "embedder_failed_at"
@@ -94,6 +98,8 @@ class Maintainer:
         self._embedder_name = embedder_name
         self._has_lasting_embedder = has_lasting_embedder
         self._guidance_due = 0.0
+        self._recording_due = 0.0
+        self._has_recorded = False
 
     def _builder(self) -> IndexBuilder:
         return IndexBuilder(self._history, self._files.index, self._clock)
@@ -172,12 +178,14 @@ class Maintainer:
 
         What is wrong with notes is added to ``problems``.
         """
+        until = time.monotonic() + min(_CATCH_UP_S, timeout_s)
         is_complete = builder.catch_up(
-            until=time.monotonic() + min(_CATCH_UP_S, timeout_s),
-            timeout_s=min(_WAIT_S, timeout_s),
+            until=until,
+            timeout_s=min(_CATCH_UP_S, timeout_s),
         )
         found = find_memory_notes(self._home)
-        problems += builder.take_notes(found, _NOTES, timeout_s=_WAIT_S)
+        wait_s = max(0.0, until - time.monotonic())
+        problems += builder.take_notes(found, _NOTES, timeout_s=wait_s)
         return is_complete
 
     # -- after reading the sources ---
@@ -224,14 +232,14 @@ class Maintainer:
         if not self._files.owns(damage.path):
             raise damage
         logger.warning("the index is damaged and will be rebuilt: %s", damage)
-        self._files.drop_embeddings_if(damage)
+        self._files.repair_embeddings_if(damage)
 
     def _delete_leftovers(self, index: SearchIndex) -> None:
         """Delete what a killed rebuild or writer left behind."""
         if not self._files.has_new_index() and not index.has_leftovers():
             return
-        with try_locked(self._home / _REBUILD_LOCK) as is_free:
-            if is_free:
+        with try_locked(self._home / _REBUILD_LOCK) as lock:
+            if lock is not None:
                 self._files.remove_new_index()
                 with suppress(StoreLocked):
                     index.delete_leftovers()
@@ -243,7 +251,8 @@ class Maintainer:
         # In a read-only home, nothing can be repaired.
         with suppress(OSError):
             (self._home / _DAMAGE_MARK).touch(mode=0o600)
-            self._start_if_free()
+            if self._start_worker is not None:
+                self._start_worker()
 
     def is_damaged(self) -> bool:
         """Whether a search met damage that has not been repaired yet."""
@@ -255,18 +264,9 @@ class Maintainer:
             return
         try:
             if self._has_work():
-                self._start_if_free()
+                self._start_worker()
         except StoreProblem as exc:
             logger.debug("no worker is started: %s", exc)
-
-    def _start_if_free(self) -> None:
-        if self._start_worker is None:
-            return
-        # A worker holds the lock as long as it runs.
-        with suppress(StoreProblem), try_locked(self._home / _WORKER_LOCK) as is_free:
-            if not is_free:
-                return
-        self._start_worker()
 
     def _has_work(self) -> bool:
         """Whether there is something for the worker to do."""
@@ -287,19 +287,35 @@ class Maintainer:
             return True
         return index.has_vectors() and not index.has_vectors_of(embedder.fingerprint)
 
+    def note_recording(self) -> None:
+        """Have what was recorded embedded soon, without looking at the index now."""
+        if self._start_worker is None or not self._has_lasting_embedder:
+            return
+        self._has_recorded = True
+        if time.monotonic() >= self._recording_due:
+            self._ask_for_vectors()
+
+    def _ask_for_vectors(self) -> None:
+        if self._start_worker is not None and self._embedder_name != "none":
+            self._start_worker()
+        self._has_recorded = False
+        self._recording_due = time.monotonic() + _RECORDING_S
+
+    def close(self) -> None:
+        """Have the last messages embedded too."""
+        if self._has_recorded:
+            self._ask_for_vectors()
+
     def work(self) -> None:
-        """Do the worker's work, unless another process is doing it."""
-        with try_locked(self._home / _WORKER_LOCK) as is_free:
-            if not is_free:
-                return
-            if self.is_damaged():
-                self.rebuild()
-            try:
-                self._work()
-            except StoreDamaged as exc:
-                self._expect_own_damage(exc)
-                self.rebuild()
-                self._work()
+        """Do the worker's work."""
+        if self.is_damaged():
+            self.rebuild()
+        try:
+            self._work()
+        except StoreDamaged as exc:
+            self._expect_own_damage(exc)
+            self.rebuild()
+            self._work()
 
     def _work(self) -> None:
         index = self._files.index
@@ -328,29 +344,44 @@ class Maintainer:
 
     def _has_just_failed(self) -> bool:
         failed_at = self._files.index.get_state(_FAILED_AT)
-        return bool(failed_at) and (
-            self._clock() - datetime.fromisoformat(failed_at or "") < _EMBEDDER_REST
-        )
+        if not failed_at:
+            return False
+        ago = self._clock() - datetime.fromisoformat(failed_at)
+        # A clock that was set back must not make the rest any longer.
+        return timedelta(0) <= ago < _EMBEDDER_REST
 
     # -- vectors ---
 
     def embed(self, *, on_embedded: OnCount | None = None) -> bool:
-        """Make the vectors that are missing; returns whether all are there now."""
+        """Take in what is new and make all missing vectors; False if some were refused.
+
+        Other processes may do the same: they take turns.
+        """
         builder = self._builder()
-        for notice in self._leave_other_history(builder):
-            logger.warning("%s", notice)
-        builder.catch_up()
-        embedder = self._files.embedder
-        if embedder is None:
-            return True
+        while True:
+            for notice in self._leave_other_history(builder):
+                logger.warning("%s", notice)
+            self._take_all(builder, with_guidance=False)
+            embedder = self._files.embedder
+            if embedder is None:
+                return True
+            vectors = VectorBuilder(
+                self._history,
+                self._files.index,
+                embedder,
+                take_turn=partial(locked, self._home / _VECTOR_LOCK),
+            )
+            is_complete = vectors.run(on_embedded=on_embedded)
+            self._forget_failure()
+            if not builder.is_behind():
+                return is_complete
+
+    def _forget_failure(self) -> None:
         index = self._files.index
-        vectors = VectorBuilder(self._history, index, embedder)
-        is_complete = vectors.run(on_embedded=on_embedded)
         if index.get_state(_FAILED_AT):
             with index.writing() as writer:
                 writer.set_state(_FAILED_AT, "")
                 writer.set_state(_FAILURE, "")
-        return is_complete
 
     # -- rebuilding ---
 
@@ -362,8 +393,8 @@ class Maintainer:
         """
         try:
             return self._rebuild(on_taken)
-        except StoreDamaged as exc:
-            if not self._files.drop_embeddings_if(exc):
+        except (StoreDamaged, StoreTooNew) as exc:
+            if not self._files.repair_embeddings_if(exc):
                 raise
             return self._rebuild(on_taken)
 
@@ -387,7 +418,8 @@ class Maintainer:
         if not self._files.has_index():
             return []
         try:
-            if self._builder().origin() is IndexOrigin.SAME:
+            is_same = self._builder().origin() is IndexOrigin.SAME
+            if is_same and not self._history.has_damage():
                 return []
             saved = self._save_lost_texts()
         except StoreProblem as exc:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from backstory.index.chunks import CutNote
 from backstory.notes.find import FoundNote, NoteKind
 from backstory.notes.first_seen import changes_to_facts, date_facts, date_file
 from backstory.store.base.history import HistoryStore
@@ -22,47 +23,26 @@ class NoteDays:
     clock: Callable[[], datetime]
     is_read_only: bool = False
 
-    def date_parts(
-        self, note: FoundNote, text: str, parts: Sequence[str]
-    ) -> list[Moment]:
-        """The day of each of the parts that a note was split into.
+    def date(self, notes: Sequence[CutNote]) -> list[list[Moment]]:
+        """The days of the parts of each note.
 
         Raises ``StoreProblem`` if the days cannot be remembered.
         """
-        if note.day is not None:
-            days = [note.day] * len(parts)
-        elif note.kind is NoteKind.MEMORY:
-            days = self.date_facts(parts)
-        else:
-            days = [self._date_file(note, text)] * len(parts)
-        return list(map(whole_day, days))
-
-    def date_facts(self, facts: Sequence[str]) -> list[date]:
-        """The days of all the facts of MEMORY.md."""
-        dated: list[SeenNote] = []
+        today = self.clock().astimezone().date()
+        dated: list[list[Moment]] = []
 
         def change(seen: Mapping[str, SeenNote]) -> list[SeenNote]:
-            dated[:] = date_facts(facts, seen, today=self._today())
-            return changes_to_facts(dated, seen)
+            dated.clear()
+            changed: list[SeenNote] = []
+            for note in notes:
+                days, new = _date_note(note, seen, today)
+                dated.append(list(map(whole_day, days)))
+                changed += new
+            return changed
 
-        self._apply(change)
-        return [fact.day for fact in dated]
-
-    def _date_file(self, note: FoundNote, text: str) -> date:
-        today = self._today()
-        dated: list[SeenNote] = []
-
-        def change(seen: Mapping[str, SeenNote]) -> list[SeenNote]:
-            changed_on = _day_of_file(note, today)
-            dated[:] = [
-                date_file(
-                    str(note.path), text, seen, changed_on=changed_on, today=today
-                )
-            ]
-            return [each for each in dated if seen.get(each.key) != each]
-
-        self._apply(change)
-        return dated[0].day
+        if notes:
+            self._apply(change)
+        return dated
 
     def _apply(
         self, change: Callable[[Mapping[str, SeenNote]], Sequence[SeenNote]]
@@ -72,8 +52,26 @@ class NoteDays:
         else:
             self.history.change_seen_notes(change)
 
-    def _today(self) -> date:
-        return self.clock().astimezone().date()
+
+def _date_note(
+    cut: CutNote, seen: Mapping[str, SeenNote], today: date
+) -> tuple[list[date], list[SeenNote]]:
+    """The days of the parts of a note, and what is to be remembered."""
+    note = cut.note
+    if note.day is not None:
+        return [note.day] * len(cut.parts), []
+    if note.kind is NoteKind.MEMORY:
+        facts = date_facts(cut.texts, seen, today=today)
+        return [fact.day for fact in facts], changes_to_facts(facts, seen)
+    file = date_file(
+        str(note.path),
+        cut.hash,
+        seen,
+        changed_on=_day_of_file(note, today),
+        today=today,
+    )
+    is_known = seen.get(file.key) == file
+    return [file.day] * len(cut.parts), [] if is_known else [file]
 
 
 def _day_of_file(note: FoundNote, today: date) -> date:

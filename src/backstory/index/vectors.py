@@ -1,10 +1,12 @@
 """Give every unit that has a meaning its vector, newest first.
 
 Text is searchable before and while this runs. Vectors are taken from the cache if it
-has them; a unit that the embedder fails on stays in line for the next time.
+has them; a unit that the embedder fails on stays in line for the next time. Several
+processes may do this at once: they take turns.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,9 @@ class VectorBuilder:
     history: HistoryStore
     index: SearchIndex
     embedder: Embedder
+    # Entered for each round. A lock in it lets processes take turns, so that no text is
+    # embedded twice.
+    take_turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def run(
         self, *, is_cached_only: bool = False, on_embedded: OnCount | None = None
@@ -42,14 +47,17 @@ class VectorBuilder:
         With ``is_cached_only``, the embedder is not used. Raises ``ProviderError`` if
         it fails; the vectors it made before are kept.
         """
-        self._drop_foreign()
-        skip = 0
-        while waiting := self.index.list_to_embed(_ROUND, skip=skip):
-            skip += self._embed_round(waiting, is_cached_only=is_cached_only)
+        left_out: set[int] = set()
+        while True:
+            with self.take_turn():
+                self._drop_foreign()
+                waiting = self.index.list_to_embed(_ROUND, without=left_out)
+                if not waiting:
+                    return not left_out
+                left_out |= self._embed_round(waiting, is_cached_only=is_cached_only)
             if on_embedded is not None:
                 counts = self.index.counts()
                 on_embedded(counts.embedded, counts.embeddable)
-        return skip == 0
 
     def _drop_foreign(self) -> None:
         """Drop the vectors of another model.
@@ -64,8 +72,8 @@ class VectorBuilder:
 
     def _embed_round(
         self, waiting: Collection[ToEmbed], *, is_cached_only: bool
-    ) -> int:
-        """Embed some units; returns how many were left out."""
+    ) -> set[int]:
+        """Embed some units; returns those that could not be embedded."""
         wanted = {each.unit_id: each.meaning_hash for each in waiting}
         meanings = {
             unit_id: text
@@ -92,7 +100,7 @@ class VectorBuilder:
         if done < len(made):
             # Some units were deleted in the meantime; their vectors must go too.
             self.index.delete_unused_vectors([each.meaning_hash for each in made])
-        return len(wanted) - done
+        return wanted.keys() - {each.unit_id for each in made}
 
     def _embed(self, missing: dict[bytes, str]) -> dict[bytes, "Vector"]:
         if not missing:

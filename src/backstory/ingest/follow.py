@@ -5,17 +5,21 @@ rest is unchanged. A file may hold other sessions, such as those of subagents; t
 messages are skipped.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from backstory.errors import SourceUnreadable
 from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
+from backstory.ingest.parsing.failures import UntilFailure
 from backstory.ingest.parsing.lines import LineReader
+from backstory.ingest.reading.beside import read_beside
 from backstory.ingest.spilled_results import find_spilled, read_spilled
-from backstory.system.files import describe
+from backstory.system.files import describe, open_file
 from backstory.values.history import (
     FoundFile,
     Item,
@@ -24,6 +28,8 @@ from backstory.values.history import (
     SessionFacts,
     Source,
 )
+
+logger = logging.getLogger(__name__)
 
 # How much is compared at the beginning and at the end of what was read. A rewritten
 # file differs at one of them, because everything after a change moves.
@@ -118,11 +124,15 @@ class Follower:
         origin = Origin(
             file.path,
             modified=file.modified,
-            beside=self.importer.look_beside(file.path),
+            beside=self.importer.look_beside(file.path, _read_quietly),
         )
         for item in reader.records():
             if isinstance(item, Record):
-                yield from self.importer.parse(item, origin, memo)
+                said = UntilFailure(partial(self.importer.parse, item, origin, memo))
+                yield from said
+                if said.failure is not None:
+                    # Reading the sources reports it.
+                    logger.debug("%s:%s", file.path, item.line, exc_info=said.failure)
 
     def _check(self, facts: SessionFacts) -> None:
         if facts.project and self.exclude(facts.project):
@@ -146,18 +156,14 @@ class Follower:
 
     def _describe(self) -> FoundFile:
         try:
-            file = describe(self.path)
+            return describe(self.path)
         except OSError as exc:
             raise self._unreadable(exc.strerror) from exc
-        # Reading a pipe or a device would block.
-        if not self.path.is_file():
-            raise self._unreadable("it is not a file")
-        return file
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         try:
-            with self.path.open("rb") as stream:
+            with open_file(self.path) as stream:
                 yield stream
         except OSError as exc:
             raise self._unreadable(exc.strerror) from exc
@@ -171,6 +177,11 @@ class Follower:
 
     def _unreadable(self, reason: object) -> SourceUnreadable:
         return SourceUnreadable(f"{self.path}: it cannot be read ({reason})")
+
+
+def _read_quietly(path: Path) -> bytes:
+    """A file beside the transcript; reading the sources reports one that is bad."""
+    return read_beside(path, report=lambda problem: None)
 
 
 # -- names ----------------------------------------------------------------------------

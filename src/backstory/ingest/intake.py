@@ -5,13 +5,16 @@ output is cut to its limit, sessions in excluded folders are ignored, and so is 
 Backstory's own tools returned, which is a copy of memories.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+from backstory.errors import BackstoryError
+from backstory.ingest.parsing.failures import describe_failure
 from backstory.store.base.history import (
     Batch,
     HistoryStore,
@@ -21,12 +24,19 @@ from backstory.store.base.history import (
     Written,
 )
 from backstory.system.files import is_inside
-from backstory.text.cut import cut_bytes
+from backstory.text.cut import cut_bytes, one_line
 from backstory.text.escape import replace_surrogates
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.own_calls import is_own_tool_call
 from backstory.text.redaction import drop_private, hide_private
-from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import (
+    MAX_TITLE_CHARS,
+    Item,
+    NewMessage,
+    Problem,
+    Role,
+    SessionFacts,
+)
 from backstory.values.identity import content_id
 
 MAX_BATCH_MESSAGES = 2_000
@@ -80,18 +90,26 @@ class Rules:
         return self.keep_piece(message, None, 0)[0]
 
     def keep_piece(
-        self, message: NewMessage, line: int | None, depth: int
+        self,
+        message: NewMessage,
+        line: int | None,
+        depth: int,
+        cuts: Mapping[str, int] = MappingProxyType({}),
     ) -> tuple[KeptMessage, int]:
         """The same for a piece of what was said at once; ``line`` is where it is.
 
         ``depth`` private passages are open before the piece; also returns how many are
-        open after it.
+        open after it. ``cuts`` are the marks of strings that were cut when they were
+        read, and how long those were.
         """
         message = _without_surrogates(message)
         text, depth = hide_private(self.drop_injected(message.text), depth)
         full_bytes = None
         if message.role is Role.TOOL_RESULT:
-            text, full_bytes = cut_bytes(text, self.max_tool_output_bytes)
+            before = (full for mark, full in cuts.items() if text.endswith(mark))
+            text, full_bytes = cut_bytes(
+                text, self.max_tool_output_bytes, full_bytes=next(before, None)
+            )
         if text is not message.text:
             message = replace(message, text=text)
         return KeptMessage(message, full_bytes, line), depth
@@ -101,7 +119,8 @@ class Rules:
         facts = _without_surrogates(facts)
         if facts.title is None:
             return facts
-        return replace(facts, title=drop_private(facts.title))
+        title = one_line(drop_private(facts.title), MAX_TITLE_CHARS)
+        return replace(facts, title=title or None)
 
 
 def _without_surrogates(said: Said) -> Said:
@@ -151,6 +170,7 @@ class Intake:
     _own_calls: set[str] = field(default_factory=set)
     _problem_count: int = 0
     _made: set[str] = field(default_factory=set)
+    _cuts: dict[str, int] = field(default_factory=dict)
 
     # Any: a memo holds plain JSON values of the parser's choice.
     def restore(self, memo: dict[str, Any]) -> None:
@@ -200,15 +220,25 @@ class Intake:
     def add(self, item: Item, line: int | None = None) -> None:
         """Take one item; ``line`` is where it is."""
         self.last_line = max(self.last_line, line or 0)
-        match item:
-            case NewMessage():
-                self._add_message(item, line)
-            case SessionFacts():
-                self._add_facts(item)
-            case Problem():
-                self._problem_count += 1
-                if self._problem_count <= MAX_PROBLEMS:
-                    self._add_problem(item, line if item.line is None else item.line)
+        try:
+            match item:
+                case NewMessage():
+                    self._add_message(item, line)
+                case SessionFacts():
+                    self._add_facts(item)
+                case Problem():
+                    self._count_problem(item, line)
+        except BackstoryError:
+            raise
+        except Exception as exc:
+            # What cannot be kept, whatever is wrong with it, costs nothing else.
+            self._count_problem(Problem(describe_failure(exc)), line)
+
+    def _count_problem(self, problem: Problem, line: int | None) -> None:
+        self._cuts.update(problem.cuts)
+        self._problem_count += 1
+        if self._problem_count <= MAX_PROBLEMS:
+            self._add_problem(problem, line if problem.line is None else problem.line)
 
     def commit(self, progress: SourceState | None) -> None:
         """Write what was gathered; with ``progress``, how far the source is now read.
@@ -247,7 +277,7 @@ class Intake:
         return self._batch
 
     def _add_problem(self, problem: Problem, line: int | None) -> None:
-        placed = replace(problem, line=line, path=self.key.path)
+        placed = replace(problem, line=line, path=self.key.path, cuts=())
         self.problems.append(placed)
         self._open().problems.append(placed)
 
@@ -258,7 +288,7 @@ class Intake:
         piece_of = (message.session_id, message.role, message.sent)
         known, depth = self._private
         kept, depth = self.rules.keep_piece(
-            message, line, depth if known == piece_of else 0
+            message, line, depth if known == piece_of else 0, self._cuts
         )
         self._private = (piece_of, depth)
         self._chars += len(kept.message.text)

@@ -2,18 +2,25 @@
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
 from backstory.errors import UnknownName
 from backstory.ingest.intake import Rules
 from backstory.store.base.history import Batch, HistoryStore
-from backstory.text.arguments import to_role, to_said
+from backstory.text.arguments import (
+    to_optional_text,
+    to_path,
+    to_role,
+    to_said,
+    to_sent_at,
+    to_text,
+)
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.own_calls import is_own_tool_call
 from backstory.values.history import NewMessage, Role, Session, SessionFacts
-from backstory.values.moments import Moment, to_moment
+from backstory.values.moments import Moment
 
 RECORDED_HOST = "python"
 
@@ -63,6 +70,7 @@ class MessageRecorder:
         """Keep one message; None if it must be left out."""
         role = to_role(recorded.role)
         said = to_said(role, recorded.text)
+        recorded = _checked(recorded)
         if not recorded.session:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
@@ -73,7 +81,7 @@ class MessageRecorder:
             return None
         sent = Moment(self._clock())
         if recorded.sent_at is not None:
-            sent = to_moment(recorded.sent_at)
+            sent = to_sent_at(recorded.sent_at)
         self._note_day(recorded, sent.at.astimezone().date())
         message = NewMessage(
             recorded.session,
@@ -146,3 +154,19 @@ class MessageRecorder:
     def list_recorded(self) -> list[tuple[str, str]]:
         """Host and name of every session recorded here, the latest last."""
         return list(self._days)
+
+
+def _checked(recorded: RecordedMessage) -> RecordedMessage:
+    """The same, if its texts are texts. Raises ``BadQuery``."""
+    project = recorded.project
+    return replace(
+        recorded,
+        session=to_text(recorded.session, "session"),
+        tool_name=to_optional_text(recorded.tool_name, "tool_name"),
+        call_id=to_optional_text(recorded.call_id, "call_id"),
+        message=to_optional_text(recorded.message, "message"),
+        host=to_text(recorded.host, "host"),
+        title=to_optional_text(recorded.title, "title"),
+        project=None if project is None else to_path(project, "project"),
+        parent=to_optional_text(recorded.parent, "parent"),
+    )

@@ -1,5 +1,6 @@
 """What the agents on this machine have written: found, and read into the history."""
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from backstory.ingest.sync import Found, HistorySync
 from backstory.store.base.history import HistoryStore
 from backstory.system.locks import locked
 from backstory.system.machine import Machine, absolute
+from backstory.text.arguments import to_path
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary
 
@@ -59,6 +61,7 @@ class LocalSources:
     ) -> IndexReport:
         """Read what is new; ``update`` then makes it findable."""
         hosts = [get_host(host)] if host is not None else list(HOSTS)
+        path = None if path is None else to_path(path, "path")
         sync = self._sync()
         with locked(self.home / LOCK_NAME, on_wait=on_wait):
             if path is not None:
@@ -104,7 +107,7 @@ class LocalSources:
         if self.rules.exclude(path):
             yield Problem("your settings exclude it", path=str(path))
             return
-        is_folder = path.is_dir()
+        is_folder = os.path.isdir(path)  # noqa: PTH112 (False for any odd path)
         for found in iter_recognized(path, rows, self.rules.exclude):
             if isinstance(found, FoundFile) and not is_folder:
                 yield Problem("not in a format that Backstory knows", path=str(path))

@@ -4,18 +4,22 @@ The transcript holds the path of the file and part of the result. A transcript c
 anything, so only files in the session's own folder are read.
 """
 
+import os
 import re
 from pathlib import Path
 
 import orjson
 
 from backstory.ingest.parsing.lines import MAX_LINE_BYTES
+from backstory.system.files import open_file
+from backstory.text.cut import cut_mark
 from backstory.text.json_values import plain_text
 from backstory.values.history import NewMessage, Source
 
 # Longer files are truncated, like longer lines.
 _MAX_SPILLED_BYTES = MAX_LINE_BYTES
-# The file is named at the beginning of a result.
+# The file is named at the beginning of a result. Its name is behind the first "saved
+# to", so nothing is tried again behind the next one.
 _NOTICE_CHARS = 4096
 
 # Programs save a result that is too long for their model, and give it the file's name
@@ -25,13 +29,14 @@ _NOTICE_CHARS = 4096
 # (all read 2026-11). Copilot CLI saves them outside of the session's folder.
 _NOTICES = {
     "claude-code": re.compile(
-        r"(?:<persisted-output>\s*|(?:Error: )?result \()[^\n]*? saved to:? [^\n]*"
-        r"[/\\]tool-results[/\\](?P<name>[^\n/\\]+)$",
+        r"(?:<persisted-output>\s{0,8}|(?:Error: )?result \()"
+        r"(?>[^\n]*? saved to:? )[^\n]*"
+        r"[/\\]tool-results[/\\](?P<name>[^\n/\\]++)$",
         re.MULTILINE,
     ),
     "gemini-cli": re.compile(
-        r"Output too large\. Showing first [^\n]*? For full output see: [^\n]*"
-        r"[/\\]tool-outputs[/\\]session-[^\n/\\]+[/\\](?P<name>[^\n/\\]+)$",
+        r"Output too large\. Showing first (?>[^\n]*? For full output see: )[^\n]*"
+        r"[/\\]tool-outputs[/\\]session-[^\n/\\]++[/\\](?P<name>[^\n/\\]++)$",
         re.MULTILINE,
     ),
 }
@@ -69,12 +74,12 @@ def _spill_folder(source: Source, session_id: str) -> tuple[Path, str] | None:
 
 
 def read_spilled(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         raw = file.read(_MAX_SPILLED_BYTES)
-        rest = path.stat().st_size - len(raw)
+        rest = os.fstat(file.fileno()).st_size - len(raw)
     text = raw.decode("utf-8", errors="replace")
     if rest > 0:
-        return f"{text}\n[cut: {len(raw):,} of {len(raw) + rest:,} bytes kept]"
+        return text + cut_mark(len(raw), len(raw) + rest)
     return _from_blocks(text)
 
 

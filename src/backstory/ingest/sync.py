@@ -6,12 +6,14 @@ point and repeated at any time; the store is the same as after one clean reading
 ``reading`` does that for one source.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from backstory.errors import SourceUnreadable
+from backstory.errors import BackstoryError, SourceUnreadable
 from backstory.ingest.importers.base import (
     DatabaseFormat,
     DocumentFormat,
@@ -25,6 +27,8 @@ from backstory.ingest.parsing.databases import (
     log_signature,
     open_foreign,
 )
+from backstory.ingest.parsing.failures import describe_failure
+from backstory.ingest.reading.beside import read_beside
 from backstory.ingest.reading.changes import ChangedWhileReading, describe_file
 from backstory.ingest.reading.databases import DatabaseReading
 from backstory.ingest.reading.documents import read_document
@@ -34,6 +38,8 @@ from backstory.store.base.history import HistoryStore, SourceKey, SourceState, W
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.moments import Localize, read_as_local
 from backstory.values.reports import IndexReport, OnProgress
+
+logger = logging.getLogger(__name__)
 
 Found = Source | Problem | FoundFile
 
@@ -69,16 +75,19 @@ class HistorySync:
         everything = sorted(found, key=self._is_companion)
         progress = _Progress(on_progress, total=sum(map(_size, everything)))
         sync_pass = _Pass(self, progress)
-        for item in everything:
-            progress.begin(item)
-            match item:
-                case Source():
-                    sync_pass.take(item)
-                case Problem():
-                    sync_pass.report_problem(item)
-                case FoundFile():
-                    sync_pass.unknown += 1
-        progress.end()
+        try:
+            for item in everything:
+                progress.begin(item)
+                match item:
+                    case Source():
+                        sync_pass.take(item)
+                    case Problem():
+                        sync_pass.report_problem(item)
+                    case FoundFile():
+                        sync_pass.unknown += 1
+            progress.end()
+        except _CallerFailed as failed:
+            raise failed.error from None
         return sync_pass.report()
 
     def _is_companion(self, item: Found) -> bool:
@@ -107,7 +116,9 @@ class HistorySync:
             with open_foreign(source.file.path) as foreign, foreign_errors():
                 for conversation in importer.list_conversations(foreign.db):
                     yield SourceKey(path, conversation.native_id), conversation.version
-        except SourceUnreadable:
+        except Exception as exc:
+            # Why it cannot be read is reported when it is.
+            logger.debug("%s cannot be counted", path, exc_info=exc)
             yield SourceKey(path), source.file.signature
 
 
@@ -123,6 +134,14 @@ def _size(item: Found) -> int:
 
 def _name(item: Found) -> str:
     return str(item.file.path) if isinstance(item, Source) else str(item.path)
+
+
+class _CallerFailed(BaseException):
+    """What the caller's own function raised, which no source is to blame for."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class _Progress:
@@ -143,10 +162,16 @@ class _Progress:
 
     def advance_to(self, read_bytes: int) -> None:
         """Say how far the current item is read."""
-        self._tell(self._before + read_bytes, self._total, self._name)
+        self._say(self._before + read_bytes, self._name)
 
     def end(self) -> None:
-        self._tell(self._total, self._total, "")
+        self._say(self._total, "")
+
+    def _say(self, done: int, name: str) -> None:
+        try:
+            self._tell(done, self._total, name)
+        except Exception as exc:
+            raise _CallerFailed(exc) from exc
 
 
 class _Pass:
@@ -209,8 +234,14 @@ class _Pass:
             return
         try:
             self._take_as_it_is_now(source)
-        except SourceUnreadable as exc:
-            self.report_problem(Problem(str(exc), path=str(source.file.path)))
+        except Exception as exc:
+            # What is wrong with our own store ends the run: it would fail every source.
+            if isinstance(exc, BackstoryError) and not isinstance(
+                exc, SourceUnreadable
+            ):
+                raise
+            reason = describe_failure(exc)
+            self.report_problem(Problem(reason, path=str(source.file.path)))
 
     def _take_as_it_is_now(self, source: Source) -> None:
         for _ in range(_MAX_ATTEMPTS):
@@ -227,8 +258,12 @@ class _Pass:
         key = _key_of(source, source.entry)
         match importer.kind:
             case "database":
-                signature = source.file.signature + log_signature(source.file.path)
-                if self._known.is_up_to_date(key, signature):
+                log = log_signature(source.file.path)
+                signature = source.file.signature + log
+                if not source.file.size_bytes and not log:
+                    # Its program has created it, and not written to it yet.
+                    self._unchanged += 1
+                elif self._known.is_up_to_date(key, signature):
                     parts = self._known.iter_parts(source.file.path)
                     self._unchanged += sum(1 for _ in parts)
                 else:
@@ -242,17 +277,17 @@ class _Pass:
 
     def _read_lines(self, source: Source, importer: LineFormat) -> None:
         start = find_start(source, self._known)
-        origin = self._origin(source, importer.look_beside(source.file.path))
         intake = self._intake(
             source, source.entry, replaces=importer.revises, start=start
         )
+        origin = self._origin(source, _look_beside(source, importer, intake))
         reading = LineReading(source, importer, origin, start=start)
         self._read_bytes += reading.read(intake, self._progress.advance_to)
         self._finish(intake)
 
     def _read_document(self, source: Source, importer: DocumentFormat) -> None:
-        origin = self._origin(source, importer.look_beside(source.file.path))
         intake = self._intake(source, source.entry)
+        origin = self._origin(source, _look_beside(source, importer, intake))
         read_document(source, importer, origin, intake=intake)
         self._read_bytes += source.file.size_bytes
         self._finish(intake)
@@ -320,6 +355,13 @@ class _Pass:
             localize=self._sync.localize,
             beside=beside,
         )
+
+
+def _look_beside(
+    source: Source, importer: LineFormat | DocumentFormat, intake: Intake
+) -> Mapping[str, str]:
+    read = partial(read_beside, report=intake.add)
+    return importer.look_beside(source.file.path, read)
 
 
 def _key_of(source: Source, part: str) -> SourceKey:

@@ -11,16 +11,15 @@ import time
 import zipfile
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from backstory.errors import SourceUnreadable, StoreUnwritable
-from backstory.notes.find import MAX_NOTE_BYTES
+from backstory.notes.find import MAX_NOTE_BYTES, parse_log_name
 from backstory.notes.notebook import Notebook
-from backstory.system.files import storing, write_new
+from backstory.system.files import open_file, storing, write_new
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 
@@ -37,7 +36,7 @@ _ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
 )
-_ENTRY = re.compile(r"(?:memory/)?(?:MEMORY|daily/([0-9]{4}-[0-9]{2}-[0-9]{2}))\.md")
+_ENTRY = re.compile(r"(?:memory/)?(?:MEMORY\.md|daily/([^/]+))")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _IS_ENCRYPTED = 0x1
 _MAX_NAME_CHARS = 200
@@ -111,8 +110,10 @@ def read_archive(path: Path) -> Archive:
     too large makes the whole archive unusable.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             return _read_entries(archive, path)
+    except FileNotFoundError as exc:
+        raise SourceUnreadable(f"{path}: {exc.strerror}") from exc
     except _ZIP_ERRORS as exc:
         reason = (isinstance(exc, OSError) and exc.strerror) or exc
         raise SourceUnreadable(f"{path}: not a readable zip file ({reason})") from exc
@@ -129,7 +130,7 @@ def _read_entries(archive: zipfile.ZipFile, path: Path) -> Archive:
         shown = one_line(neutralize(info.filename), _MAX_NAME_CHARS)
         _check_entry(info, shown, path)
         found = _ENTRY.fullmatch(info.filename)
-        day = _day_of(found[1]) if found and found[1] else None
+        day = parse_log_name(found[1]) if found and found[1] else None
         if found is None or (found[1] and day is None):
             skipped.append(shown)
             continue
@@ -170,12 +171,6 @@ def _read_entry(
     if len(raw) > MAX_NOTE_BYTES:
         _refuse(path, f"'{shown}' has more than the {MAX_NOTE_BYTES:,} bytes of a note")
     return raw
-
-
-def _day_of(text: str) -> date | None:
-    with suppress(ValueError):
-        return date.fromisoformat(text)
-    return None
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:

@@ -52,6 +52,8 @@ MAX_FACT_CHARS = 5_000
 MAX_GIVEN_LINES = 200
 
 _MAX_TOPIC_CHARS = 100
+# Repeats are removed many at a time; what is left after so many passes stays.
+_MAX_PASSES = 50
 # What may be around the words of a heading; C, C# and C++ are three topics.
 _NOT_WORDS = re.compile(r"(?:[^\w+#]|_)+")
 # No space comes before these.
@@ -326,28 +328,64 @@ def remove_fact(text: str, fact: str) -> str:
 def remove_repeats(text: str) -> tuple[str, list[str]]:
     """Remove facts that repeat an earlier one word for word.
 
-    Returns the text, and the facts that were removed.
+    Returns the text, and the facts that were removed. A repeat stays if without it what
+    is around it would change its meaning, and so do those after it.
     """
     removed: list[str] = []
     bom, body = split_bom(text)
-    while (item := _find_repeat(outline := read_outline(body))) is not None:
-        try:
-            body = _remove_item(outline, item)
-        except BadQuery:
-            break  # without it, what is around it would change its meaning
-        removed.append(item_text(outline, item))
+    for _ in range(_MAX_PASSES):
+        outline = read_outline(body)
+        repeats = _find_repeats(outline)
+        count, body = _remove_items(outline, repeats)
+        removed += [item_text(outline, item) for item in repeats[:count]]
+        if not count:
+            break
     return bom + body, removed
 
 
-def _find_repeat(outline: Outline) -> Item | None:
+def _find_repeats(outline: Outline) -> list[Item]:
     seen: set[str] = set()
+    repeats: list[Item] = []
     for item in outline.items:
-        text = " ".join(item_text(outline, item).split())
-        if item.depth == 0 and text:
+        if item.depth == 0:
+            text = " ".join(item_text(outline, item).split())
             if text in seen:
-                return item
-            seen.add(text)
-    return None
+                repeats.append(item)
+            elif text:
+                seen.add(text)
+    return repeats
+
+
+def _remove_items(outline: Outline, items: Sequence[Item]) -> tuple[int, str]:
+    """The text without the first of some items: how many could be removed at once."""
+    text = "".join(outline.lines)
+    count = len(items)
+    while count > 1:
+        gone = _lines_of(outline, items[:count])
+        kept = [line for number, line in enumerate(outline.lines) if number not in gone]
+        changed = "".join(kept)
+        if not text.endswith("\n"):
+            changed = changed.removesuffix("\n").removesuffix("\r")
+        if outline.is_same_without(read_outline(changed), gone):
+            return count, changed
+        count //= 2
+    try:
+        return count, _remove_item(outline, items[0]) if items else text
+    except BadQuery:
+        return 0, text
+
+
+def _lines_of(outline: Outline, items: Sequence[Item]) -> set[int]:
+    """The lines of items, with one of the two blank lines that would be left."""
+    gone = {number for item in items for number in range(item.first, item.end)}
+    before = -1
+    for item in items:
+        if item.first - 1 not in gone:
+            before = item.first - 1
+        behind = "".join(outline.lines[item.end : item.end + 1])
+        if before >= 0 and is_blank(outline.lines[before]) and is_blank(behind):
+            gone.add(before)
+    return gone
 
 
 def _replace_item(outline: Outline, item: Item, old: str, lines: Sequence[str]) -> str:

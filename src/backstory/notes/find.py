@@ -14,7 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from backstory.errors import SourceUnreadable
-from backstory.system.files import describe, has_text_name, is_inside, shown_name
+from backstory.system.files import (
+    describe,
+    has_text_name,
+    is_inside,
+    open_file,
+    shown_name,
+)
 from backstory.values.history import Problem
 
 MAX_NOTE_BYTES = 2_000_000
@@ -77,12 +83,13 @@ def find_memory_notes(home: Path) -> Iterator[FoundNote | Problem]:
         yield _unreadable_folder(folder / "daily", exc)
         return
     for entry in entries:
-        day = _day_of(entry.name)
+        day = parse_log_name(entry.name)
         if day is not None:
             yield from _describe_note(entry, NoteKind.DAILY_LOG, inside=folder, day=day)
 
 
-def _day_of(name: str) -> date | None:
+def parse_log_name(name: str) -> date | None:
+    """The day of a daily log, such as ``2026-02-25.md``; None for other names."""
     found = _DAILY_NAME.fullmatch(name)
     if found is None:
         return None
@@ -299,7 +306,7 @@ def read_note(note: FoundNote) -> str:
     ``SourceUnreadable``, with the reason alone.
     """
     try:
-        with note.path.open("rb") as file:
+        with open_file(note.path) as file:
             raw = file.read(MAX_NOTE_BYTES + 1)
     except OSError as exc:
         raise SourceUnreadable(f"the file cannot be read ({exc.strerror})") from exc

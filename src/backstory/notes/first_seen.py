@@ -38,7 +38,7 @@ def date_facts(
 
 
 def list_gone(keys: Iterable[str], seen: Mapping[str, SeenNote]) -> list[SeenNote]:
-    """The facts that MEMORY.md had when it was last seen, but has no more."""
+    """The facts that MEMORY.md had when it was last seen, but no longer has."""
     still_there = set(keys)
     return [
         each
@@ -60,14 +60,14 @@ def changes_to_facts(
 
 
 def date_file(
-    path: str, text: str, seen: Mapping[str, SeenNote], *, changed_on: date, today: date
+    path: str, hash: str, seen: Mapping[str, SeenNote], *, changed_on: date, today: date
 ) -> SeenNote:
-    """A whole file, with the day on which it came to say this.
+    """A whole file, with the day on which its text came to have this hash.
 
     ``changed_on`` is the day of the file's own time, which counts only when its text is
     seen for the first time.
     """
-    key = content_id("file", path, text)
+    key = content_id("file", path, hash)
     day = seen[key].day if key in seen else min(changed_on, today)
     return SeenNote(key, _possible(day, today))
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from backstory.errors import (
+    BadQuery,
     NotesConflict,
     SourceUnreadable,
     StoreUnwritable,
@@ -92,6 +93,15 @@ class Notebook:
         self._home = home
         self.folder = home / "memory"
         self.memory_path = self.folder / "MEMORY.md"
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Refuse every further use; the memory that it belongs to is closed."""
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise BadQuery("the memory is closed", hint="open it again: Memory.open()")
 
     def log_path(self, day: date) -> Path:
         return self.folder / "daily" / f"{day.isoformat()}.md"
@@ -152,6 +162,7 @@ class Notebook:
         )
 
     def _notes(self) -> Iterator[FoundNote]:
+        self._check_open()
         for found in find_memory_notes(self._home):
             if isinstance(found, FoundNote) and found.kind is not NoteKind.GUIDANCE:
                 yield found
@@ -311,6 +322,7 @@ class Notebook:
         raise NotesConflict(f"{path}: somebody else keeps saving it")
 
     def _make_folder(self, folder: Path) -> None:
+        self._check_open()
         # One by one: a parent folder made on the way would be readable by everybody.
         for each in (self._home, self.folder, folder):
             make_private_folder(each)
@@ -330,6 +342,7 @@ class Notebook:
 
     def _look_at(self, path: Path) -> "_Seen":
         """A file as it is now."""
+        self._check_open()
         real = self._real(path)
         # Otherwise a pipe of that name would block.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -362,7 +375,7 @@ class Notebook:
 
 
 def _saved_at(path: Path) -> datetime:
-    """The local time of a file, which may lie beyond all dates."""
+    """The local time of a file, which may be out of a date's range."""
     with suppress(OverflowError, ValueError):
         return datetime.fromtimestamp(path.stat().st_mtime)
     return datetime.min.replace(year=1000)  # four digits on every system

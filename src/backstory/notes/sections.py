@@ -8,17 +8,11 @@ a rule or a marker of a daily log.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
 
 from backstory.notes.daily_logs import is_marker
-from backstory.text.markdown.lines import MAX_HEADING_CHARS, front_matter_end
+from backstory.text.markdown.lines import Lines
+from backstory.text.markdown.outline import Block, BlockKind, Heading, iter_parts
 from backstory.text.tokens import BYTES_PER_TOKEN
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_block import StateBlock
-    from markdown_it.token import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +21,8 @@ class Section:
 
     ``heading`` is the path of headings, such as ``Backstory > Style``; it is empty
     before the first heading. A block is a paragraph, a list item with everything in it,
-    a code fence, a table or a quote. The bullet of a list item is left out.
+    a code fence, a table or a quote. The bullet of a list item is left out; its number
+    is not.
     """
 
     heading: str
@@ -36,38 +31,10 @@ class Section:
 
 # -- sections -----------------------------------------------------------------
 
-_MARKER = re.compile(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]*")
-_QUOTE = re.compile(r" {0,3}>")
+_BULLET = re.compile(r"[ \t]*[-+*][ \t]*")
 
 
-@cache
-def _block_parser() -> "MarkdownIt":
-    # Without quotes, whose look-ahead makes some texts quadratic; without link
-    # definitions, which leave no trace; without tables, since a million cells are three
-    # million tokens. Each of them becomes a paragraph, which ends at the same line.
-    # Loaded for the first note: most commands read none.
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("zero", {"html": True})
-    parser.enable(["code", "fence", "hr", "list", "html_block", "heading", "lheading"])
-    parser.block.ruler.at("list", _outermost_list, {"alt": ["paragraph"]})
-    return parser
-
-
-def _outermost_list(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-    """Parse lists, but not lists within lists: an item stays as written.
-
-    So a thousand nested lists cost no more than one.
-    """
-    if state.level > 0 and not silent:
-        return False
-    # Loaded with the parser.
-    from markdown_it.rules_block import list_block
-
-    return list_block(state, start, end, silent)
-
-
-def split_sections(text: str) -> list[Section]:
+def iter_sections(text: str) -> Iterator[Section]:
     """The sections of a Markdown text in order, each with its blocks.
 
     A heading without blocks of its own only appears in the paths of the headings below
@@ -75,57 +42,44 @@ def split_sections(text: str) -> list[Section]:
     fence are part of that block. An underlined heading has one line: several lines
     above a rule are a paragraph, since that is what people mean by it.
     """
-    lines = text.replace("\r\n", "\n").split("\n")
-    body_start = front_matter_end(lines)
-    sections = [("", [_as_block(lines[:body_start])])]
-    lines = lines[body_start:]
-    path: list[tuple[int, str]] = []
-    parser = _block_parser()
-    tokens = parser.block.parse("\n".join(lines), parser, {}, []) or []
-    for index, token in enumerate(tokens):
-        if token.map is None or token.level > (token.type == "list_item_open"):
-            continue
-        part = lines[token.map[0] : token.map[1]]
-        if token.type == "heading_open" and _is_heading(tokens[index + 1].content):
-            level, title = int(token.tag[1:]), tokens[index + 1].content
-            path = [outer for outer in path if outer[0] < level] + [(level, title)]
-            sections.append((" > ".join(name for _, name in path if name), []))
-        else:
-            sections[-1][1].extend(_blocks(token, part))
-    full = [(heading, tuple(filter(None, blocks))) for heading, blocks in sections]
-    return [Section(heading, blocks) for heading, blocks in full if blocks]
+    lines = Lines(text.replace("\r\n", "\n"))
+    path: list[Heading] = []
+    blocks: list[str] = []
+    for part in iter_parts(lines):
+        if isinstance(part, Heading):
+            if blocks:
+                yield Section(_to_text(path), tuple(blocks))
+                blocks = []
+            path = [outer for outer in path if outer.level < part.level] + [part]
+        elif block := _read_block(part, lines):
+            blocks.append(block)
+    if blocks:
+        yield Section(_to_text(path), tuple(blocks))
 
 
-def _is_heading(title: str) -> bool:
-    return (
-        len(title) <= MAX_HEADING_CHARS
-        and "\n" not in title
-        and not _QUOTE.match(title)
-    )
+def _to_text(path: list[Heading]) -> str:
+    return " > ".join(heading.name for heading in path if heading.name)
 
 
-def _blocks(token: "Token", part: list[str]) -> Iterator[str]:
-    """The blocks in the lines of a token; some may be empty."""
-    match token.type:
-        case "list_item_open":
-            yield _as_block([_MARKER.sub("", part[0], count=1), *part[1:]])
-        case "paragraph_open" | "heading_open":
-            if token.markup == "-":
-                part = part[:-1]
-            # A quote may begin right below a paragraph, and includes what follows it.
-            quote = next((n for n, line in enumerate(part) if _QUOTE.match(line)), 0)
-            yield _as_block(part[:quote])
-            yield _as_block(part[quote:])
-        case "html_block" if all(map(is_marker, part)):
-            return
-        case "fence" | "code_block" | "html_block":
-            yield _as_block(part)
+def _read_block(block: Block, lines: Lines) -> str:
+    """The text of a block without blank lines around it; of a marker, nothing."""
+    text = lines.join(block.first, block.end)
+    if block.kind is BlockKind.ITEM:
+        bullet = _BULLET.match(text)
+        text = text[bullet.end() :] if bullet else text
+    elif block.kind is BlockKind.HTML and all(map(is_marker, text.splitlines())):
+        return ""
+    return _without_blank_lines(text)
 
 
-def _as_block(lines: list[str]) -> str:
-    """The lines as one text, without blank lines around it."""
-    full = [number for number, line in enumerate(lines) if line.strip()]
-    return "\n".join(lines[full[0] : full[-1] + 1]) if full else ""
+def _without_blank_lines(text: str) -> str:
+    """The text from its first line that is not blank to its last."""
+    first = len(text) - len(text.lstrip())
+    last = len(text.rstrip())
+    if not last:
+        return ""
+    end = text.find("\n", last)
+    return text[text.rfind("\n", 0, first) + 1 : end if end >= 0 else len(text)]
 
 
 # -- groups of blocks ----------------------------------------------------------------

@@ -3,7 +3,6 @@
 The whole text is masked before it is cut: half a secret would not be recognized.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
@@ -20,8 +19,10 @@ from backstory.values.query import Query
 EPISODE_CHARS = 300
 LABEL_CHARS = 120
 CUT_MARK = "..."
-# The last word of a line that was cut; the first four characters always stay.
-_CUT_WORD = re.compile(r"(?<=.{4}) ?[!-~]+…$", re.MULTILINE)
+_ELLIPSIS = "…"
+# What a secret is written with. Of a line that was cut, the first four characters stay.
+_VISIBLE_ASCII = "".join(map(chr, range(ord("!"), ord("~") + 1)))
+_CHARS_BEFORE_CUT = 4
 Mask = Callable[[str], str]
 
 
@@ -101,4 +102,15 @@ def mask_lines(text: str, mask: Mask = mask_cached) -> str:
 
     Then its last word is dropped, because it may be half a secret.
     """
-    return text if mask is unchanged else _CUT_WORD.sub("…", mask(text))
+    if mask is unchanged:
+        return text
+    return "\n".join(map(_without_cut_word, mask(text).split("\n")))
+
+
+def _without_cut_word(line: str) -> str:
+    cut = line.removesuffix(_ELLIPSIS)
+    before = cut.rstrip(_VISIBLE_ASCII)
+    if cut == line or before == cut:
+        return line
+    kept = max(_CHARS_BEFORE_CUT, len(before) - before.endswith(" "))
+    return cut[:kept] + _ELLIPSIS

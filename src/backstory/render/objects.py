@@ -34,7 +34,13 @@ from backstory.values.hits import (
 )
 from backstory.values.moments import Moment
 from backstory.values.query import Query
-from backstory.values.reports import IndexReport, ListedLog, SourceSummary, Status
+from backstory.values.reports import (
+    CheckedFile,
+    IndexReport,
+    ListedLog,
+    SourceSummary,
+    Status,
+)
 from backstory.values.runs import RunHit, RunItem
 
 
@@ -92,6 +98,10 @@ def report_object(report: IndexReport) -> dict[str, object]:
 
 def problem_object(problem: Problem) -> dict[str, object]:
     return {"path": problem.path, "line": problem.line, "reason": problem.reason}
+
+
+def checked_object(file: CheckedFile) -> dict[str, object]:
+    return {"path": str(file.path), "problems": list(file.problems)}
 
 
 def source_object(source: SourceSummary) -> dict[str, object]:

@@ -21,6 +21,7 @@ from backstory.runs.history import RunHistory
 from backstory.runs.items import RunItems
 from backstory.runs.record import IterationCounter
 from backstory.system.machine import Machine, absolute
+from backstory.text.arguments import to_optional_text, to_path
 from backstory.text.envelope import label
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.tokens import CountTokens
@@ -133,8 +134,9 @@ class LiveSessions:
         count_tokens: CountTokens | None,
     ) -> LiveRun:
         """The run of a session, given its id, the path of its transcript, or both."""
+        session = to_optional_text(session, "session")
         if transcript is not None:
-            path = absolute(str(transcript), self._machine)
+            path = absolute(str(to_path(transcript, "transcript")), self._machine)
             return LiveRun(
                 lambda: self.find_by_path(path, session),
                 limits,

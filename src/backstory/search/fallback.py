@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from backstory.errors import SourceUnreadable
 from backstory.index.chunks import (
+    CutNote,
     cut_chunks,
     cut_note,
     cut_units,
@@ -244,6 +245,7 @@ class FallbackSearch:
         until: float,
     ) -> None:
         known = found.notes
+        cuts: list[CutNote] = []
         for note in notes:
             if isinstance(note, Problem):
                 found.problems.append(note)
@@ -257,17 +259,19 @@ class FallbackSearch:
             except SourceUnreadable as exc:
                 found.problems.append(Problem(str(exc), path=str(note.path)))
                 continue
+            cuts.append(cut_note(note, text))
+        days = self._note_days.date(cuts)
+        for cut, dated in zip(cuts, days, strict=True):
             container = FileRef(len(known.chunks) + 1)
-            cut = cut_note(note, text)
             units = cut.to_units(
-                self._note_days.date_parts(note, text, cut.texts),
+                dated,
                 first_unit_id=first_note_id() + len(known.notes),
                 container=container,
             )
             known.notes |= {u.unit_id: Note(u.heading or "", u.text) for u in units}
             known.chunks[container] = cut.chunks
             for unit in units:
-                known.files[container.file_id] = _to_file(note, unit, container)
+                known.files[container.file_id] = _to_file(cut.note, unit, container)
                 if not _fits(unit, where):
                     continue
                 if matcher.matches_query(unit.text):

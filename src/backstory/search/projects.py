@@ -8,6 +8,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 from backstory.errors import UnknownName, nearest_hint
 from backstory.store.base.history import SessionFilter
 from backstory.system.machine import both_names
+from backstory.text.arguments import show_name
 
 _SEPARATOR = re.compile(r"[/\\]")
 
@@ -28,14 +29,14 @@ def in_project(
             for folder in folders
             if any(_is_in(each, folder) for each in known)
         ]
-        meant = f"in {project} or below it"
+        meant = f"in {show_name(project)} or below it"
     else:
         found = [
             replace(where, folder_name=name) for name in _find_ends(str(project), known)
         ]
-        meant = f"in a folder called '{project}'"
+        meant = f"in a folder called '{show_name(project)}'"
     if not found:
-        hint = _folder_hint(str(project), known, is_path=is_path)
+        hint = _folder_hint(show_name(project), known, is_path=is_path)
         raise UnknownName(f"no session ran {meant}", hint=hint)
     return found
 

@@ -21,7 +21,7 @@ from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import Notebook
 from backstory.search.search import Search
 from backstory.store.base.history import HistoryStore, find_exactly_named
-from backstory.text.arguments import to_number
+from backstory.text.arguments import to_number, to_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content
 from backstory.text.memories_frame import (
@@ -148,7 +148,8 @@ class PromptContext:
         query: Query | None = None
         try:
             if session is not None:
-                asking = find_exactly_named(self._history, session)
+                name = to_text(session, "session")
+                asking = find_exactly_named(self._history, name)
             query = self._search.parse(prompt)
             hits = self._find_memories(query, asking)
         except BackstoryError as exc:

@@ -4,6 +4,7 @@ These searches run side by side under one deadline. One that fails or is late is
 out, and a notice says so.
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,10 @@ from backstory.errors import (
     StoreDamaged,
     StoreProblem,
 )
-from backstory.providers.embedders.base import Embedder
+from backstory.providers.embedders.base import Embedder, model_of
 from backstory.search.parallel import Parallel
 from backstory.store.base.index import Bounds, SearchIndex, Unit, UnitFilter, Words
+from backstory.system.fork_safety import reset_in_child
 from backstory.text.bm25 import rarity
 from backstory.values.moments import start_in_utc, start_of_day
 from backstory.values.query import DayRange, Query, Term
@@ -41,6 +43,8 @@ _MAX_SCORED = 40_000
 _SCORING_SHARE = 0.25
 # How long after a failure of the embedder searches go by words alone.
 _EMBEDDER_REST_S = 30.0
+# How many queries' vectors are kept, for searches that run at the same time.
+_MAX_QUERY_VECTORS = 16
 _WORDS_ALONE = "searched by words alone"
 
 
@@ -104,6 +108,13 @@ class Retriever:
         self._on_damage = on_damage
         self._embedder_failed: tuple[float, str] | None = None
         self._parallel = Parallel()
+        # The vectors of the latest queries, by embedder and text; the latest last.
+        self._query_vectors: dict[tuple[str, str], Vector] = {}
+        self.reset_after_fork()
+        reset_in_child(self)
+
+    def reset_after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         self._parallel.close()
@@ -133,7 +144,7 @@ class Retriever:
         self.run(
             {
                 "by words": lambda: self._by_words(query, where, pool),
-                "by meaning": lambda: self._by_meaning(query, where, pool),
+                "by meaning": lambda: self._by_meaning(query, where, pool, until),
                 "by text": lambda: self._by_text(query, where, width * TEXT_POOL),
                 "by date": lambda: self._by_day(query, where),
             },
@@ -236,44 +247,94 @@ class Retriever:
 
     # -- by meaning ---
 
-    def _by_meaning(self, query: Query, where: UnitFilter, pool: int) -> Retrieved:
-        found = self.nearest(query, where, pool)
+    def _by_meaning(
+        self, query: Query, where: UnitFilter, pool: int, until: float
+    ) -> Retrieved:
+        found = self.nearest(query, where, pool, until=until)
         if found.vector is not None:
             for days in query.days:
                 on_days = within(where, days)
                 found.cosines |= self.index.nearest(found.vector, on_days, _DAY_POOL)
         return found
 
-    def nearest(self, query: Query, where: UnitFilter, pool: int) -> Retrieved:
-        """The units nearest in meaning."""
+    def nearest(
+        self, query: Query, where: UnitFilter, pool: int, *, until: float
+    ) -> Retrieved:
+        """The units nearest in meaning; none if the query's vector comes too late."""
         found = Retrieved()
         found.vector = self._embed(query.text, found)
-        if found.vector is not None:
+        # Nobody waits for it after that, and the index may be closed already.
+        if found.vector is not None and time.monotonic() < until:
             found.cosines |= self.index.nearest(found.vector, where, pool)
         return found
 
     def _embed(self, text: str, found: Retrieved) -> "Vector | None":
         """The query's vector; None if it cannot be made, with a notice why."""
-        if self._embedder_failed is not None:
-            failed_at, reason = self._embedder_failed
-            if time.monotonic() - failed_at < _EMBEDDER_REST_S:
-                found.notify(f"{_WORDS_ALONE}: {reason}")
-                return None
+        if (failure := self._find_failure()) is not None:
+            found.notify(f"{_WORDS_ALONE}: {failure}")
+            return None
         try:
             embedder = self._find_embedder()
             if embedder is None or not embedder.can_read(text):
                 return None
             if not self.index.has_vectors_of(embedder.fingerprint):
-                if self.index.has_vectors():
-                    found.notify(f"{_WORDS_ALONE}: the vectors are from another model")
-                elif self.index.list_to_embed(1):
-                    found.notify(f"{_WORDS_ALONE}: there are no vectors yet")
+                self._explain_no_vectors(embedder, found)
                 return None
-            return embedder.embed_query(text)
+            return self._embed_once(embedder, text)
         except (ProviderError, ConfigError) as exc:
             self._embedder_failed = (time.monotonic(), str(exc))
             found.notify(f"{_WORDS_ALONE}: {exc}")
             return None
+
+    def _find_failure(self) -> str | None:
+        """Why the embedder is not asked for a while; None if it is."""
+        if self._embedder_failed is None:
+            return None
+        failed_at, reason = self._embedder_failed
+        is_resting = time.monotonic() - failed_at < _EMBEDDER_REST_S
+        return reason if is_resting else None
+
+    def _explain_no_vectors(self, embedder: Embedder, found: Retrieved) -> None:
+        """Say why the index has no vectors that can be searched."""
+        made_by = self.index.vectors_made_by()
+        if not made_by:
+            if self.index.list_to_embed(1):
+                found.notify(f"{_WORDS_ALONE}: there are no vectors yet")
+        elif model_of(made_by) == model_of(embedder.fingerprint):
+            found.notify(f"{_WORDS_ALONE}: the vectors have to be made again")
+        else:
+            found.notify(f"{_WORDS_ALONE}: the vectors are from another model")
+
+    def explain_missing(self, where: UnitFilter) -> tuple[str, ...]:
+        """Say how much of what was searched by meaning has no vector yet, if any."""
+        if self._find_failure() is not None:
+            return ()
+        try:
+            embedder = self._find_embedder()
+        except (ProviderError, ConfigError):
+            return ()  # the search itself says so
+        if embedder is None or not self.index.has_vectors_of(embedder.fingerprint):
+            return ()
+        waiting, meaningful = self.index.count_to_embed(where)
+        if not waiting:
+            return ()
+        return (
+            f"{waiting:,} of {meaningful:,} texts have no vector yet; "
+            "they were searched by words alone",
+        )
+
+    def _embed_once(self, embedder: Embedder, text: str) -> "Vector":
+        """The query's vector; a search needs it once for every round it makes."""
+        key = (embedder.fingerprint, text)
+        with self._lock:
+            vector = self._query_vectors.pop(key, None)
+        if vector is None:
+            vector = embedder.embed_query(text)
+        with self._lock:
+            self._query_vectors[key] = vector
+            while len(self._query_vectors) > _MAX_QUERY_VECTORS:
+                del self._query_vectors[next(iter(self._query_vectors))]
+        return vector
 
     # -- by text ---
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from backstory.errors import BadQuery, UnknownName, nearest_hint
+from backstory.text.arguments import show_name, show_value, to_text
 from backstory.values.hits import HitSource
 
 VIEWS = ("ranked", "episodes")
@@ -33,16 +34,17 @@ def to_sources(
     scope: str, sources: Collection[HitSource | str] | str | None
 ) -> frozenset[HitSource]:
     """The kinds of hits in a scope, narrowed to ``sources`` if they are given."""
-    if scope not in SCOPES:
+    if to_text(scope, "scope") not in SCOPES:
+        typed = show_name(scope)
         raise UnknownName(
-            f"no scope is called '{scope}'", hint=nearest_hint(str(scope), SCOPES)
+            f"no scope is called '{typed}'", hint=nearest_hint(typed, SCOPES)
         )
     if sources is None:
         return SCOPES[scope]
-    named = {sources} if isinstance(sources, str) else set(sources)
-    for name in named - set(HitSource):
+    named = _to_names(sources)
+    for name in map(show_name, named - set(HitSource)):
         raise UnknownName(
-            f"no source is called '{name}'", hint=nearest_hint(str(name), HitSource)
+            f"no source is called '{name}'", hint=nearest_hint(name, HitSource)
         )
     # The spec has no scope with guidance files; they are searched if asked for.
     allowed = SCOPES[scope] | ({HitSource.GUIDANCE} if scope == "all" else frozenset())
@@ -56,11 +58,20 @@ def to_sources(
     return wanted
 
 
+def _to_names(sources: Collection[HitSource | str] | str) -> set[str]:
+    if isinstance(sources, str):
+        return {sources}
+    if not isinstance(sources, Collection):
+        raise BadQuery(f"sources is {show_value(sources)}, not a list of texts")
+    return {to_text(name, "a source") for name in sources}
+
+
 def to_source_type(source_type: str) -> frozenset[HitSource]:
     """The kinds of hits of a source type."""
-    if source_type not in SOURCE_TYPES:
+    if to_text(source_type, "source_type") not in SOURCE_TYPES:
+        typed = show_name(source_type)
         raise UnknownName(
-            f"no source type is called '{source_type}'",
-            hint=nearest_hint(str(source_type), SOURCE_TYPES),
+            f"no source type is called '{typed}'",
+            hint=nearest_hint(typed, SOURCE_TYPES),
         )
     return SOURCE_TYPES[source_type]

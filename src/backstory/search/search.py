@@ -61,7 +61,7 @@ class Search:
         options: SearchOptions,
         *,
         clock: Callable[[], datetime],
-        check_host: Callable[[str | None], None],
+        check_host: Callable[[str | None], str | None],
     ) -> None:
         self._history = history
         self._files = files
@@ -122,13 +122,13 @@ class Search:
 
     def _find_containers(self, filters: Filters) -> frozenset[Container] | None:
         """The sessions of a host or a project, and the guidance files of a project."""
-        self._check_host(filters.host)
-        if filters.host is None and filters.project is None:
+        host = self._check_host(filters.host)
+        if host is None and filters.project is None:
             return None
-        where = SessionFilter(filters.host)
+        where = SessionFilter(host)
         sessions = list_sessions(self._history, where, project=filters.project)
         found: set[Container] = {SessionRef(each.session_id) for each in sessions}
-        if filters.host is None:
+        if host is None:
             found |= self._find_guidance({each.project for each in sessions} - {None})
         return frozenset(found)
 
@@ -177,9 +177,10 @@ class Search:
                 now=self._clock(),
                 until=until,
             )
+            missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.search(request, self._explain(exc), until=until)
-        return replace(result, notices=(*behind, *result.notices))
+        return replace(result, notices=(*behind, *missing, *result.notices))
 
     def recall(self, request: Request) -> RecallResult:
         """Chunks of conversations and files, best first."""
@@ -195,12 +196,13 @@ class Search:
                 until=until,
             )
             units = retriever.index.count_units()
+            missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.recall(request, self._explain(exc), until=until)
         return RecallResult(
             request.query,
             tuple(found),
-            (*behind, *notices),
+            (*behind, *missing, *notices),
             is_empty_index=not found and not units,
         )
 

@@ -1,13 +1,19 @@
 """Find sessions by host, project, day or name, and the messages of one."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from backstory.errors import UnknownName
+from backstory.errors import BadQuery, UnknownName
 from backstory.search.projects import in_project
 from backstory.store.base.history import HistoryStore, SessionFilter
-from backstory.text.arguments import to_number
+from backstory.text.arguments import (
+    show_name,
+    show_value,
+    to_number,
+    to_path,
+    to_text,
+)
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Session
 from backstory.values.identity import is_below
@@ -24,6 +30,7 @@ def list_sessions(
     """
     if project is None:
         return history.list_sessions(where)
+    project = to_path(project, "project")
     found = {
         session.session_id: session
         # A name may stand for several folders.
@@ -43,20 +50,21 @@ def get_session(history: HistoryStore, name: str) -> Session:
 
     Raises ``UnknownName`` if there is none or more than one.
     """
+    name = to_text(name, "session")
     found = history.find_sessions(name) if name else []
     # A subagent's id may begin with its parent's, which is then the one meant.
     ids = {each.native_id for each in found}
     found = [each for each in found if not is_below(each.native_id, ids)]
     if not found:
         raise UnknownName(
-            f"no session is called '{name}'",
+            f"no session is called '{show_name(name)}'",
             hint="run 'backstory sessions' to see them all",
         )
     if len(found) > 1:
         names = ", ".join(f"{each.host}/{each.native_id}" for each in found[:5])
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise UnknownName(
-            f"'{name}' matches {len(found)} sessions",
+            f"'{show_name(name)}' matches {len(found)} sessions",
             hint=f"say which: {names}{more}",
         )
     return found[0]
@@ -69,12 +77,17 @@ def iter_messages(
 
     ``around`` is a message's number or native id. Raises ``UnknownName``.
     """
+    if not isinstance(session, Session):
+        raise BadQuery(f"session is {show_value(session)}, not a session")
     if around is None:
         return history.iter_messages(session.session_id)
-    middle = history.find_message(session.session_id, str(around))
+    if isinstance(around, int):
+        around = show_value(to_number(around, "around"))
+    middle = history.find_message(session.session_id, to_text(around, "around"))
     if middle is None:
         raise UnknownName(
-            f"no message of session {session.native_id} is called '{around}'",
+            f"no message of session {session.native_id} is called "
+            f"'{show_name(around)}'",
             hint=f"run '{show_command(session.native_id)}' to see their numbers",
         )
     reach = max(0, to_number(context, "context"))
@@ -83,3 +96,12 @@ def iter_messages(
         first=max(0, middle.position - reach),
         last=middle.position + reach,
     )
+
+
+def to_numbers(sessions: Collection[Session]) -> set[int]:
+    """The numbers of sessions. Raises ``BadQuery`` for anything else."""
+    try:
+        return {session.session_id for session in sessions}
+    except (TypeError, AttributeError):
+        what = show_value(sessions)
+        raise BadQuery(f"sessions is {what}, not a list of sessions") from None

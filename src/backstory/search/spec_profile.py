@@ -51,7 +51,9 @@ class SpecProfile:
         self.retriever.run(
             {
                 "by words": lambda: self._score_notes(query, notes),
-                "by meaning": lambda: self.retriever.nearest(query, notes, POOL),
+                "by meaning": lambda: self.retriever.nearest(
+                    query, notes, POOL, until=until
+                ),
                 "by text": lambda: self.retriever.find_query(
                     query, talk, width * TEXT_POOL
                 ),
@@ -91,7 +93,9 @@ class SpecProfile:
         self.retriever.run(
             {
                 "by words": lambda: self._match_words(query, where),
-                "by meaning": lambda: self.retriever.nearest(query, where, _LIST_POOL),
+                "by meaning": lambda: self.retriever.nearest(
+                    query, where, _LIST_POOL, until=until
+                ),
             },
             found,
             until=until,

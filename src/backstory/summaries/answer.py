@@ -26,7 +26,6 @@ _MAX_TITLE_CHARS = 80
 
 # What begins a block of Markdown; an item must not begin with it.
 _BLOCK_MARK = re.compile(r"^(?:[-*+>#|=~`\s]+|[0-9]{1,9}[.)]\s)+")
-_OBJECT = re.compile(r"\{.*\}", re.S)
 
 
 class BadAnswer(ValueError):
@@ -82,11 +81,11 @@ def parse_summary(answer: str) -> SummaryLists:
 # Any: a model's JSON can hold anything anywhere; it is checked on reading.
 def parse_object(answer: str) -> dict[str, Any]:
     """The JSON object in an answer, whatever text is around it."""
-    found = _OBJECT.search(answer)
-    if found is None:
+    first, last = answer.find("{"), answer.rfind("}")
+    if not 0 <= first < last:
         raise BadAnswer("it contains no JSON object")
     try:
-        value = json.loads(found.group())
+        value = json.loads(answer[first : last + 1])
     except (ValueError, RecursionError) as exc:
         raise BadAnswer(f"its JSON is not valid ({exc})") from exc
     assert isinstance(value, dict)

@@ -5,6 +5,7 @@ of ``write``, does the rest; a session that is marked several times is written o
 """
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -12,7 +13,13 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from backstory.errors import BackstoryError, ConfigError, NoModel, ProviderError
+from backstory.errors import (
+    BackstoryError,
+    ConfigError,
+    NoModel,
+    ProviderError,
+    StoreLocked,
+)
 from backstory.notes.notebook import Notebook
 from backstory.providers.llms.base import Llm
 from backstory.store.base.history import HistoryStore, SessionFilter
@@ -20,6 +27,7 @@ from backstory.store.sqlite.history import HISTORY_NAME
 from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.curate import Curator
+from backstory.summaries.late_triggers import LateTriggers
 from backstory.summaries.summarize import OnSession, Summarizer
 from backstory.system.locks import locked, try_locked
 from backstory.values.history import Session, SessionKind
@@ -31,6 +39,8 @@ logger = logging.getLogger(__name__)
 _NO_MODEL = "no language model is configured"
 _LOCK = "logs.lock"
 _WAITING_LOCK = "logs-waiting.lock"
+# How long a trigger may wait for another process that is writing the history.
+_MOMENT_S = 0.1
 _CURATED_ON = "curated_on"
 _PROBLEM = "log_problem"
 _READ_SINCE = "quiet_since"
@@ -59,7 +69,7 @@ class Summaries:
         history: HistoryStore,
         notebook: Notebook,
         clock: Callable[[], datetime],
-        start_worker: Callable[..., None] | None,
+        start_worker: Callable[[], None] | None,
         exclude: Callable[[Path], bool],
     ) -> None:
         self.home = home
@@ -71,6 +81,8 @@ class Summaries:
         self._clock = clock
         self._start_worker = start_worker
         self._exclude = exclude
+        self._late_triggers = LateTriggers(home)
+        self._locked_until = 0.0
 
     @cached_property
     def llm(self) -> Llm | None:
@@ -92,7 +104,7 @@ class Summaries:
         """Have a session summarized soon; returns whether it has anything new."""
         if not self.is_enabled or session.kind is not SessionKind.CONVERSATION:
             return False
-        is_due = self._store.mark_due(session.session_id, cause, now=self._clock())
+        is_due = self._mark(session.session_id, cause)
         if is_due and wake:
             self._wake()
         return is_due
@@ -102,8 +114,25 @@ class Summaries:
         if not self._options.in_background or self._start_worker is None:
             return
         if self.has_work():
-            # A worker that is running may already have listed what is due.
-            self._start_worker(even_if_running=True)
+            self._start_worker()
+
+    def _mark(self, session_id: int, cause: str) -> bool:
+        """Mark a session without waiting: if another process is writing, in a file."""
+        if time.monotonic() >= self._locked_until:
+            try:
+                return self._store.mark_due(
+                    session_id, cause, now=self._clock(), timeout_s=_MOMENT_S
+                )
+            except StoreLocked:
+                # Many sessions may be marked at once; they do not all try.
+                self._locked_until = time.monotonic() + _MOMENT_S
+        self._late_triggers.add(session_id, cause)
+        return True
+
+    def _mark_late_triggers(self) -> None:
+        for late in self._late_triggers.list():
+            self._store.mark_due(late.session_id, late.cause, now=self._clock())
+            self._late_triggers.delete(late)
 
     def mark_active_since(self, day: date) -> None:
         """Ask for the logs of all sessions that were active on that day or later."""
@@ -164,7 +193,7 @@ class Summaries:
         """Whether a worker would find something to write."""
         if not self.is_enabled:
             return False
-        if self._store.list_waiting_sessions():
+        if self._late_triggers.count() or self._store.list_waiting_sessions():
             return True
         return self._has_model() and bool(self._store.list_due(now=self._clock()))
 
@@ -178,6 +207,7 @@ class Summaries:
         if not self.is_enabled:
             return LogReport(problems=["daily logs are turned off"])
         with locked(self.home / _LOCK):
+            self._mark_late_triggers()
             if self.llm is None and not self._store.list_waiting_sessions():
                 raise NoModel(_NO_MODEL)
             self.mark_quiet(wake=False)
@@ -190,11 +220,12 @@ class Summaries:
         with ExitStack() as waiting:
             # The process that is writing may have listed what is due before the last
             # session was marked, so one other process waits for it to finish.
-            if not waiting.enter_context(try_locked(self.home / _WAITING_LOCK)):
+            if waiting.enter_context(try_locked(self.home / _WAITING_LOCK)) is None:
                 return
             with locked(self.home / _LOCK):
                 waiting.close()
                 try:
+                    self._mark_late_triggers()
                     self.mark_quiet(wake=False)
                     self._run()
                     if self._is_curation_due():
@@ -282,7 +313,7 @@ class Summaries:
         own = [call for call in calls if call.model == model]
         if own and own[-1].outcome not in ("ok", "running"):
             problem = problem or own[-1].outcome
-        due = self._store.count_due()
+        due = self._store.count_due() + self._late_triggers.count()
         if due or self._store.list_waiting_sessions():
             problem = problem or self._store.get_state(_PROBLEM) or ""
         set_aside = self._store.list_set_aside()

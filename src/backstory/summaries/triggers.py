@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from backstory.errors import BackstoryError
 from backstory.store.base.history import HistoryStore, find_exactly_named
+from backstory.text.arguments import to_optional_text, to_text
 from backstory.values.history import Session
 
 logger = logging.getLogger(__name__)
@@ -53,11 +54,13 @@ class Triggers:
         """Mark the session of that name, or else the one recorded last."""
         if session is None:
             return self._mark_recorded(cause, self._list_recorded()[-1:])
-        return self._mark(cause, lambda: find_exactly_named(self._history, session))
+        name = to_text(session, "session")
+        return self._mark(cause, lambda: find_exactly_named(self._history, name))
 
     def mark_all(self, cause: str, *, except_for: str | None = None) -> bool:
         """Mark all sessions recorded here, except for one that continues."""
-        others = [key for key in self._list_recorded() if key[1] != except_for]
+        name = to_optional_text(except_for, "session")
+        others = [key for key in self._list_recorded() if key[1] != name]
         return self._mark_recorded(cause, others)
 
     def mark_day_change(self, session: Session) -> bool:

@@ -3,16 +3,20 @@
 import errno
 import fnmatch
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from backstory.errors import StoreFull, StoreUnwritable
 from backstory.values.history import FoundFile, Problem
 from backstory.values.identity import bytes_hash
 
 _WINDOW = 1024 * 1024
+# No program nests its folders this deep, and every level takes some of the stack.
+_MAX_DEPTH = 100
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Arguments of renameat2 (AT_FDCWD, RENAME_EXCHANGE) and renamex_np (RENAME_SWAP).
 _HERE = -100
@@ -88,7 +92,10 @@ def _visit(
             if is_folder and (real, len(rest)) in entered:
                 return
             entered.add((real, len(rest)))
-        if is_folder:
+        if is_folder and _depth(entry.path) - _depth(str(root)) > _MAX_DEPTH:
+            reason = f"it lies more than {_MAX_DEPTH} folders deep"
+            yield Problem(reason, path=entry.path)
+        elif is_folder:
             yield from _walk(Path(entry.path), root, rest, entered)
         elif entry.is_file():
             path = Path(entry.path)
@@ -96,6 +103,10 @@ def _visit(
             yield _found(path, path.stat() if sys.platform == "win32" else entry.stat())
     except OSError as exc:
         yield Problem(f"it cannot be read ({exc.strerror})", path=entry.path)
+
+
+def _depth(path: str) -> int:
+    return path.count(os.sep)
 
 
 def has_text_name(path: str | Path) -> bool:
@@ -109,12 +120,61 @@ def has_text_name(path: str | Path) -> bool:
 
 def shown_name(path: str | Path) -> str:
     """The path as text, with bytes that are not UTF-8 written as ``\\xff``."""
-    return os.fsencode(path).decode(errors="backslashreplace")
+    try:
+        return os.fsencode(path).decode(errors="backslashreplace")
+    except UnicodeEncodeError:
+        # Half a character that stands for no byte.
+        return str(path).encode(errors="backslashreplace").decode()
 
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether ``path`` is ``folder`` or lies below it; both must be absolute."""
     return path == folder or folder in path.parents
+
+
+# -- reading what others wrote --------------------------------------------------------
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open an ordinary file to read. Raises OSError for anything else, without waiting.
+
+    Opened in the usual way, a pipe blocks until somebody writes to it, and a device may
+    have no end.
+    """
+    # Before it is opened: opening alone can make a device do something.
+    _check_ordinary(path.stat())
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    try:
+        # The name may have come to mean something else in between.
+        _check_ordinary(os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_ordinary(found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is not a file")
+
+
+def read_small_file(path: Path, *, max_bytes: int) -> bytes:
+    """All of a small file, which may be a link to another in its own folder.
+
+    Raises OSError, also for a larger file and for a link that leads elsewhere.
+    """
+    real = Path(os.path.realpath(path))
+    folder = Path(os.path.realpath(path.parent))
+    if not is_inside(real, folder):
+        raise OSError(errno.ELOOP, f"a symbolic link that leads out of {folder}")
+    with open_file(real) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes")
+    return content
 
 
 def prefix_hash(path: Path, length: int) -> str:
@@ -124,7 +184,7 @@ def prefix_hash(path: Path, length: int) -> str:
     differs there, since everything after a change moves. Empty when the file is
     shorter than ``length``.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         head = file.read(min(length, _WINDOW))
         tail_from = max(len(head), length - _WINDOW)
         file.seek(tail_from)
@@ -132,6 +192,9 @@ def prefix_hash(path: Path, length: int) -> str:
     if tail_from + len(tail) < length:
         return ""
     return bytes_hash(head + tail)
+
+
+# -- writing --------------------------------------------------------------------------
 
 
 def make_private_folder(folder: Path) -> None:

@@ -1,11 +1,16 @@
-"""Make forking safe: no thread is in the middle of something, and children start fresh.
+"""Make forks and exits safe: no thread is in the middle of something then.
 
 A child process inherits memory, but no threads: a lock that another thread held stays
 locked forever, in our code or deep in SQLite, and a half-made change stays half made.
 So a fork waits until no thread is inside ``block_forks``, connections are closed before
 it, and objects with locks get new ones in the child.
+
+When Python ends, it ends the threads that are still running. One that returns from a
+library written in C++ or Rust at that moment aborts the process. So an exit waits for
+them as well; no other thread gets in again.
 """
 
+import atexit
 import os
 import threading
 import weakref
@@ -14,6 +19,8 @@ from typing import Protocol
 
 # A fork waits no longer than this for other threads; then the child may get stuck.
 _MAX_WAIT_S = 10.0
+# An exit waits up to twice this long; halfway, it stops the statements still running.
+_EXIT_WAIT_S = 2.0
 
 
 class Resettable(Protocol):
@@ -24,6 +31,10 @@ class Resettable(Protocol):
 
 class Closable(Protocol):
     """Something that opens again by itself when it is used after it was closed."""
+
+    def interrupt_all(self) -> None:
+        """Stop what all threads are doing with it."""
+        ...
 
     def close(self) -> None: ...
 
@@ -38,7 +49,7 @@ def reset_in_child(each: Resettable) -> None:
 
 
 def close_before_fork(each: Closable) -> None:
-    """Call ``close`` before this process forks, while the object is alive."""
+    """Call ``close`` before this process forks or ends, while the object is alive."""
     _CLOSABLE.add(each)
 
 
@@ -74,13 +85,13 @@ class _ForkLock:
                 if self._forking_thread:
                     self._changed.notify_all()
 
-    def acquire_for_fork(self) -> bool:
+    def acquire_for_fork(self, wait_s: float = _MAX_WAIT_S) -> bool:
         """Keep new threads out and wait for the others; return whether all are out."""
         me = threading.get_ident()
         with self._lock:
-            self._changed.wait_for(lambda: not self._forking_thread, _MAX_WAIT_S)
+            self._changed.wait_for(lambda: self._forking_thread in (0, me), wait_s)
             self._forking_thread = me
-            self._changed.wait_for(lambda: not self._depths.keys() - {me}, _MAX_WAIT_S)
+            self._changed.wait_for(lambda: not self._depths.keys() - {me}, wait_s)
             return not self._depths
 
     def release_after_fork(self) -> None:
@@ -101,7 +112,7 @@ _FORK_LOCK = _ForkLock()
 
 
 def block_forks() -> AbstractContextManager[None]:
-    """Keep other threads from forking this process inside the ``with`` block."""
+    """Keep other threads from forking or ending this process in the ``with`` block."""
     return _FORK_LOCK
 
 
@@ -109,6 +120,17 @@ def _before_fork() -> None:
     if _FORK_LOCK.acquire_for_fork():
         for each in list(_CLOSABLE):
             each.close()
+
+
+def _before_exit() -> None:
+    """Have no thread in a library, and no connection open, when Python ends."""
+    if not _FORK_LOCK.acquire_for_fork(_EXIT_WAIT_S):
+        for each in list(_CLOSABLE):
+            each.interrupt_all()
+        if not _FORK_LOCK.acquire_for_fork(_EXIT_WAIT_S):
+            return
+    for each in list(_CLOSABLE):
+        each.close()
 
 
 def _after_fork_in_child() -> None:
@@ -123,3 +145,5 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
         after_in_parent=_FORK_LOCK.release_after_fork,
         after_in_child=_after_fork_in_child,
     )
+# Runs after what a program registers later, which may still use a memory.
+atexit.register(_before_exit)

@@ -28,14 +28,27 @@ def locked(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator
                 on_wait()
             while not _try_lock(descriptor):
                 time.sleep(_RETRY_S)
-        yield
+        try:
+            yield
+        finally:
+            _unlock(descriptor)
 
 
 @contextmanager
-def try_locked(path: Path) -> Iterator[bool]:
-    """Hold the lock at ``path`` if it is free; the value is whether it is held."""
+def try_locked(path: Path, *, is_handed_on: bool = False) -> Iterator[int | None]:
+    """Hold the lock at ``path``; the value is its descriptor, or None if it is taken.
+
+    With ``is_handed_on``, a child process that was given the descriptor keeps the lock.
+    """
     with _open_lock(path) as descriptor:
-        yield _try_lock(descriptor)
+        if not _try_lock(descriptor):
+            yield None
+            return
+        try:
+            yield descriptor
+        finally:
+            if not is_handed_on:
+                _unlock(descriptor)
 
 
 @contextmanager
@@ -60,6 +73,9 @@ if sys.platform == "win32":
             return False
         return True
 
+    def _unlock(descriptor: int) -> None:
+        """Closing the file is enough."""
+
 else:
     import fcntl
 
@@ -72,3 +88,7 @@ else:
         except OSError as exc:
             raise StoreUnwritable(f"cannot be locked ({exc.strerror})") from exc
         return True
+
+    def _unlock(descriptor: int) -> None:
+        # Closing the file would not be enough if a child was forked meanwhile.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import platformdirs
 
+from backstory.errors import ConfigError
+from backstory.text.escape import replace_surrogates
+
 HOME_VARIABLE = "BACKSTORY_HOME"
 CONFIG_VARIABLE = "BACKSTORY_CONFIG"
 
@@ -50,10 +53,17 @@ def set_variable(name: str, value: str) -> None:
 
 
 def find_home(machine: Machine, home: str | Path | None) -> Path:
-    """The folder that everything is kept in."""
-    chosen = home or machine.environ.get(HOME_VARIABLE)
+    """The folder that everything is kept in. Raises ``ConfigError`` for no path."""
+    chosen = str(home or machine.environ.get(HOME_VARIABLE) or "")
+    # Databases are opened by their path as text.
+    if "\0" in chosen or replace_surrogates(chosen) != chosen:
+        place = "the home folder" if home else HOME_VARIABLE
+        raise ConfigError(
+            f"{place}: {chosen!r:.200} is not a path",
+            hint="a path must be valid UTF-8, without NUL characters",
+        )
     if chosen:
-        return absolute(str(chosen), machine)
+        return absolute(chosen, machine)
     return platformdirs.user_data_path("backstory", appauthor=False)
 
 

@@ -1,40 +1,62 @@
-"""Start the background worker: a separate process for work that can wait.
+"""The background worker: a separate process for work that can wait.
 
-It outlives the process that started it, and ends when there is nothing left to do. A
-lock allows one worker for each home, and the command it runs lets others go first.
+It outlives the process that started it, and ends when there is nothing left to do. Each
+home has at most one. The lock that says so is taken before the worker is started, and
+handed to it; the system frees it however the worker ends. What is asked for while a
+worker runs is noted in a file, and the worker looks again before it ends.
 """
 
 import logging
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from backstory.errors import StoreUnwritable
+from backstory.system.fork_safety import block_forks
+from backstory.system.locks import try_locked
 
 if TYPE_CHECKING:
     import subprocess
 
 logger = logging.getLogger(__name__)
 
+_LOCK = "worker.lock"
+# Exists while somebody waits for a worker to look for work.
+_WANTED = "worker-wanted"
 # The settings that decide which vectors are made; the others do not change them.
 _VECTOR_SETTINGS = ("embedder.name", "embedder.model", "embedder.url", "embedder.key")
 # The workers started for each home. They are kept and polled, so that a long-lived
-# program leaves no zombies and starts no second worker while the first comes up.
+# program leaves no zombies.
 _started: dict[Path, list["subprocess.Popen[bytes]"]] = {}
 
 
-def start_worker(
-    home: Path, settings: Sequence[str] = (), *, even_if_running: bool = False
-) -> None:
-    """Start a worker for a home, with the settings given on the command line.
+# -- asking for work ------------------------------------------------------------------
 
-    With ``even_if_running`` a second one is started, because the first may have checked
-    for work already. If the settings choose an embedder, the worker makes no vectors:
-    the choice for one run must not replace the vectors that all others search with.
+
+def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
+    """Have a worker look for work, with the settings given on the command line.
+
+    One is started unless one is running, which then looks again. If the settings choose
+    an embedder, the worker makes no vectors: the choice for one run must not replace
+    the vectors that all others search with.
     """
-    running = [each for each in _started.get(home, ()) if each.poll() is None]
-    _started[home] = running
-    if running and not even_if_running:
-        return
+    _started[home] = [each for each in _started.get(home, ()) if each.poll() is None]
+    try:
+        # First, so that a worker that is about to end sees it, or the lock is free.
+        (home / _WANTED).touch(mode=0o600)
+        # A child forked meanwhile would keep the lock.
+        with block_forks(), try_locked(home / _LOCK, is_handed_on=True) as lock:
+            if lock is not None:
+                _start(home, settings, lock)
+    except (OSError, StoreUnwritable) as exc:
+        # The next search tries again.
+        logger.warning("the worker could not be started: %s", exc)
+
+
+def _start(home: Path, settings: Sequence[str], lock: int) -> None:
     passed_on = [
         each for each in settings if not each.strip().startswith(_VECTOR_SETTINGS)
     ]
@@ -44,19 +66,55 @@ def start_worker(
     # -P: the current folder may hold anybody's code.
     python = [sys.executable, "-P", "-m", "backstory"]
     command = [*python, "--home", str(home), *flags, "work"]
+    # Windows cannot hand a lock to another process; there, the worker takes it.
+    is_handed_on = sys.platform != "win32"
     # Slow to import, and few commands start a worker.
     import subprocess
 
-    try:
-        running.append(
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+    _started[home].append(
+        subprocess.Popen(
+            [*command, "--lock", str(lock)] if is_handed_on else command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=(lock,) if is_handed_on else (),
         )
-    except OSError as exc:
-        # The next search tries again.
-        logger.warning("the worker could not be started: %s", exc)
+    )
+
+
+# -- working --------------------------------------------------------------------------
+
+
+def run_as_worker(
+    home: Path, work: Callable[[], None], *, lock: int | None = None
+) -> None:
+    """Work until nobody has asked for more; do nothing if another process does it.
+
+    ``lock`` is the descriptor of the worker's lock if this process was handed it.
+    """
+    wanted = home / _WANTED
+    is_first = True
+    # Looked at again without the lock: whoever asked just before it was free has not
+    # started a worker.
+    while is_first or wanted.exists():
+        with _locked(home, lock if is_first else None) as is_held:
+            if not is_held:
+                return
+            while is_first or wanted.exists():
+                is_first = False
+                with suppress(OSError):
+                    wanted.unlink(missing_ok=True)
+                work()
+
+
+@contextmanager
+def _locked(home: Path, lock: int | None) -> Iterator[bool]:
+    if lock is None:
+        with try_locked(home / _LOCK) as is_held:
+            yield is_held is not None
+        return
+    try:
+        yield True
+    finally:
+        os.close(lock)

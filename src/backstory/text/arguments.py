@@ -7,11 +7,13 @@ with ``BadQuery`` or ``UnknownName``.
 import operator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
+from pathlib import Path, PurePath
 
 from backstory.errors import BadQuery, UnknownName
+from backstory.text.cut import one_line
 from backstory.text.dates import parse_days
-from backstory.text.escape import replace_surrogates
+from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.json_values import compact_json
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role
@@ -21,9 +23,12 @@ from backstory.values.moments import (
     parse_iso,
     start_in_utc,
     start_of_day,
+    to_moment,
 )
 from backstory.values.query import DayRange
 
+# Whole files are pasted into queries, but no more than that.
+MAX_QUERY_CHARS = 100_000
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
 # More days than any history has.
@@ -31,16 +36,52 @@ MAX_DAYS = 100_000
 # No history is older or newer, and time zones cannot be computed much beyond.
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)
 
+_MAX_SHOWN_CHARS = 80
+
 DATE_HINT = "write it as 2026-02-25, or in words: yesterday, last week, 3 days ago"
+
+
+def show_value(value: object) -> str:
+    """A value that makes no sense, for an error: short, and safe to print."""
+    try:
+        return one_line(neutralize(repr(value)), _MAX_SHOWN_CHARS)
+    except Exception:
+        # Anybody's __repr__ can fail, and Python's own for a number that is too long.
+        return f"a value of type {type(value).__name__}"
+
+
+def show_name(name: object) -> str:
+    """A name that nobody has, for an error: short, and safe to print."""
+    return one_line(neutralize(str(name)), _MAX_SHOWN_CHARS)
+
+
+def to_text(value: str, name: str) -> str:
+    """A text, with half characters replaced: no database holds them."""
+    if not isinstance(value, str):
+        raise BadQuery(f"{name} is {show_value(value)}, not a text")
+    return replace_surrogates(value)
+
+
+def to_optional_text(value: str | None, name: str) -> str | None:
+    return None if value is None else to_text(value, name)
+
+
+def to_path(value: str | Path, name: str) -> str | Path:
+    """A path, or the name of a folder. Raises ``BadQuery`` for what can be neither."""
+    if not isinstance(value, str | PurePath):
+        raise BadQuery(f"{name} is {show_value(value)}, not a path")
+    if "\0" in str(value):
+        raise BadQuery(f"{name} is {show_value(value)}, with a NUL character in it")
+    return value
 
 
 def to_role(role: Role | str) -> Role:
     """The role with that name. Raises ``UnknownName``."""
     try:
         return Role(role)
-    except ValueError:
+    except (ValueError, TypeError):
         raise UnknownName(
-            f"there is no role {role!r}",
+            f"there is no role {show_value(role)}",
             hint="the roles are: " + ", ".join(known.value for known in Role),
         ) from None
 
@@ -58,11 +99,17 @@ def to_said(role: Role, text: object) -> str:
 
 
 def to_query(query: str) -> str:
-    """The query without the spaces around it. Any text but an empty one is a query."""
+    """The query without the spaces around it; it must not be empty or too long."""
     if not isinstance(query, str):
-        raise BadQuery(f"the query is {query!r}, not a text")
+        raise BadQuery(f"the query is {show_value(query)}, not a text")
     if not query.strip():
         raise BadQuery("the query is empty", hint="say what to search for")
+    if len(query) > MAX_QUERY_CHARS:
+        raise BadQuery(
+            f"the query has {len(query):,} characters, "
+            f"but may have at most {MAX_QUERY_CHARS:,}",
+            hint="search for the words that matter",
+        )
     # JSON can hold half a character, but UTF-8 cannot.
     return replace_surrogates(query.strip())
 
@@ -70,7 +117,7 @@ def to_query(query: str) -> str:
 def to_limit(limit: int) -> int:
     number = to_number(limit, "limit")
     if number < 1:
-        raise BadQuery(f"limit is {number}, but must be 1 or more")
+        raise BadQuery(f"limit is {show_value(number)}, but must be 1 or more")
     return min(number, _MOST)
 
 
@@ -78,7 +125,7 @@ def to_number(value: int, name: str) -> int:
     if not isinstance(value, bool):
         with suppress(TypeError):
             return operator.index(value)
-    raise BadQuery(f"{name} is {value!r}, not a whole number")
+    raise BadQuery(f"{name} is {show_value(value)}, not a whole number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +228,7 @@ def to_days(value: date | str | None, name: str, *, today: date) -> DayRange | N
     if isinstance(found, DayRange):
         return DayRange(_clamp(found.first), _clamp(found.last))
     if isinstance(found, datetime):
-        with suppress(OverflowError):
+        with suppress(OverflowError, ValueError):
             found = found if found.tzinfo is None else found.astimezone()
         found = found.date()
     return DayRange(_clamp(found), _clamp(found))
@@ -202,9 +249,22 @@ def to_instant(value: date | str | None, name: str, *, today: date) -> datetime 
         found = found.first
     if not isinstance(found, datetime):
         found = datetime.combine(_clamp(found), time.min)
-    with suppress(OverflowError):
+    # ValueError: the first days that there are, in a zone before UTC.
+    with suppress(OverflowError, ValueError):
         return found.astimezone(UTC)
     return found.replace(tzinfo=UTC)
+
+
+def to_sent_at(value: datetime) -> Moment:
+    """When something was said. Raises ``BadQuery`` for a time that cannot be stored."""
+    if not isinstance(value, datetime):
+        raise BadQuery(f"sent_at is {show_value(value)}, not a datetime")
+    with suppress(OverflowError, ValueError, OSError):
+        moment = to_moment(value)
+        # In every zone it is within the years that there are.
+        if MINYEAR < moment.at.year < MAXYEAR:
+            return moment
+    raise BadQuery(f"sent_at is {show_value(value)}, too far from today")
 
 
 def _parse(value: date | str, name: str, today: date) -> date | DayRange:
@@ -214,7 +274,7 @@ def _parse(value: date | str, name: str, today: date) -> date | DayRange:
     if isinstance(value, str):
         found = parse_iso(value) or parse_days(value, today=today)
     if found is None:
-        raise BadQuery(f"{name} is {value!r}, not a date", hint=DATE_HINT)
+        raise BadQuery(f"{name} is {show_value(value)}, not a date", hint=DATE_HINT)
     return found
 
 

@@ -1,17 +1,23 @@
 """Cut text to a size, at a whole character, with a mark where something is missing."""
 
-import re
 from collections.abc import Callable
 
 # Where the search for a length begins: most texts have more than that.
 _LIKELY_CHARS_A_TOKEN = 2
-_CUT_MARK = re.compile(r"\n\[cut: [0-9,]+ of ([0-9,]*[0-9]) bytes kept\]\Z")
 
 
-def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
+def cut_mark(kept_bytes: int, full_bytes: int) -> str:
+    """The end of a text of which only the beginning was kept."""
+    return f"\n[cut: {kept_bytes:,} of {full_bytes:,} bytes kept]"
+
+
+def cut_bytes(
+    text: str, max_bytes: int, *, full_bytes: int | None = None
+) -> tuple[str, int | None]:
     """Keep at most ``max_bytes`` of UTF-8, at a whole character, and mark the cut.
 
     Returns the text to keep and its true length in bytes when it was cut, else None.
+    ``full_bytes`` is the true length of a text that was cut before.
     """
     # A character takes at most four bytes, so most texts need not be encoded.
     if len(text) * 4 <= max_bytes:
@@ -21,10 +27,8 @@ def cut_bytes(text: str, max_bytes: int) -> tuple[str, int | None]:
         return text, None
     kept = encoded[:max_bytes].decode("utf-8", errors="ignore")
     kept_bytes = len(kept.encode("utf-8"))
-    # A very long line was already cut when it was read; its mark has the true length.
-    earlier = _CUT_MARK.search(text, len(text) - 80)
-    full_bytes = int(earlier[1].replace(",", "")) if earlier else len(encoded)
-    return f"{kept}\n[cut: {kept_bytes:,} of {full_bytes:,} bytes kept]", full_bytes
+    full_bytes = len(encoded) if full_bytes is None else full_bytes
+    return kept + cut_mark(kept_bytes, full_bytes), full_bytes
 
 
 def utf8_size(text: str) -> int:

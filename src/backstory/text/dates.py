@@ -269,7 +269,7 @@ def _weekday(match: re.Match[str], today: date) -> DayRange:
 def _ago(match: re.Match[str], today: date) -> DayRange:
     """The day, week, month or year that long ago; a vague count widens it."""
     count, unit = _count(match["count"]), match["unit"].lower()
-    is_vague = re.search(_any_of(_VAGUE_COUNTS), match["count"], re.I) is not None
+    is_vague = any(word in match["count"].lower() for word in _VAGUE_COUNTS)
     match unit:
         case "day":
             first = last = today - count * _DAY
@@ -310,7 +310,7 @@ def _day_ago(match: re.Match[str], today: date) -> DayRange:
 def _count(written: str) -> int:
     if written.isdigit():
         return int(written)
-    words = re.findall(r"[a-z]+", written.lower())
+    words = written.lower().split()
     return next(_COUNTS[word] for word in reversed(words) if word != "of")
 
 

@@ -63,7 +63,7 @@ _FRAME = re.compile(
 # The names we give to speakers, and others that models know.
 _SPEAKER = re.compile(
     r"(?:\*+|--+)?\s*(?:user|assistant|agent|tool|system|human|developer)"
-    r"(?:\s?\([^)]{0,40}\))?\s*(?:\*+|--+)?\s*:"
+    r"(?:\s?\([^)]{0,40}\))?\s*+(?:(?:\*+|--+)\s*)?:"
 )
 
 

@@ -1,12 +1,41 @@
 """JSON values written by other programs, in which anything may be anywhere."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 # Any: JSON written by other programs can hold anything anywhere; parsers check.
 JsonObject = dict[str, Any]
+
+
+# Longer numbers may be more than Python is willing to compute, whatever its limit.
+_MAX_DIGITS = 640
+
+
+# Any: whatever the JSON holds.
+def parse_leniently(
+    text: str | bytes, report: Callable[[str], object] = lambda what: None
+) -> Any:
+    """The value of JSON text with things in it that strict JSON refuses.
+
+    Control characters may stand in strings. Numbers that have no value are replaced,
+    and ``report`` is told. Raises ValueError or RecursionError for any other text.
+    """
+
+    def replace_constant(name: str) -> None:
+        report(f"{name}, which is not valid JSON, became null")
+
+    def parse_int(digits: str) -> int | str:
+        if len(digits) <= _MAX_DIGITS:
+            return int(digits)
+        report(f"a number of {len(digits):,} digits became text")
+        return digits
+
+    return json.loads(
+        text, strict=False, parse_int=parse_int, parse_constant=replace_constant
+    )
 
 
 def compact_json(value: object) -> str:

@@ -146,4 +146,4 @@ def _is_silent(words: Sequence[str]) -> bool:
 
 
 def _base_name(path: str) -> str:
-    return re.split(r"[/\\]", path)[-1].lower()
+    return path.replace("\\", "/").rpartition("/")[2].lower()

@@ -51,7 +51,9 @@ _MIN_CHARS_TO_SHOW_SOME = 16
 
 # Each pattern with a text that it always contains: most messages have none of them, and
 # searching for a text is a hundred times faster than for a pattern. No repetition may
-# begin inside another of its kind, or long texts would take quadratic time.
+# begin inside another of its kind, or long texts would take quadratic time. For the
+# same reason a pattern that has read a long value always matches: whether it is a
+# secret is decided in what replaces it.
 _NOT_INSIDE = r"(?<![A-Za-z0-9_-])"
 _KEYS = tuple(
     (needed, re.compile(_NOT_INSIDE + shape))
@@ -79,9 +81,9 @@ _PRIVATE_KEY = re.compile(
     re.DOTALL,
 )
 # The end of a key whose beginning was cut off.
-_KEY_END = re.compile(
-    r"(?:(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{8,}(?:\s|\\n){1,2}){1,200}"
-    r"(?=-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY)"
+_KEY_LINES = re.compile(
+    r"(?:(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{8,}+(?:\s|\\n){1,2}+)++"
+    r"(-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY)?"
 )
 _URL_PASSWORD = re.compile(r"(://[^\s/:@\"'<>]{0,200}:)([^\s/@\"'<>]{1,200})(?=@)")
 _SCHEME = re.compile(
@@ -96,7 +98,7 @@ _SECRET_NAME = (
 # In quotes, anything is a value: "password": "…", api_key='…', \"token\": \"…\".
 _QUOTED_VALUE = re.compile(
     rf"({_SECRET_NAME}\\?[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}}\\?([\"'`]))"
-    r"([^\s\"'`\\]{8,})(?=\\?\2)",
+    r"([^\s\"'`\\]{8,}+)(?=\\?\2)",
     re.IGNORECASE,
 )
 # In environment variables the value follows the sign directly: DB_PASSWORD=….
@@ -111,9 +113,10 @@ _BARE = r"[^\s\"'`$<>{}()\[\],;&|]"
 _BARE_VALUE = re.compile(
     rf"({_SECRET_NAME}[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}})"
     r"(?!(?-i:[a-z][a-z0-9]*(?:[._][a-z0-9]+)+|[a-z_]+\.[A-Za-z0-9_.]+)(?![^\s,;)\]}]))"
-    rf"((?=(?:(?!\d){_BARE}){{0,200}}\d)(?![/~.]){_BARE}{{8,}}+)(?![(\[])",
+    rf"(?![/~.])({_BARE}{{8,}}+)([(\[]?)",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"\d")
 # One of these is in every name above; most texts have none.
 _NEEDED = ("passw", "passph", "pwd", "secret", "token", "key", "credential")
 
@@ -126,7 +129,7 @@ def mask_secrets(text: str) -> str:
     """
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub(_mask_block, text)
-        text = _KEY_END.sub(f"{MASKED}\n", text)
+        text = _KEY_LINES.sub(_mask_key_end, text)
     for needed, shape in _KEYS:
         if needed in text:
             text = shape.sub(_mask_key, text)
@@ -138,12 +141,16 @@ def mask_secrets(text: str) -> str:
     if any(word in small for word in _NEEDED):
         text = _QUOTED_VALUE.sub(_mask_value, text)
         text = _VARIABLE.sub(_mask_value, text)
-        text = _BARE_VALUE.sub(_mask_value, text)
+        text = _BARE_VALUE.sub(_mask_bare_value, text)
     return text
 
 
 def _mask_block(found: re.Match[str]) -> str:
     return "\n".join(filter(None, (found[1], MASKED, found[2])))
+
+
+def _mask_key_end(found: re.Match[str]) -> str:
+    return f"{MASKED}\n{found[1]}" if found[1] else found[0]
 
 
 def _mask_key(found: re.Match[str]) -> str:
@@ -156,8 +163,18 @@ def _mask_password(found: re.Match[str]) -> str:
 
 def _mask_value(found: re.Match[str]) -> str:
     """The last group is the value, the first the text before it."""
-    value = found[found.re.groups]
-    if MASKED in value:
+    return found[1] + _mask_text(found[found.re.groups])
+
+
+def _mask_bare_value(found: re.Match[str]) -> str:
+    before, value, called = found.groups()
+    if called or not _DIGIT.search(value):
         return found[0]
+    return before + _mask_text(value)
+
+
+def _mask_text(value: str) -> str:
+    if MASKED in value:
+        return value
     shown = value[:_SHOWN_CHARS] if len(value) >= _MIN_CHARS_TO_SHOW_SOME else ""
-    return found[1] + shown + MASKED
+    return shown + MASKED

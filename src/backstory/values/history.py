@@ -4,9 +4,10 @@
 are what the store holds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from backstory.values.moments import Moment, to_modified
 
@@ -49,6 +50,9 @@ class SessionKind(StrEnum):
 
 # -- what a source says ---------------------------------------------------------------
 
+# Some programs give a whole first prompt as the title.
+MAX_TITLE_CHARS = 500
+
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
@@ -84,13 +88,24 @@ class NewMessage:
     sent: Moment | None = None
 
 
+class CutString(NamedTuple):
+    """A string that was cut while it was read: how it ends now, how long it was."""
+
+    mark: str
+    full_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that could not be read; the rest of the source was."""
+    """Something in a source that could not be read; the rest of the source was.
+
+    ``cuts`` are the strings that the problem is about, if they were cut.
+    """
 
     reason: str
     line: int | None = None
     path: str = ""
+    cuts: tuple[CutString, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"
@@ -119,7 +134,7 @@ class FoundFile:
 
     @property
     def modified(self) -> Moment | None:
-        """The file's own time; None if it is beyond all dates, as it may be."""
+        """The file's own time; None if it is out of a date's range."""
         return to_modified(self.mtime_ns)
 
 

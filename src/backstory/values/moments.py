@@ -62,7 +62,7 @@ def from_microseconds(value: int, utc_offset_min: int | None = None) -> Moment:
 
 
 def to_modified(mtime_ns: int) -> Moment | None:
-    """The time of a file; None if it is beyond all dates, as file systems allow."""
+    """The time of a file; None if it is out of a date's range, as it may be."""
     try:
         return from_microseconds(mtime_ns // 1000)
     except OverflowError:

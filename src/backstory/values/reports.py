@@ -56,6 +56,60 @@ class SavedTexts:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedPage:
+    """A page of a database that does not match its checksum.
+
+    ``table`` is the table or index that it belongs to, if known; ``is_known`` says
+    whether it is known what the page was.
+    """
+
+    number: int
+    table: str = ""
+    is_known: bool = False
+
+    def __str__(self) -> str:
+        where = f" ({self.table})" if self.table else ""
+        known = "; one byte, which can be corrected" if self.is_known else ""
+        return f"page {self.number}{where} is damaged{known}"
+
+
+@dataclass(frozen=True, slots=True)
+class SalvagedFile:
+    """A new database with what could be read of a damaged one.
+
+    ``is_complete``: nothing is missing. ``rows`` are the rows that were read, by table,
+    otherwise.
+    """
+
+    path: Path
+    damaged: tuple[DamagedPage, ...] = ()
+    is_complete: bool = False
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SalvagedHistory:
+    """What was saved of a damaged history, which is kept as ``kept_as``.
+
+    ``is_complete``: nothing is missing. Otherwise ``lost_messages`` counts what is, by
+    session.
+    """
+
+    kept_as: Path
+    damaged: tuple[DamagedPage, ...] = ()
+    is_complete: bool = False
+    lost_messages: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A file of a home, and what is wrong with it."""
+
+    path: Path
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSummary:
     """What one host has on this machine, and how much of it has been read."""
 

@@ -18,11 +18,29 @@ def a_transcript(home: Path, project: Path) -> Path:
     return home / ".cursor/projects" / short / "agent-transcripts/1/1.jsonl"
 
 
+def read_nothing(path: Path) -> bytes:
+    """There is no file beside the transcript."""
+    return b""
+
+
+def test_links_between_folders_are_not_followed_in_every_order(tmp_path: Path) -> None:
+    project = tmp_path / "app"
+    project.mkdir()
+    (project / "a").symlink_to(".")
+    (project / "a-a").symlink_to(".")
+    # That many ways lead there that nobody could follow all of them.
+    deep = Path(str(project) + "-a" * 60)
+
+    found = Cursor().look_beside(a_transcript(tmp_path, deep), read_nothing)
+
+    assert found.keys() <= {"project"}
+
+
 def test_a_project_is_found_by_its_shortened_name(tmp_path: Path) -> None:
     project = tmp_path / "my-app"
     project.mkdir()
 
-    found = Cursor().look_beside(a_transcript(tmp_path, project))
+    found = Cursor().look_beside(a_transcript(tmp_path, project), read_nothing)
 
     assert found == {"project": str(project)}
 
@@ -31,7 +49,8 @@ def test_a_shortened_name_that_fits_two_folders_tells_nothing(tmp_path: Path) ->
     (tmp_path / "my-app").mkdir()
     (tmp_path / "my" / "app").mkdir(parents=True)
 
-    found = Cursor().look_beside(a_transcript(tmp_path, tmp_path / "my-app"))
+    transcript = a_transcript(tmp_path, tmp_path / "my-app")
+    found = Cursor().look_beside(transcript, read_nothing)
 
     assert found == {}
 

@@ -174,6 +174,19 @@ def test_columns_and_tables_that_are_not_there_read_as_nothing(
     assert list(iter_rows(db, "newer", ("value",))) == []
 
 
+def test_a_view_reads_as_nothing(db: apsw.Connection) -> None:
+    db.execute(
+        """
+        CREATE VIEW endless AS
+        WITH RECURSIVE numbers (value) AS
+             (SELECT 1 UNION ALL SELECT value + 1 FROM numbers)
+        SELECT value FROM numbers
+        """
+    )
+
+    assert list(iter_rows(db, "endless", ("value",))) == []
+
+
 def test_a_long_text_is_cut_between_two_characters(db: apsw.Connection) -> None:
     db.execute("INSERT INTO t (value) VALUES (?)", ("a" + "é" * MAX_VALUE_BYTES,))
 

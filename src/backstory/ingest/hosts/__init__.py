@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from backstory.errors import UnknownName, nearest_hint
 from backstory.ingest.hosts.base import Folder, Host, Pattern
+from backstory.text.arguments import show_name, to_text
 
 
 def _moved_aside(name: str, format_name: str) -> tuple[Pattern, ...]:
@@ -231,10 +232,11 @@ def get_host(name: str, also: Iterable[str] = ()) -> Host:
 
     ``also`` are names that the hint may offer besides.
     """
+    typed = show_name(to_text(name, "host"))
     for host in HOSTS:
-        if host.name == name.lower():
+        if host.name == typed.lower():
             return host
     raise UnknownName(
-        f"no agent program is called '{name}'",
-        hint=nearest_hint(name, sorted({host.name for host in HOSTS} | set(also))),
+        f"no agent program is called '{typed}'",
+        hint=nearest_hint(typed, sorted({host.name for host in HOSTS} | set(also))),
     )

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
-from backstory.ingest.importers.base import Origin
+from backstory.ingest.importers.base import (
+    Origin,
+    ReadBeside,
+)
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
 
@@ -49,7 +52,7 @@ class Aider:
             path.suffix.lower() == ".md" and head.lstrip().startswith(_HEADER.encode())
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:

@@ -11,6 +11,7 @@ from typing import Literal
 from backstory.ingest.importers.base import (
     Memo,
     Origin,
+    ReadBeside,
     Record,
     first_records,
     made_id,
@@ -53,7 +54,7 @@ class BackstoryJsonl:
             _MARK.match(head) is not None or any(map(_is_message, first_records(head)))
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:

@@ -12,7 +12,7 @@ session before its first message. They never raise on bad content, never touch o
 store, and give the same ids for the same content every time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,11 @@ from backstory.values.moments import Localize, Moment, parse_moment, read_as_loc
 
 # Any: a memo holds plain JSON values of the parser's choice.
 Memo = dict[str, Any]
+
+
+# Returns what a file beside a source holds: nothing if there is none, or if it cannot
+# be read, which is then a problem of the source.
+ReadBeside = Callable[[Path], bytes]
 
 
 class Record(NamedTuple):
@@ -75,8 +80,8 @@ class LineFormat(Protocol):
         """Whether a file of this name that begins with ``head`` is in this format."""
         ...
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
-        """Facts from other files near ``path``; nothing else here may read files."""
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
+        """Facts from other files near ``path``, which only ``read`` may open."""
         ...
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
@@ -95,7 +100,7 @@ class DocumentFormat(Protocol):
 
     def recognizes(self, path: Path, head: bytes) -> bool: ...
 
-    def look_beside(self, path: Path) -> Mapping[str, str]: ...
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]: ...
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]: ...
 

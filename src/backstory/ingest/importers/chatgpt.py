@@ -12,6 +12,7 @@ from typing import IO, Literal
 
 from backstory.ingest.importers.base import (
     Origin,
+    ReadBeside,
     unknown_record,
 )
 from backstory.ingest.parsing.json_lists import (
@@ -67,7 +68,7 @@ class ChatGpt:
     def recognizes(self, path: Path, head: bytes) -> bool:
         return is_export(path, head, _MARKS)
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:

@@ -11,6 +11,7 @@ from typing import IO, Literal
 
 from backstory.ingest.importers.base import (
     Origin,
+    ReadBeside,
     made_id,
     unknown_record,
 )
@@ -53,7 +54,7 @@ class ClaudeAi:
     def recognizes(self, path: Path, head: bytes) -> bool:
         return is_export(path, head, _MARKS)
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:

@@ -8,6 +8,7 @@ from typing import IO, Literal
 from backstory.ingest.importers.base import (
     Memo,
     Origin,
+    ReadBeside,
     Record,
     first_records,
     unknown_record,
@@ -82,7 +83,7 @@ class ClaudeCode:
             for record in first_records(head)
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
@@ -292,7 +293,7 @@ class ClaudeCodeAgentMeta:
     def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name.startswith("agent-") and path.name.endswith(".meta.json")
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:

@@ -17,6 +17,7 @@ from backstory.ingest.importers.base import (
     Conversation,
     Memo,
     Origin,
+    ReadBeside,
     Record,
     made_id,
     make_unique,
@@ -80,8 +81,10 @@ _INJECTED = re.compile(
     )\s*""",
     re.DOTALL | re.VERBOSE,
 )
+_TAG = re.compile(r"<(\w+)")
 _FOLDER = re.compile(r"<cwd>([^<]+)</cwd>")
 _COMMAND_OUTPUT = "<user_shell_command>"
+_STATE_NAME = re.compile(r"state_\d+\.sqlite")
 _THREAD_IN_NAME = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}(?:-[0-9a-f]{4,12}){4})")
 
 
@@ -108,7 +111,7 @@ class Codex:
             and b'"timestamp"' in first_line
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
@@ -312,7 +315,7 @@ def _is_injected(text: str) -> bool:
     """Whether a text without a kind is one the program put there, and no more."""
     found = _INJECTED.fullmatch(text)
     return found is not None and (
-        found[1] is None or len(re.findall(rf"<{found[1]}\b", text)) == 1
+        found[1] is None or _TAG.findall(text).count(found[1]) == 1
     )
 
 
@@ -386,9 +389,9 @@ class CodexThreads:
     tables = frozenset({"threads"})
 
     def recognizes(self, path: Path, head: bytes) -> bool:
-        return re.fullmatch(
-            r"state_\d+\.sqlite", path.name
-        ) is not None and head.startswith(b"SQLite format 3\0")
+        return _STATE_NAME.fullmatch(path.name) is not None and head.startswith(
+            b"SQLite format 3\0"
+        )
 
     def list_conversations(self, db: apsw.Connection) -> Iterator[Conversation]:
         for thread in iter_rows(db, "threads", _THREAD_COLUMNS):

@@ -1,6 +1,5 @@
 """GitHub Copilot CLI: one event log per session, and a small file that names it."""
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Literal
@@ -10,6 +9,7 @@ import yaml
 from backstory.ingest.importers.base import (
     Memo,
     Origin,
+    ReadBeside,
     Record,
     unknown_record,
 )
@@ -143,7 +143,7 @@ class CopilotCli:
             and any(mark in first for mark in (b'"copilotVersion"', b'"copilot-agent"'))
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
@@ -356,15 +356,17 @@ class CopilotCliWorkspace:
 
     def recognizes(self, path: Path, head: bytes) -> bool:
         return path.name == "workspace.yaml" and all(
-            re.search(rb"^" + field + rb": ", head, re.MULTILINE)
+            b"\n" + field + b": " in b"\n" + head
             for field in (b"id", b"cwd", b"summary_count")
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
         content = file.read(MAX_WORKSPACE_BYTES + 1)
+        if not content.strip():
+            return
         if len(content) > MAX_WORKSPACE_BYTES:
             yield Problem(f"a workspace of more than {MAX_WORKSPACE_BYTES:,} bytes")
             return

@@ -10,16 +10,15 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import IO, Literal
 
-import orjson
-
 from backstory.ingest.importers.base import (
     Memo,
     Origin,
+    ReadBeside,
     Record,
     made_id,
     unknown_record,
 )
-from backstory.ingest.parsing.json_documents import read_object
+from backstory.ingest.parsing.json_documents import parse_json, read_object
 from backstory.text.json_values import (
     JsonObject,
     as_object,
@@ -44,6 +43,7 @@ _INJECTED = re.compile(
     r"|user_info)\b[^>]*>.*</\1>\s*",
     re.DOTALL,
 )
+_NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]+")
 _REDACTED = "[REDACTED]"
 
 
@@ -61,7 +61,7 @@ class Cursor:
     def recognizes(self, path: Path, head: bytes) -> bool:
         return path.suffix == ".jsonl" and _is_transcript_line(head.partition(b"\n")[0])
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         """The project folder: its name among the transcripts has lost its slashes.
 
         Cursor's CLI notes the full path beside the transcripts. Without the note, a
@@ -69,7 +69,7 @@ class Cursor:
         """
         for folder in path.parents:
             if folder.name == "agent-transcripts":
-                note = _read_json(folder.parent / ".workspace-trusted")
+                note = _parse_object(read(folder.parent / ".workspace-trusted"))
                 project = as_text(note.get("workspacePath"))
                 project = project or _find_folder(folder.parent.name, Path(path.anchor))
                 return {"project": project} if project else {}
@@ -106,7 +106,7 @@ class CursorChat:
             and b'"hasConversation"' in head
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
@@ -129,10 +129,7 @@ class CursorChat:
 
 def _is_transcript_line(line: bytes) -> bool:
     """Whether a line is a role and a message of content blocks, and nothing else."""
-    try:
-        record = as_object(orjson.loads(line))
-    except orjson.JSONDecodeError:
-        return False
+    record = _parse_object(line)
     return (
         set(record) == {"role", "message"}
         and record["role"] in ("user", "assistant")
@@ -140,16 +137,16 @@ def _is_transcript_line(line: bytes) -> bool:
     )
 
 
-def _read_json(path: Path) -> JsonObject:
+def _parse_object(content: bytes) -> JsonObject:
     try:
-        return as_object(orjson.loads(path.read_bytes()))
-    except (OSError, orjson.JSONDecodeError):
+        return as_object(parse_json(content))
+    except ValueError:
         return {}
 
 
 def _shorten(name: str) -> str:
     """A path as Cursor names folders by it: ``/home/dev/a_b`` is ``home-dev-a-b``."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+    return _NOT_IN_SLUGS.sub("-", name).strip("-")
 
 
 def _find_folder(short: str, root: Path) -> str | None:
@@ -159,20 +156,31 @@ def _find_folder(short: str, root: Path) -> str | None:
         letter, _, short = short.partition("-")
         if letter.lower() != drive.lower():
             return None
-    found = list(_iter_folders(short, root))
+    found = list(_iter_folders(short, root, set()))
     return str(found[0]) if len(found) == 1 else None
 
 
-def _iter_folders(short: str, folder: Path) -> Iterator[Path]:
+def _iter_folders(
+    short: str, folder: Path, looked: set[tuple[Path, str]]
+) -> Iterator[Path]:
+    """The folders whose path below ``folder`` is shortened to ``short``.
+
+    ``looked`` keeps links between folders from being followed in very many orders.
+    """
     try:
+        place = (folder.resolve(), short)
+        if place in looked:
+            return
+        looked.add(place)
         children = [child for child in folder.iterdir() if _shorten(child.name)]
         for child in children:
             name = _shorten(child.name)
             if short == name and child.is_dir():
                 yield child
             elif short.startswith(f"{name}-") and child.is_dir():
-                yield from _iter_folders(short.removeprefix(f"{name}-"), child)
-    except OSError:
+                yield from _iter_folders(short.removeprefix(f"{name}-"), child, looked)
+    # RuntimeError: a link that leads to itself.
+    except (OSError, RuntimeError):
         return
 
 

@@ -8,6 +8,7 @@ from typing import IO, Literal, NamedTuple
 from backstory.ingest.importers.base import (
     Memo,
     Origin,
+    ReadBeside,
     Record,
     unknown_record,
 )
@@ -56,8 +57,8 @@ class GeminiCli:
             and b'"projectHash"' in first
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
-        return _find_project(path)
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
+        return _find_project(path, read)
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
         line, value = record
@@ -88,8 +89,8 @@ class GeminiCliDocument:
             mark in head for mark in (b'"sessionId"', b'"projectHash"', b'"messages"')
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
-        return _find_project(path)
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
+        return _find_project(path, read)
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
         document, problem = read_object(file)
@@ -106,7 +107,7 @@ class GeminiCliDocument:
 # -- where it was -----------------------------------------------------------------
 
 
-def _find_project(path: Path) -> dict[str, str]:
+def _find_project(path: Path, read: ReadBeside) -> dict[str, str]:
     """The project folder of a session at ``tmp/<name>/chats/…``, if anything tells it.
 
     The name is a short one that ``projects.json`` explains, or, in older versions, the
@@ -116,24 +117,17 @@ def _find_project(path: Path) -> dict[str, str]:
     if chats is None or not path.is_absolute():
         return {}
     folder = chats.parent
-    owner = _read_text(folder / ".project_root").strip()
+    owner = read(folder / ".project_root").decode("utf-8", errors="replace").strip()
     if owner:
         return {"project": owner}
     try:
-        registry = parse_json(_read_text(folder.parent.parent / "projects.json"))
+        registry = parse_json(read(folder.parent.parent / "projects.json"))
     except ValueError:
         return {}
     for project, name in as_object(as_object(registry).get("projects")).items():
         if folder.name in (name, sha256(project.encode()).hexdigest()):
             return {"project": project}
     return {}
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 # -- records ----------------------------------------------------------------------

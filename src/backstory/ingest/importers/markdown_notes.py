@@ -12,7 +12,10 @@ from datetime import date
 from pathlib import Path
 from typing import IO, Literal
 
-from backstory.ingest.importers.base import Origin
+from backstory.ingest.importers.base import (
+    Origin,
+    ReadBeside,
+)
 from backstory.ingest.parsing.json_documents import MAX_DOCUMENT_BYTES
 from backstory.values.history import (
     Item,
@@ -51,7 +54,7 @@ class OneClawNotes:
             and _is_of_oneclaw(path)
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
@@ -79,7 +82,7 @@ class SquidbotNotes:
             path.match("workspace/MEMORY.md") or path.match("memory/*/memory.md")
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:

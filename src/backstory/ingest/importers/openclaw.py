@@ -16,6 +16,7 @@ from backstory.ingest.importers.base import (
     Conversation,
     Memo,
     Origin,
+    ReadBeside,
     Record,
 )
 from backstory.ingest.importers.pi_entries import (
@@ -134,7 +135,7 @@ class OpenClawFile:
             and is_in_agent_folder(path)
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:

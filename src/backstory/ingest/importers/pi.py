@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from backstory.ingest.importers.base import Memo, Origin, Record
+from backstory.ingest.importers.base import Memo, Origin, ReadBeside, Record
 from backstory.ingest.importers.pi_entries import (
     is_in_agent_folder,
     is_session_header,
@@ -31,7 +31,7 @@ class Pi:
             and not is_in_agent_folder(path)
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:

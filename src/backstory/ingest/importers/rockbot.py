@@ -12,6 +12,7 @@ from typing import IO, Literal
 from backstory.ingest.importers.base import (
     Memo,
     Origin,
+    ReadBeside,
     Record,
     made_id,
     unknown_record,
@@ -54,7 +55,7 @@ class RockBotLog:
             and b'"role"' in head
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
@@ -98,7 +99,7 @@ class RockBotConversation:
             and (b'"agentName"' in head or _has_log_beside(path))
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:

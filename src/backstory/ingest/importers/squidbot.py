@@ -15,6 +15,7 @@ import orjson
 from backstory.ingest.importers.base import (
     Memo,
     Origin,
+    ReadBeside,
     Record,
     first_records,
     made_id,
@@ -77,7 +78,7 @@ class Squidbot:
             or any(map(_has_mark, first_records(head)))
         )
 
-    def look_beside(self, path: Path) -> Mapping[str, str]:
+    def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:

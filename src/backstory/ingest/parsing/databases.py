@@ -22,6 +22,7 @@ from urllib.parse import quote
 import apsw
 
 from backstory.errors import SourceUnreadable
+from backstory.system.files import open_file
 
 _BUSY_TIMEOUT_MS = 2_000
 
@@ -113,7 +114,7 @@ def _beside(path: Path, suffix: str) -> Path:
 def _is_hot(journal: Path) -> bool:
     """Whether a journal holds an open transaction; a finished one begins with zeros."""
     try:
-        with journal.open("rb") as file:
+        with open_file(journal) as file:
             return file.read(1) not in (b"", b"\0")
     except FileNotFoundError:
         return False
@@ -133,6 +134,12 @@ def list_tables(db: apsw.Connection) -> frozenset[str]:
 
 
 def list_columns(db: apsw.Connection, table: str) -> frozenset[str]:
-    """The names of a table's columns: schemas of other programs grow over time."""
+    """The names of a table's columns: schemas of other programs grow over time.
+
+    A view has none: no program that we know reads through one, and a crafted view can
+    have rows without end.
+    """
+    if table not in list_tables(db):
+        return frozenset()
     rows = db.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return frozenset(name for (name,) in rows)

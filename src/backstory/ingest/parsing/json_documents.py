@@ -4,15 +4,12 @@ JavaScript may cut a string between the two halves of a character and write each
 strict JSON refuses such text. The text is worth more than the rule it breaks.
 """
 
-import json
 from typing import IO, Any
 
 import orjson
 
 from backstory.text.escape import replace_surrogates
-from backstory.text.json_values import (
-    JsonObject,
-)
+from backstory.text.json_values import JsonObject, parse_leniently
 from backstory.values.history import Problem
 
 # Parsed, a document takes about six times its length in memory.
@@ -26,7 +23,7 @@ def parse_json(text: str | bytes) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as exc:
         try:
-            return without_surrogates(json.loads(text, strict=False))
+            return without_surrogates(parse_leniently(text))
         except (ValueError, RecursionError):
             raise ValueError(exc.msg) from exc
 
@@ -50,9 +47,12 @@ def without_surrogates(value: Any) -> Any:
 def read_object(file: IO[bytes]) -> tuple[JsonObject, Problem | None]:
     """The JSON object that a whole document is, and what is wrong with it.
 
-    Empty when it cannot be read; bytes that are not UTF-8 are replaced.
+    Empty when it cannot be read, or if nothing has been written into it yet; bytes that
+    are not UTF-8 are replaced.
     """
     content = file.read(MAX_DOCUMENT_BYTES + 1)
+    if not content.strip():
+        return {}, None
     if len(content) > MAX_DOCUMENT_BYTES:
         return {}, Problem(f"a document of more than {MAX_DOCUMENT_BYTES:,} bytes")
     try:

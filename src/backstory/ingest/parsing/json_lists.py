@@ -10,15 +10,15 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import orjson
 
+from backstory.ingest.parsing.failures import UntilFailure, describe_failure
 from backstory.text.escape import replace_surrogates
-from backstory.text.json_values import (
-    JsonObject,
-)
+from backstory.text.json_values import JsonObject, parse_leniently
 from backstory.values.history import Item, Problem
 
 # Parsed, an item takes about six times its length in memory.
@@ -45,8 +45,11 @@ def parse_each(
     for item in iter_items(file):
         if isinstance(item, Problem):
             yield item
-        else:
-            yield from take(item)
+            continue
+        said = UntilFailure(partial(take, item))
+        yield from said
+        if said.failure is not None:
+            yield Problem(f"{item.name}: {describe_failure(said.failure)}")
 
 
 def is_export(path: Path, head: bytes, marks: Iterable[bytes]) -> bool:
@@ -236,7 +239,7 @@ def _repair(raw: bytearray, exc: orjson.JSONDecodeError) -> tuple[Any, str]:
         text = raw.decode("utf-8", errors="replace")
         what = "bytes that are not UTF-8 were replaced"
     try:
-        value = json.loads(text, strict=False)
+        value = parse_leniently(text)
         # Written out and read again, so that no half character is left anywhere.
         value = json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False)))
     except RecursionError:

@@ -16,7 +16,9 @@ import orjson
 
 from backstory.ingest.importers.base import Record
 from backstory.ingest.parsing.json_documents import without_surrogates
-from backstory.values.history import Problem
+from backstory.text.cut import cut_mark
+from backstory.text.json_values import parse_leniently
+from backstory.values.history import CutString, Problem
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_STRING_BYTES = 256 * 1024
@@ -45,8 +47,9 @@ class LineReader:
             consumed, has_end = len(raw), raw.endswith(b"\n")
             # A zip entry may give a few bytes more than it was asked for.
             is_long = len(raw) >= self.max_line_bytes and not has_end
+            cuts: tuple[CutString, ...] = ()
             if is_long:
-                raw, consumed, has_end = self._shorten(raw)
+                raw, consumed, has_end, cuts = self._shorten(raw)
             if position == 0:
                 raw = raw.removeprefix(codecs.BOM_UTF8)
             if not has_end and not _is_complete(raw):
@@ -61,6 +64,7 @@ class LineReader:
                     f"a line of {consumed:,} bytes; strings in it longer than "
                     f"{self.max_string_bytes:,} bytes were cut",
                     line,
+                    cuts=cuts,
                 )
             if raw.strip():
                 yield from _decode(raw, line)
@@ -68,10 +72,11 @@ class LineReader:
             # A line without a line end is counted once the line end is there.
             self.read_to, self.line = position, line if has_end else line - 1
 
-    def _shorten(self, start: bytes) -> tuple[bytes, int, bool]:
+    def _shorten(self, start: bytes) -> tuple[bytes, int, bool, tuple[CutString, ...]]:
         """Read the rest of an over-long line, keeping only the head of long strings.
 
-        Returns the shortened line, the bytes consumed, and whether the line had an end.
+        Returns the shortened line, the bytes consumed, whether the line had an end, and
+        the strings that were cut.
         """
         shortener = _Shortener(self.max_string_bytes)
         for offset in range(0, len(start), _CHUNK):
@@ -81,7 +86,8 @@ class LineReader:
             length += len(chunk)
             if len(shortener.kept) <= self.max_line_bytes:
                 shortener.feed(chunk)
-        return bytes(shortener.kept), length, chunk.endswith(b"\n")
+        has_end = chunk.endswith(b"\n")
+        return bytes(shortener.kept), length, has_end, tuple(shortener.cuts)
 
 
 # What a cut may leave at the end of a string: the first half of a surrogate pair, part
@@ -102,6 +108,7 @@ class _Shortener:
     def __init__(self, max_string_bytes: int) -> None:
         self.max_string_bytes = max_string_bytes
         self.kept = bytearray()
+        self.cuts: list[CutString] = []
         self._in_string = False
         self._head = bytearray()
         self._string_bytes = 0
@@ -141,8 +148,10 @@ class _Shortener:
             return bytes(self._head)
         head = _CUT_ESCAPE.sub(rb"\1", self._head, count=1)
         head = _LAST_CHARACTER.sub(b"", head)
-        mark = f"\\n[cut: {len(head):,} of {self._string_bytes:,} bytes kept]"
-        return head + mark.encode()
+        mark = cut_mark(len(head), self._string_bytes)
+        self.cuts.append(CutString(mark, self._string_bytes))
+        # The line end in it is escaped, as everything in a JSON string.
+        return head + mark.replace("\n", "\\n").encode()
 
 
 def _decode(raw: bytes, line: int) -> Iterator[Record | Problem]:
@@ -172,17 +181,16 @@ def _repair(raw: bytes, line: int) -> Iterator[Record | Problem]:
         yield Problem("a line of NUL bytes", line)
         return
     try:
-        # strict=False allows control characters inside strings.
-        constants: list[str] = []
-        value = json.loads(text, strict=False, parse_constant=constants.append)
+        replaced: list[str] = []
+        value = parse_leniently(text, replaced.append)
         value = without_surrogates(value)
     except RecursionError:
         yield Problem("nested too deeply to be read", line)
     except json.JSONDecodeError as exc:
         yield Problem(f"not valid JSON ({exc.msg})", line)
     else:
-        if constants:
-            repaired = f"{constants[0]}, which is not valid JSON, became null"
+        if replaced:
+            repaired = replaced[0]
         if isinstance(value, dict):
             yield Problem(f"the line was repaired: {repaired}", line)
             yield Record(line, value)

@@ -13,8 +13,22 @@ from backstory.ingest.parsing.databases import (
     list_tables,
     open_foreign,
 )
-from backstory.ingest.parsing.streams import ZIP_ERRORS, head_of, read_head
-from backstory.system.files import describe, find_files, has_text_name, shown_name
+from backstory.ingest.parsing.failures import describe_failure
+from backstory.ingest.parsing.streams import (
+    ZIP_ERRORS,
+    head_of,
+    max_unpacked,
+    open_zip,
+    read_head,
+    too_much,
+)
+from backstory.system.files import (
+    describe,
+    find_files,
+    has_text_name,
+    open_file,
+    shown_name,
+)
 from backstory.values.history import FoundFile, Problem, Source
 
 _SUFFIXES = frozenset(
@@ -43,8 +57,8 @@ def iter_recognized(
         is_folder = path.is_dir()
         file = None if is_folder else path.resolve(strict=True)
     # RuntimeError: a link that leads to itself.
-    except (OSError, RuntimeError) as exc:
-        yield Problem(f"it cannot be read ({_reason(exc)})", path=str(path))
+    except (OSError, ValueError, RuntimeError) as exc:
+        yield Problem(f"it cannot be read ({_reason(exc)})", path=shown_name(path))
         return
     if file is not None:
         yield from _recognize_one(file, formats)
@@ -101,6 +115,7 @@ def _is_stranger(
         with open_foreign(found.file.path) as foreign, foreign_errors():
             return not importer.tables <= list_tables(foreign.db)
     except SourceUnreadable:
+        # Reading it says why.
         return False
 
 
@@ -121,13 +136,17 @@ def _recognize(
 ) -> Iterator[Source | Problem | FoundFile]:
     try:
         head = read_head(file.path)
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, SourceUnreadable) as exc:
         yield Problem(f"it cannot be read ({_reason(exc)})", path=str(file.path))
         return
     if head.startswith(b"PK\x03\x04"):
         yield from _look_inside(file, formats)
         return
-    row = find_format(file.path, head, formats)
+    try:
+        row = find_format(file.path, head, formats)
+    except Exception as exc:
+        yield Problem(describe_failure(exc), path=str(file.path))
+        return
     yield Source(row.host, row.name, file) if row else file
 
 
@@ -138,48 +157,61 @@ def _reason(exc: Exception) -> object:
 def _look_inside(
     file: FoundFile, formats: Sequence[FormatRow]
 ) -> Iterator[Source | Problem | FoundFile]:
+    found: list[FormatRow | str | None] = []
+    # Entries can share their bytes, so it is the sum of them that counts.
+    left = max_unpacked(file.size_bytes)
     try:
-        archive = zipfile.ZipFile(file.path)
+        with open_file(file.path) as packed, open_zip(packed) as archive:
+            for entry in archive.infolist():
+                if _is_transcript(entry):
+                    left -= entry.file_size
+                if left < 0:
+                    yield Problem(too_much(file.size_bytes), path=str(file.path))
+                    return
+                row = _recognize_entry(archive, entry, formats)
+                found.append(row)
+                if isinstance(row, FormatRow):
+                    yield Source(row.host, row.name, file, entry.filename)
+                elif row is not None:
+                    yield Problem(row, path=str(file.path))
     except ZIP_ERRORS as exc:
         yield Problem(f"not a readable zip file ({exc})", path=str(file.path))
         return
-    known = False
-    with archive:
-        for entry in archive.infolist():
-            # ZipInfo.is_dir() raises when there is no name at all.
-            if entry.filename.endswith("/"):
-                continue
-            name = PurePosixPath(entry.filename.replace("\\", "/"))
-            if PureWindowsPath(name).anchor or ".." in name.parts:
-                yield Problem(
-                    f"an entry with an unsafe name, {entry.filename!r}",
-                    path=str(file.path),
-                )
-                continue
-            if not _could_be_transcript(name):
-                continue
-            try:
-                with archive.open(entry) as stream:
-                    head = head_of(stream)
-            except ZIP_ERRORS as exc:
-                yield Problem(
-                    f"the entry {entry.filename!r} cannot be read ({exc})",
-                    path=str(file.path),
-                )
-                continue
-            row = find_format(Path(name), head, formats)
-            if row is not None and row.load().kind == "database":
-                known = True
-                yield Problem(
-                    f"the entry {entry.filename!r} is a database, which can only be "
-                    "read when it is unpacked",
-                    path=str(file.path),
-                )
-            elif row is not None:
-                known = True
-                yield Source(row.host, row.name, file, entry.filename)
-    if not known:
+    if not any(found):
         yield file
+
+
+def _path_in_zip(entry: zipfile.ZipInfo) -> PurePosixPath:
+    return PurePosixPath(entry.filename.replace("\\", "/"))
+
+
+def _is_transcript(entry: zipfile.ZipInfo) -> bool:
+    """Whether an entry has a name that could be a transcript's."""
+    # ZipInfo.is_dir() raises when there is no name at all.
+    is_folder = entry.filename.endswith("/")
+    return not is_folder and _could_be_transcript(_path_in_zip(entry))
+
+
+def _recognize_entry(
+    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, formats: Sequence[FormatRow]
+) -> FormatRow | str | None:
+    """The format of an entry, or what is wrong with it; None if it is of no format."""
+    path = _path_in_zip(entry)
+    if PureWindowsPath(path).anchor or ".." in path.parts:
+        return f"an entry with an unsafe name, {entry.filename!r}"
+    if not _is_transcript(entry):
+        return None
+    try:
+        with archive.open(entry) as stream:
+            row = find_format(Path(path), head_of(stream), formats)
+    except ZIP_ERRORS as exc:
+        return f"the entry {entry.filename!r} cannot be read ({exc})"
+    if row is not None and row.load().kind == "database":
+        return (
+            f"the entry {entry.filename!r} is a database, which can only be read when "
+            "it is unpacked"
+        )
+    return row
 
 
 def find_format(

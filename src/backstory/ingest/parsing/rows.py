@@ -10,15 +10,16 @@ import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import IO, Any, cast
+from typing import IO, Any, Self, cast
 
 import apsw
-import orjson
 
 from backstory.ingest.importers.base import Record
 from backstory.ingest.parsing.databases import list_columns
 from backstory.ingest.parsing.lines import MAX_STRING_BYTES, LineReader
-from backstory.values.history import Problem
+from backstory.text.cut import cut_mark
+from backstory.text.json_values import compact_json
+from backstory.values.history import CutString, Problem
 
 # A longer value is never in memory as a whole.
 MAX_VALUE_BYTES = 8 * 1024 * 1024
@@ -28,11 +29,19 @@ _CHUNK = 1024 * 1024
 class LongText(str):
     """The beginning of a value that was too long to read; ``size`` is all of it.
 
-    A JSON object stays an object; only its long strings are cut.
+    A JSON object stays an object; only its long strings are cut: ``cuts``.
     """
 
-    __slots__ = ("size",)
+    __slots__ = ("cuts", "size")
     size: int
+    cuts: tuple[CutString, ...]
+
+    def __new__(
+        cls, text: str, *, size: int = 0, cuts: tuple[CutString, ...] = ()
+    ) -> Self:
+        made = super().__new__(cls, text)
+        made.size, made.cuts = size, cuts
+        return made
 
 
 def iter_rows(
@@ -57,7 +66,8 @@ def report_long(row: Mapping[str, object], what: str) -> Iterator[Problem]:
         if isinstance(value, LongText):
             yield Problem(
                 f"{what}: {column} has {value.size:,} bytes; only the beginning of "
-                "what is long in it was read"
+                "what is long in it was read",
+                cuts=value.cuts,
             )
 
 
@@ -127,15 +137,15 @@ class ForeignTable:
 
     def _value(self, column: str, value: object, rowid: int | None) -> object:
         if isinstance(value, str):
-            kept = "" if column in self._blobs else self._beginning(column, rowid)
-            long_text = LongText(kept)
-            long_text.size = int(value)
-            return long_text
+            size = int(value)
+            if column in self._blobs:
+                return LongText("", size=size)
+            return self._beginning(column, rowid, size)
         return value if column in self._blobs else decode(value)
 
-    def _beginning(self, column: str, rowid: int | None) -> str:
+    def _beginning(self, column: str, rowid: int | None, size: int) -> LongText:
         if rowid is None:
-            return "[too long to be read]"
+            return LongText("[too long to be read]", size=size)
         blob = self.db.blob_open("main", self.name, column, rowid, False)
         with closing(blob):
             raw = io.BufferedReader(_BlobFile(blob), _CHUNK)
@@ -144,13 +154,17 @@ class ForeignTable:
                 reader = LineReader(
                     cast(IO[bytes], raw), max_line_bytes=MAX_VALUE_BYTES
                 )
+                cuts: list[CutString] = []
                 for item in reader.records():
                     if isinstance(item, Record):
-                        return orjson.dumps(item.value).decode()
+                        text = compact_json(item.value)
+                        return LongText(text, size=size, cuts=tuple(cuts))
+                    cuts.extend(item.cuts)
                 raw.seek(0)
             head = raw.read(MAX_STRING_BYTES)
             text = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
-            return f"{text}\n[cut: {len(head):,} of {blob.length():,} bytes kept]"
+            cut = CutString(cut_mark(len(head), size), size)
+            return LongText(text + cut.mark, size=size, cuts=(cut,))
 
 
 class _BlobFile(io.RawIOBase):

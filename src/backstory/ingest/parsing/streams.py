@@ -1,22 +1,34 @@
-"""Open a source as a stream of bytes: a file, a compressed file, or a zip entry."""
+"""Open a source as a stream of bytes: a file, a compressed file, or a zip entry.
+
+A few bytes can unpack to very many. What is compressed may unpack to a multiple of its
+own size that transcripts stay far below, and to no more than any of them has.
+"""
 
 import codecs
 import io
 import lzma
+import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import zstandard
 
 from backstory.errors import SourceUnreadable
+from backstory.system.files import open_file
 from backstory.values.history import Source
 
 HEAD_BYTES = 64 * 1024
 MAX_FIRST_LINE_BYTES = 2 * 1024 * 1024
+# JSON lines shrink to a tenth or a twentieth, and to a hundredth if much is repeated.
+MAX_RATIO = 250
+# Less than this does no harm, whatever it was unpacked from.
+HARMLESS_BYTES = 16 * 1024 * 1024
+MAX_UNPACKED_BYTES = 4 * 1024 * 1024 * 1024
 # The most memory that a compressed file may make its reader use.
 _MAX_WINDOW_BYTES = 32 * 1024 * 1024
 _FOREIGN_ERRORS = (
@@ -44,13 +56,17 @@ def open_source(source: Source) -> Iterator[IO[bytes]]:
     path = source.file.path
     try:
         if source.entry:
-            with _open_entry(path, source.entry) as entry:
+            with (
+                open_file(path) as file,
+                open_zip(file) as archive,
+                _open_entry(archive, source.entry, packed_bytes(file)) as entry,
+            ):
                 yield entry
         elif path.suffix.lower() == ".zst":
-            with path.open("rb") as file, _decompressed(file) as stream:
+            with open_file(path) as file, _decompressed(file) as stream:
                 yield stream
         else:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 yield file
     except _FOREIGN_ERRORS as exc:
         reason = (isinstance(exc, OSError) and exc.strerror) or exc
@@ -59,7 +75,7 @@ def open_source(source: Source) -> Iterator[IO[bytes]]:
 
 def read_head(path: Path) -> bytes:
     """The beginning of a file, decompressed if it is compressed."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         if path.suffix.lower() != ".zst":
             return head_of(file)
         try:
@@ -77,17 +93,66 @@ def head_of(stream: IO[bytes]) -> bytes:
     return head.removeprefix(codecs.BOM_UTF8)
 
 
-def _open_entry(path: Path, name: str) -> IO[bytes]:
+# -- what is compressed ---------------------------------------------------------------
+
+
+def max_unpacked(packed: int) -> int:
+    """How many bytes a compressed file of that size may unpack to."""
+    return min(max(packed * MAX_RATIO, HARMLESS_BYTES), MAX_UNPACKED_BYTES)
+
+
+def packed_bytes(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def too_much(packed: int) -> str:
+    """Why something is not unpacked any further."""
+    return (
+        f"its {packed:,} bytes unpack to more than {max_unpacked(packed):,}, "
+        "which no transcript does"
+    )
+
+
+def open_zip(file: IO[bytes]) -> zipfile.ZipFile:
+    """A zip file, with ``BadZipFile`` for whatever is wrong with it."""
     try:
-        # The entry stays readable: the file is closed when its last user is.
-        with zipfile.ZipFile(path) as archive:
-            return archive.open(name)
-    except (KeyError, ValueError) as exc:
+        return zipfile.ZipFile(file)
+    except (KeyError, ValueError, struct.error, UnicodeError) as exc:
+        raise zipfile.BadZipFile(str(exc)) from exc
+
+
+def _open_entry(archive: zipfile.ZipFile, name: str, packed: int) -> IO[bytes]:
+    try:
+        entry = archive.getinfo(name)
+        # No more than this is ever read of it, whatever is packed.
+        if entry.file_size > max_unpacked(packed):
+            raise SourceUnreadable(too_much(packed))
+        return archive.open(entry)
+    except (KeyError, ValueError, struct.error) as exc:
         raise zipfile.BadZipFile(str(exc)) from exc
 
 
 def _decompressed(file: IO[bytes]) -> io.BufferedReader:
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
     stream = decompressor.stream_reader(file, read_across_frames=True)
-    # zstandard's reader has no readline; it is a raw stream, except in its type.
-    return io.BufferedReader(stream)
+    return io.BufferedReader(_Limited(stream, packed_bytes(file)))
+
+
+class _Limited(io.RawIOBase):
+    """An unpacked stream that ends in ``SourceUnreadable`` if it gets too long."""
+
+    def __init__(self, stream: zstandard.ZstdDecompressionReader, packed: int) -> None:
+        self._stream = stream
+        self._packed = packed
+        self._left = max_unpacked(packed)
+
+    def readable(self) -> bool:
+        return True
+
+    # Any: io's own type for what bytes can be read into is not public.
+    def readinto(self, buffer: Any) -> int:
+        count = self._stream.readinto(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise SourceUnreadable(too_much(self._packed))
+        return count

@@ -14,9 +14,10 @@ from backstory.ingest.parsing.databases import (
     list_tables,
     open_foreign,
 )
+from backstory.ingest.parsing.failures import UntilFailure, describe_failure
 from backstory.ingest.reading.changes import ChangedWhileReading, database_signature
 from backstory.store.base.history import SourceState
-from backstory.values.history import Problem, Source
+from backstory.values.history import Item, Problem, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class DatabaseReading:
         changed is read again.
         """
         with open_foreign(source.file.path) as foreign:
-            missing = importer.tables - list_tables(foreign.db)
+            with foreign_errors():
+                missing = importer.tables - list_tables(foreign.db)
             if missing:
                 names = ", ".join(sorted(missing))
                 raise SourceUnreadable(f"unknown schema: it has no {names}")
@@ -56,13 +58,14 @@ class DatabaseReading:
     def read(
         self, conversation: Conversation, origin: Origin, *, intake: Intake
     ) -> None:
-        """Read one conversation; if it cannot be read, it is tried again next time."""
+        """Read one conversation; if the database fails, it is tried again next time."""
         version = conversation.version
-        try:
-            self._parse(conversation.native_id, origin, intake)
-        except SourceUnreadable as exc:
+        failure = self._take(conversation.native_id, origin, intake)
+        if failure is not None:
             # One conversation that cannot be read costs no other.
-            intake.add(Problem(f"conversation {conversation.native_id}: {exc}"))
+            reason = describe_failure(failure)
+            intake.add(Problem(f"conversation {conversation.native_id}: {reason}"))
+        if isinstance(failure, SourceUnreadable):
             version = ""
         self._check()
         intake.commit(
@@ -75,13 +78,19 @@ class DatabaseReading:
             )
         )
 
-    def _parse(self, native_id: str, origin: Origin, intake: Intake) -> None:
+    def _take(self, native_id: str, origin: Origin, intake: Intake) -> Exception | None:
+        """Take in what a conversation says; returns what ended it early, if any."""
+        said = UntilFailure(lambda: self._parse(native_id, origin))
+        for item in said:
+            intake.add(item)
+            if intake.is_full:
+                self._check()
+                intake.commit(None)
+        return said.failure
+
+    def _parse(self, native_id: str, origin: Origin) -> Iterator[Item]:
         with foreign_errors():
-            for item in self.importer.parse(self._foreign.db, native_id, origin):
-                intake.add(item)
-                if intake.is_full:
-                    self._check()
-                    intake.commit(None)
+            yield from self.importer.parse(self._foreign.db, native_id, origin)
 
     def _check(self) -> None:
         if not self._foreign.is_unguarded:

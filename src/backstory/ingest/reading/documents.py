@@ -1,7 +1,10 @@
 """Read a file that is written whole, from its start to its end."""
 
+from typing import IO
+
 from backstory.ingest.importers.base import DocumentFormat, Origin
 from backstory.ingest.intake import Intake
+from backstory.ingest.parsing.failures import UntilFailure, describe_failure
 from backstory.ingest.parsing.streams import open_source
 from backstory.ingest.reading.changes import ChangedWhileReading, describe_file
 from backstory.store.base.history import SourceState
@@ -12,13 +15,13 @@ def read_document(
     source: Source, importer: DocumentFormat, origin: Origin, *, intake: Intake
 ) -> None:
     """Read a document. Raises ``ChangedWhileReading`` if it is rewritten."""
-    if not source.file.size_bytes:
-        intake.add(Problem("the file is empty"))
     with open_source(source) as file:
-        for item in importer.parse(file, origin):
+        said = UntilFailure(lambda: importer.parse(file, origin))
+        for item in said:
             intake.add(item)
             if intake.is_full:
                 intake.commit(None)
+        _report_failure(said.failure, file, intake)
     if describe_file(source.file.path).signature != source.file.signature:
         raise ChangedWhileReading
     intake.commit(
@@ -30,3 +33,14 @@ def read_document(
             excluded_by=intake.excluded_by,
         )
     )
+
+
+def _report_failure(failure: Exception | None, file: IO[bytes], intake: Intake) -> None:
+    """Report what ended the reading early; it is tried again when it changes."""
+    if isinstance(failure, OSError):
+        # The disk's fault, not the content's: tried again in the next run.
+        intake.commit(None)
+        raise failure
+    if failure is not None:
+        reason = describe_failure(failure)
+        intake.add(Problem(f"near byte {file.tell():,}: {reason}"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
 from backstory.ingest.intake import Intake
+from backstory.ingest.parsing.failures import UntilFailure, describe_failure
 from backstory.ingest.parsing.lines import LineReader
 from backstory.ingest.parsing.streams import is_seekable, open_source
 from backstory.ingest.reading.changes import Snapshot, hash_of
@@ -77,19 +78,18 @@ class LineReading:
         ``on_progress`` is told after every batch how many bytes are read.
         """
         intake.restore(self._memo)
-        if not self._source.file.size_bytes:
-            intake.add(Problem("the file is empty"))
         with open_source(self._source) as file:
             if self._start.read_to:
                 file.seek(self._start.read_to)
             reader = LineReader(file, self._start.read_to, self._start.lines_read)
-            for item in reader.records():
+            records = UntilFailure(reader.records)
+            for item in records:
                 # The current line may have been reported on already.
                 if intake.is_full and intake.last_line <= reader.line:
                     self._write_batch(intake, reader)
                     on_progress(reader.read_to)
                 self._take(item, intake)
-            self._report_nothing_read(intake, reader)
+            self._report_failure(records.failure, intake, reader)
             intake.commit(self._progress(intake, reader, is_last=True))
         return reader.read_to - self._start.read_to
 
@@ -97,8 +97,32 @@ class LineReading:
         if isinstance(item, Problem):
             intake.add(item, item.line)
             return
-        for said in self._importer.parse(item, self._origin, self._memo):
-            intake.add(said, item.line)
+        said = UntilFailure(
+            lambda: self._importer.parse(item, self._origin, self._memo)
+        )
+        for each in said:
+            intake.add(each, item.line)
+        if said.failure is not None:
+            intake.add(Problem(describe_failure(said.failure)), item.line)
+
+    def _report_failure(
+        self, failure: Exception | None, intake: Intake, reader: LineReader
+    ) -> None:
+        """Report what ended the reading early; it is tried again when it changes."""
+        if isinstance(failure, OSError):
+            # The disk's fault, not the content's: tried again in the next run.
+            self._write_batch(intake, reader)
+            raise failure
+        if failure is not None:
+            intake.add(Problem(describe_failure(failure)), reader.line + 1)
+        elif not reader.read_to and not intake.problems and self._is_packed():
+            # A truncated compressed file yields nothing, and no error.
+            intake.add(Problem("nothing in it can be read; it may be incomplete"))
+
+    def _is_packed(self) -> bool:
+        """Whether there is something in the source that has to be unpacked."""
+        file, entry = self._source.file, self._source.entry
+        return file.size_bytes > 0 and not entry and self._snapshot is None
 
     def _write_batch(self, intake: Intake, reader: LineReader) -> None:
         # A second reading cannot resume in the middle: it would not know which ids it
@@ -106,11 +130,6 @@ class LineReading:
         is_second = self._start.is_second
         progress = None if is_second else self._progress(intake, reader, is_last=False)
         intake.commit(progress)
-
-    def _report_nothing_read(self, intake: Intake, reader: LineReader) -> None:
-        # A truncated compressed file yields nothing, and no error.
-        if self._snapshot is None and reader.line == 0 and not intake.problems:
-            intake.add(Problem("nothing in it can be read; it may be incomplete"))
 
     def _progress(
         self, intake: Intake, reader: LineReader, *, is_last: bool

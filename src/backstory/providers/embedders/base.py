@@ -32,7 +32,10 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """The model and whatever else changes its vectors; known without loading it."""
+        """The model and whatever else changes its vectors; known without loading it.
+
+        After the last colon stands how the texts are prepared for the model.
+        """
         ...
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
@@ -50,6 +53,11 @@ class Embedder(Protocol):
     def close(self) -> None:
         """Release the model or the connection; the next use loads or opens it again."""
         ...
+
+
+def model_of(fingerprint: str) -> str:
+    """The model that a fingerprint names, however texts are prepared for it."""
+    return fingerprint.rpartition(":")[0] or fingerprint
 
 
 @dataclass(frozen=True, slots=True)

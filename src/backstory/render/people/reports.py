@@ -8,9 +8,11 @@ from backstory.render.layout import render_columns, to_cell
 from backstory.settings import Chosen
 from backstory.values.history import Problem
 from backstory.values.reports import (
+    CheckedFile,
     IndexReport,
     IndexStatus,
     LogStatus,
+    SalvagedHistory,
     SourceSummary,
     Status,
 )
@@ -55,6 +57,32 @@ def _list_problems(problems: Sequence[Problem], home: Path) -> Iterator[str]:
     more = len(problems) - MAX_PROBLEMS_SHOWN
     if more > 0:
         yield f"  … and {more:,} more (--json lists them all)"
+
+
+def render_checked(files: Sequence[CheckedFile], *, home: Path) -> Iterator[str]:
+    """Each file of a home, and what is wrong with it."""
+    for file in files:
+        path = render_path(str(file.path), home)
+        yield f"{path}: {'damaged' if file.problems else 'sound'}"
+        for problem in file.problems[:MAX_PROBLEMS_SHOWN]:
+            yield "  " + to_cell(render_path(problem, home))
+        if (more := len(file.problems) - MAX_PROBLEMS_SHOWN) > 0:
+            yield f"  … and {more:,} more (--json lists them all)"
+
+
+def render_salvaged(saved: SalvagedHistory, *, home: Path) -> Iterator[str]:
+    """What a repair of the history could save."""
+    lost = saved.lost_messages
+    if saved.is_complete:
+        yield "Repaired history.db; nothing is lost."
+    elif lost:
+        count = render_count(sum(lost.values()), "message")
+        yield f"Saved what could be read of history.db. {count} could not:"
+        yield from (f"  {to_cell(name)}: {number:,}" for name, number in lost.items())
+        yield "'backstory index' reads again what the agent programs still have."
+    else:
+        yield "Saved what could be read of history.db: all messages that it counted."
+    yield f"The damaged file is kept as {render_path(str(saved.kept_as), home)}."
 
 
 def render_sources(

@@ -333,6 +333,10 @@ class HistoryStore(Protocol):
         """How much space the store takes on disk."""
         ...
 
+    def has_damage(self) -> bool:
+        """Whether part of it cannot be read any more. Reads all of it."""
+        ...
+
     def verify(self) -> list[str]:
         """Check everything that must hold; one sentence for each failure."""
         ...

@@ -79,7 +79,7 @@ class UnitFilter:
         return grouped
 
     def widest_bounds(self) -> Bounds:
-        """The bounds that no unit which may be found is outside of."""
+        """The widest bounds: no matching unit is outside of them."""
         bounds = self.kinds_by_bounds()
         firsts = [first for first, _ in bounds if first is not None]
         ends = [end for _, end in bounds if end is not None]
@@ -310,6 +310,10 @@ class SearchIndex(Protocol):
         """Whether the index has vectors of this model, from its own cache."""
         ...
 
+    def vectors_made_by(self) -> str:
+        """The fingerprint of the model of its vectors, from any cache; or empty."""
+        ...
+
     def writing(
         self, *, timeout_s: float = 30.0
     ) -> AbstractContextManager[IndexWriter]:
@@ -408,8 +412,17 @@ class SearchIndex(Protocol):
 
     # -- vectors ---
 
-    def list_to_embed(self, limit: int, *, skip: int = 0) -> list[ToEmbed]:
-        """Units that still need a vector, the newest first."""
+    def list_to_embed(
+        self, limit: int, *, without: Collection[int] = ()
+    ) -> list[ToEmbed]:
+        """Units that still need a vector, the newest first, leaving some out."""
+        ...
+
+    def count_to_embed(self, where: UnitFilter) -> tuple[int, int]:
+        """How many matching units need a vector, out of how many with a meaning.
+
+        The second is 0 if the first is.
+        """
         ...
 
     def nearest(

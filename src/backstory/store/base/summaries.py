@@ -73,12 +73,14 @@ class SummaryStore(Protocol):
 
     # -- what is due ---
 
-    def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
+    def mark_due(
+        self, session_id: int, cause: str, *, now: datetime, timeout_s: float = 30.0
+    ) -> bool:
         """Ask for a session's log, up to the last message that is there now.
 
         Returns whether there is anything to summarize. A session that was postponed may
-        be tried at once. Waits only a moment for other writers, then raises
-        ``StoreLocked``.
+        be tried at once. Raises ``StoreLocked`` if other writers take longer than
+        ``timeout_s``.
         """
         ...
 

@@ -20,6 +20,8 @@ from backstory.errors import (
     StoreTooNew,
     StoreUnwritable,
 )
+from backstory.store.sqlite import page_checksums
+from backstory.store.sqlite.log_check import find_last_commit, warn_if_lost
 from backstory.system.fork_safety import block_forks
 
 logger = logging.getLogger(__name__)
@@ -95,9 +97,14 @@ def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
     except OSError as exc:
         raise from_os_error(path, exc) from exc
     with translated(path):
-        db = apsw.Connection(str(path))
+        last_commit = find_last_commit(path)
+        db = apsw.Connection(str(path), vfs=page_checksums.VERIFIED)
         try:
             db.set_busy_timeout(BUSY_TIMEOUT_MS)
+            # One that is closed by the garbage collector must not write.
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            if not path.stat().st_size:
+                page_checksums.reserve_bytes(db)
             for pragma in (
                 "PRAGMA journal_mode = WAL",
                 "PRAGMA synchronous = FULL",
@@ -106,12 +113,29 @@ def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
                 "PRAGMA temp_store = MEMORY",
             ):
                 _execute_patiently(db, pragma)
+            warn_if_lost(db, path, last_commit)
+            page_checksums.add_checksums(db, path)
             migrate(db, path, migrations)
         except BaseException:
             # Otherwise the traceback would keep it open, with its locks.
-            db.close(True)
+            close_database(db)
             raise
     return db
+
+
+def close_database(db: apsw.Connection) -> None:
+    """Close a connection; the last one moves what is in the log into the file.
+
+    If there is no room for that, it stays in the log, where it is as safe. Raises
+    ``apsw.ThreadingViolationError`` if another thread is using the connection.
+    """
+    try:
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        db.close(True)
+    except apsw.ThreadingViolationError:
+        raise
+    except apsw.Error:
+        return
 
 
 def _open_to_read(path: Path, migrations: str) -> apsw.Connection | None:
@@ -125,7 +149,11 @@ def _open_to_read(path: Path, migrations: str) -> apsw.Connection | None:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     for way in ways:
         with suppress(StoreProblem), translated(path):
-            db = apsw.Connection(f"{path.absolute().as_uri()}?{way}", flags=flags)
+            db = apsw.Connection(
+                f"{path.absolute().as_uri()}?{way}",
+                flags=flags,
+                vfs=page_checksums.VERIFIED,
+            )
             try:
                 db.set_busy_timeout(BUSY_TIMEOUT_MS)
                 db.execute("PRAGMA temp_store = MEMORY")
@@ -210,6 +238,11 @@ def migrate(db: apsw.Connection, path: Path, package: str) -> None:
             f"(schema {version}, this version knows {len(scripts)})",
             path=path,
         )
+    if not version and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
+        # Another process may have made them just now.
+        if not schema_version(db):
+            raise StoreDamaged(f"{path}: it has tables of no version", path=path)
+        version = schema_version(db)
     for number, script in enumerate(scripts, start=1):
         if number <= version:
             continue

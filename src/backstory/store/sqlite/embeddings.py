@@ -6,11 +6,13 @@ outlives the index: a rebuilt index finds all of them here.
 
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
 
+from backstory.errors import StoreProblem
 from backstory.store.sqlite.connection import (
     empty_log,
     open_database,
@@ -20,12 +22,14 @@ from backstory.store.sqlite.connection import (
 )
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.rows import to_dict, to_json
+from backstory.store.sqlite.salvage import remove_database, salvage_database
 from backstory.system.fork_safety import reset_in_child
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
 
 MIGRATIONS = "backstory.store.sqlite.embedding_migrations"
+_REPAIRED_NAME = "repaired-embeddings.db"
 
 
 class SqliteEmbeddings:
@@ -110,6 +114,18 @@ class SqliteEmbeddings:
         with translated(self.path):
             rows = self._db.execute("SELECT DISTINCT content_hash FROM embeddings")
             return {key for (key,) in rows}
+
+    @staticmethod
+    def repair(path: Path) -> None:
+        """Keep the vectors of a damaged file that can be read, and no others."""
+        new = path.with_name(_REPAIRED_NAME)
+        # With an identity of its own, every index takes its vectors from it again.
+        with translated(path), suppress(OSError, StoreProblem):
+            salvage_database(path, MIGRATIONS, new, without={"state"})
+        remove_database(path)
+        with suppress(FileNotFoundError):
+            new.replace(path)
+        remove_database(new)
 
     def size_bytes(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0

@@ -35,6 +35,7 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.history import Message, Problem, Session
@@ -50,7 +51,7 @@ class SqliteHistory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connections = Connections(path, lambda: open_database(path, MIGRATIONS))
+        self._connections = Connections(path, lambda: _open(path))
         self.reset_after_fork()
         reset_in_child(self)
         self._connections.current()
@@ -237,9 +238,20 @@ class SqliteHistory:
 
     # -- verification ---
 
+    def has_damage(self) -> bool:
+        return any(not page.is_known for page in list_damaged_pages(self.path))
+
     def verify(self) -> list[str]:
         with translated(self.path), self._lock:
             return _verify(self._db)
+
+
+def _open(path: Path) -> apsw.Connection:
+    db = open_database(path, MIGRATIONS)
+    with translated(path):
+        # Checking a page takes longer than reading it, so each is read seldom.
+        db.execute("PRAGMA cache_size = -16000")
+    return db
 
 
 def _verify(db: apsw.Connection) -> list[str]:

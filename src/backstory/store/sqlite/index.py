@@ -170,9 +170,18 @@ class SqliteIndex:
     def has_vectors_of(self, fingerprint: str) -> bool:
         return self.get_state("vectors_of") == self._vectors.name_vectors(fingerprint)
 
-    def list_to_embed(self, limit: int, *, skip: int = 0) -> list[ToEmbed]:
+    def vectors_made_by(self) -> str:
+        return self._vectors.parse_name(self.get_state("vectors_of") or "")
+
+    def list_to_embed(
+        self, limit: int, *, without: Collection[int] = ()
+    ) -> list[ToEmbed]:
         with self._connection.reading() as db:
-            return units.list_to_embed(db, limit, skip)
+            return units.list_to_embed(db, limit, without)
+
+    def count_to_embed(self, where: UnitFilter) -> tuple[int, int]:
+        with self._connection.reading() as db:
+            return units.count_to_embed(db, where)
 
     def nearest(
         self, vector: "Vector", where: UnitFilter, limit: int

@@ -15,6 +15,7 @@ from backstory.store.sqlite.connection import (
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state, set_state
 from backstory.store.sqlite.index_writer import SOME
+from backstory.store.sqlite.page_checksums import UNVERIFIED
 from backstory.store.sqlite.words import merge_words
 
 # To tidy is to write all words again. In an index with more units than this, a few
@@ -94,7 +95,7 @@ def _list_texts(path: Path) -> list[Path]:
 def reset_database(path: Path) -> None:
     """Turn a file into an empty database, whatever is in it."""
     with translated(path):
-        db = apsw.Connection(str(path))
+        db = apsw.Connection(str(path), vfs=UNVERIFIED)
         db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
         db.execute("VACUUM")
         db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)

@@ -22,6 +22,8 @@ _REPLY_STEPS = 20
 # A session and a position in it.
 Place = tuple[int, int]
 
+_SEE_MORE = "Run 'backstory check --repair' to save what can be read."
+
 # Ten times faster than ``Role(...)``.
 _ROLES = {role.value: role for role in Role}
 
@@ -29,29 +31,68 @@ _ROLES = {role.value: role for role in Role}
 def list_messages(
     db: apsw.Connection, session_id: int, *, first: int, last: int | None, limit: int
 ) -> list[Message]:
-    rows = db.execute(
-        f"""
-        SELECT {_COLUMNS} FROM messages
-         WHERE session_id = ?1 AND position >= ?2 AND (?3 IS NULL OR position <= ?3)
-         ORDER BY position
-         LIMIT ?4
-        """,
-        (session_id, first, last, limit),
-    )
-    return [_to_message(row) for row in rows]
+    which = "session_id = ?1 AND position >= ?2 AND (?3 IS NULL OR position <= ?3)"
+    values = (session_id, first, last, limit)
+    try:
+        rows = db.execute(
+            f"""
+            SELECT {_COLUMNS} FROM messages
+             WHERE {which} ORDER BY position LIMIT ?4
+            """,
+            values,
+        )
+        return [_to_message(row) for row in rows]
+    except apsw.CorruptError:
+        # Only the index of places is read, whose pages may be sound.
+        places = db.execute(
+            f"""
+            SELECT message_id, session_id, position FROM messages
+             WHERE {which} ORDER BY position LIMIT ?4
+            """,
+            values,
+        ).fetchall()
+        return [_get_one(db, place) for place in places]
 
 
 def get_messages(
     db: apsw.Connection, message_ids: Collection[int]
 ) -> dict[int, Message]:
-    rows = db.execute(
-        f"""
-        SELECT {_COLUMNS} FROM messages
-         WHERE message_id IN (SELECT value FROM json_each(?))
-        """,
-        (to_json(message_ids),),
-    )
-    return {row[0]: _to_message(row) for row in rows}
+    wanted = to_json(message_ids)
+    try:
+        rows = db.execute(
+            f"""
+            SELECT {_COLUMNS} FROM messages
+             WHERE message_id IN (SELECT value FROM json_each(?))
+            """,
+            (wanted,),
+        )
+        return {row[0]: _to_message(row) for row in rows}
+    except apsw.CorruptError:
+        places = db.execute(
+            """
+            SELECT message_id, session_id, position
+              FROM messages INDEXED BY sqlite_autoindex_messages_2
+             WHERE +message_id IN (SELECT value FROM json_each(?))
+            """,
+            (wanted,),
+        ).fetchall()
+        found = [_get_one(db, place) for place in places]
+        return {message.message_id: message for message in found}
+
+
+# Any: SQLite rows carry no types; the schema does.
+def _get_one(db: apsw.Connection, place: tuple[Any, ...]) -> Message:
+    """A message or, if its page is damaged, one that says so in its place."""
+    message_id, session_id, position = place
+    try:
+        row = db.execute(
+            f"SELECT {_COLUMNS} FROM messages WHERE message_id = ?", (message_id,)
+        ).fetchone()
+        assert row is not None
+        return _to_message(row)
+    except apsw.CorruptError as exc:
+        text = f"[This message is damaged: {exc}. {_SEE_MORE}]"
+        return Message(message_id, session_id, "", position, Role.ERROR, text)
 
 
 def find_neighbours(
@@ -174,13 +215,24 @@ def find_text(
 def find_positions(
     db: apsw.Connection, session_id: int, first_id: int, last_id: int
 ) -> tuple[int, int] | None:
-    first, last = db.execute(
-        """
-        SELECT MIN(position), MAX(position) FROM messages
-         WHERE +session_id = ? AND message_id BETWEEN ? AND ?
-        """,
-        (session_id, first_id, last_id),
-    ).get
+    values = (session_id, first_id, last_id)
+    try:
+        first, last = db.execute(
+            """
+            SELECT MIN(position), MAX(position) FROM messages
+             WHERE +session_id = ? AND message_id BETWEEN ? AND ?
+            """,
+            values,
+        ).get
+    except apsw.CorruptError:
+        first, last = db.execute(
+            """
+            SELECT MIN(position), MAX(position)
+              FROM messages INDEXED BY sqlite_autoindex_messages_2
+             WHERE session_id = ? AND +message_id BETWEEN ? AND ?
+            """,
+            values,
+        ).get
     return None if first is None else (first, last)
 
 

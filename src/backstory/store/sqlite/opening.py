@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from backstory.store.sqlite.connection import close_database
 from backstory.system.fork_safety import block_forks, close_before_fork, reset_in_child
 
 # A read-only connection is reopened after this time: the file may be writable by then,
@@ -87,10 +88,21 @@ class Connections:
                 if connection is not None:
                     connection.interrupt()
 
+    def interrupt_all(self) -> None:
+        """Stop the statements that all threads are running."""
+        self.interrupt(list(self._of_threads))
+
     def close(self) -> None:
-        """Close them; used again, each thread opens a new one."""
+        """Close them; used again, each thread opens a new one.
+
+        One that another thread is using is only interrupted. It is closed when that
+        thread ends, or uses it again.
+        """
         with self._lock:
             for connection in list(self._of_threads.values()):
-                connection.close()
+                try:
+                    close_database(connection)
+                except apsw.ThreadingViolationError:
+                    connection.interrupt()
             self._of_threads.clear()
             self._generation += 1

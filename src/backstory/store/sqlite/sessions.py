@@ -9,7 +9,12 @@ import apsw
 from backstory.store.base.history import Counts, SessionFilter
 from backstory.store.sqlite.rows import to_json
 from backstory.text.cut import one_line
-from backstory.values.history import Session, SessionFacts, SessionKind
+from backstory.values.history import (
+    MAX_TITLE_CHARS,
+    Session,
+    SessionFacts,
+    SessionKind,
+)
 from backstory.values.moments import (
     WHOLE_DAY,
     Moment,
@@ -306,7 +311,8 @@ def to_session(row: tuple[Any, ...]) -> Session:
         session_id=session_id,
         host=host,
         native_id=native_id,
-        title=title or one_line(opening, TITLE_CHARS),
+        # Earlier versions stored titles of any length.
+        title=one_line(title or "", MAX_TITLE_CHARS) or one_line(opening, TITLE_CHARS),
         project=project,
         git_branch=git_branch,
         parent_id=parent_id,

@@ -22,8 +22,8 @@ from backstory.store.sqlite.opening import Connections
 from backstory.values.moments import Moment, from_microseconds
 
 _RUNNING = "running"
-# Whatever marks a session as due must not be kept waiting.
-_MOMENT_MS = 1_000
+# Nothing is postponed for this long: if it seems so, the clock was set back.
+_IMPOSSIBLE_WAIT = 2 * 24 * 3600 * 1_000_000
 _SPOKEN = "('user', 'assistant')"
 
 
@@ -58,23 +58,32 @@ class SqliteSummaryStore:
 
     # -- what is due ---
 
-    def mark_due(self, session_id: int, cause: str, *, now: datetime) -> bool:
-        db = self._db
-        db.set_busy_timeout(_MOMENT_MS)
-        try:
-            with translated(self.path), transaction(db):
-                return _mark_due(db, session_id, cause, now)
-        finally:
-            db.set_busy_timeout(BUSY_TIMEOUT_MS)
+    def mark_due(
+        self,
+        session_id: int,
+        cause: str,
+        *,
+        now: datetime,
+        timeout_s: float = BUSY_TIMEOUT_MS / 1000,
+    ) -> bool:
+        with translated(self.path):
+            db = self._db
+            db.set_busy_timeout(round(timeout_s * 1000))
+            try:
+                with transaction(db):
+                    return _mark_due(db, session_id, cause, now)
+            finally:
+                db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def list_due(self, *, now: datetime | None) -> list[Due]:
         with translated(self.path):
             rows = self._db.execute(
                 """
                 SELECT session_id, last_message_id, cause, tries FROM due_logs
-                 WHERE ?1 IS NULL OR not_before <= ?1 ORDER BY not_before, session_id
+                 WHERE ?1 IS NULL OR not_before <= ?1 OR not_before > ?1 + ?2
+                 ORDER BY not_before, session_id
                 """,
-                (None if now is None else _to_number(now),),
+                (None if now is None else _to_number(now), _IMPOSSIBLE_WAIT),
             )
             return [Due(*row) for row in rows]
 

@@ -276,16 +276,39 @@ def get_notes(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Note]
     return {unit_id: Note(heading, text) for unit_id, heading, text in rows}
 
 
-def list_to_embed(db: apsw.Connection, limit: int, skip: int) -> list[ToEmbed]:
+def list_to_embed(
+    db: apsw.Connection, limit: int, without: Collection[int]
+) -> list[ToEmbed]:
     rows = db.execute(
         """
         SELECT unit_id, meaning_hash FROM units
          WHERE meaning_hash IS NOT NULL AND embedding_id IS NULL
-         ORDER BY said_at DESC LIMIT ? OFFSET ?
+           AND unit_id NOT IN (SELECT value FROM json_each(?))
+         ORDER BY said_at DESC LIMIT ?
         """,
-        (limit, skip),
+        (to_json(without), limit),
     )
     return [ToEmbed(*row) for row in rows]
+
+
+def count_to_embed(db: apsw.Connection, where: UnitFilter) -> tuple[int, int]:
+    """How many matching units wait for a vector, and how many have a meaning."""
+    clause = to_clause(where)
+    waiting: int = db.execute(
+        f"""
+        SELECT COUNT(*) FROM units
+         WHERE meaning_hash IS NOT NULL AND embedding_id IS NULL AND {clause.sql}
+        """,
+        clause.values,
+    ).get
+    # Usually none does, which an index tells at once.
+    if not waiting:
+        return 0, 0
+    meaningful: int = db.execute(
+        f"SELECT COUNT(*) FROM units WHERE meaning_hash IS NOT NULL AND {clause.sql}",
+        clause.values,
+    ).get
+    return waiting, meaningful
 
 
 def find_embedding_ids(

@@ -46,6 +46,11 @@ class VectorSearch:
         """A name for a model's vectors from this cache, whose numbers they have."""
         return f"{fingerprint} {self._embeddings.identity}"
 
+    @staticmethod
+    def parse_name(name: str) -> str:
+        """The fingerprint of the model in such a name."""
+        return name.rpartition(" ")[0]
+
     def find_nearest(
         self, vector: "Vector", where: UnitFilter, limit: int
     ) -> list[tuple[int, float]]:

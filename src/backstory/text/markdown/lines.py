@@ -1,7 +1,9 @@
 """Lines of Markdown: what a line begins, and how lines are replaced by others."""
 
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import overload
 
 # Anything longer is a paragraph that begins with a number sign. The limit also keeps
 # the paths of a file's sections from becoming many times larger than the file.
@@ -22,8 +24,44 @@ def split_bom(text: str) -> tuple[str, str]:
 
 def split_lines(text: str) -> list[str]:
     """The lines with their ends; the last may have none. Only ``\\n`` ends a line."""
-    *whole, last = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([last] if last else [])
+    return list(Lines(text))
+
+
+class Lines(Sequence[str]):
+    """The lines of ``split_lines``, each made when it is asked for.
+
+    A list of very short lines takes thirty times as much memory as their text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = array("Q", _line_starts(text))
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        number = range(len(self))[place]
+        return self._text[self._starts[number] : self._starts[number + 1]]
+
+    def join(self, first: int, end: int) -> str:
+        """The text of the lines from ``first`` to ``end``."""
+        return self._text[self._starts[first] : self._starts[end]]
+
+
+def _line_starts(text: str) -> Iterator[int]:
+    """Where each line begins, and where the last one ends."""
+    start = 0
+    while start < len(text):
+        yield start
+        start = text.find("\n", start) + 1 or len(text)
+    yield len(text)
 
 
 def splice(lines: Sequence[str], first: int, end: int, put: Sequence[str]) -> str:
@@ -63,9 +101,9 @@ def front_matter_end(lines: Sequence[str]) -> int:
     # Notes may also begin with a rule.
     if "".join(lines[:1]).rstrip() != "---" or not _YAML_KEY.match("".join(lines[1:2])):
         return 0
-    for number, line in enumerate(lines[1:], start=2):
-        if line.rstrip() in ("---", "..."):
-            return number
+    for number in range(1, len(lines)):
+        if lines[number].rstrip() in ("---", "..."):
+            return number + 1
     return 0
 
 

@@ -7,10 +7,11 @@ wrote it everywhere else. Reading takes time in proportion to the text.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from itertools import accumulate
 
 from backstory.text.markdown.lines import (
     MAX_HEADING_CHARS,
@@ -101,7 +102,7 @@ class Item:
 class Outline:
     """The lines of a text with their ends, and what they are, each in order."""
 
-    lines: list[str]
+    lines: Sequence[str]
     headings: list[Heading] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
@@ -186,24 +187,39 @@ class Outline:
     def is_same_around(self, after: "Outline", first: int, end: int) -> bool:
         """Whether a change of these lines leaves all others what they were."""
         added = len(after.lines) - len(self.lines)
-        was = self._shape_without(first, end, added)
-        return was == after._shape_without(first, end + added, 0)
 
-    def _shape_without(self, first: int, end: int, added: int) -> list[object]:
-        """What is outside some lines; what comes after them is moved by ``added``."""
+        def place_before(line: int) -> int | None:
+            if first <= line < end:
+                return None
+            return line + added if line >= end else line
 
-        def outside(parts: Iterable[tuple[int, object]]) -> list[object]:
+        def place_after(line: int) -> int | None:
+            return None if first <= line < end + added else line
+
+        return self._shape(place_before) == after._shape(place_after)
+
+    def is_same_without(self, after: "Outline", removed: Set[int]) -> bool:
+        """Whether all lines but these are in the text after, as what they were."""
+        kept = [number not in removed for number in range(len(self.lines))]
+        places = list(accumulate(kept, initial=0))
+        was = self._shape(lambda line: places[line] if kept[line] else None)
+        return was == after._shape(lambda line: line)
+
+    def _shape(self, place_of: Callable[[int], int | None]) -> list[object]:
+        """What begins in which line; None for a line that does not count."""
+
+        def placed(parts: Iterable[tuple[int, object]]) -> list[object]:
             return [
-                (line + added if line >= end else line, part)
+                (place, part)
                 for line, part in parts
-                if not first <= line < end
+                if (place := place_of(line)) is not None
             ]
 
         return [
-            outside((each.first, (each.level, each.name)) for each in self.headings),
-            outside((each.first, (each.kind, each.is_open)) for each in self.blocks),
-            outside((each.first, (each.marker, each.depth)) for each in self.items),
-            outside((line, None) for line in self.rules),
+            placed((each.first, (each.level, each.name)) for each in self.headings),
+            placed((each.first, (each.kind, each.is_open)) for each in self.blocks),
+            placed((each.first, (each.marker, each.depth)) for each in self.items),
+            placed((line, None) for line in self.rules),
         ]
 
 
@@ -213,14 +229,25 @@ class Outline:
 def read_outline(text: str) -> Outline:
     """Read the outline of a text, which must not begin with a byte order mark."""
     scan = _Scan(Outline(split_lines(text)))
-    lines = scan.outline.lines
-    start = front_matter_end(lines)
-    if start:
-        scan.outline.blocks.append(Block(BlockKind.FRONT_MATTER, 0, start))
-    for number in range(start, len(lines)):
-        scan.take(number, lines[number])
-    scan.finish()
+    for _ in scan.take_all():
+        pass
     return scan.outline
+
+
+def iter_parts(lines: Sequence[str]) -> Iterator[Heading | Block]:
+    """The headings and blocks in order, each as soon as its end is known.
+
+    For a text of which nobody knows how large it is, or who wrote it: what was given is
+    not kept.
+    """
+    outline = Outline(lines)
+    for _ in _Scan(outline).take_all():
+        found: list[Heading | Block] = [*outline.headings, *outline.blocks]
+        yield from sorted(found, key=lambda each: each.first)
+        outline.headings.clear()
+        outline.blocks.clear()
+        outline.items.clear()
+        outline.rules.clear()
 
 
 @dataclass(slots=True)
@@ -250,6 +277,19 @@ class _Scan:
     paragraph: tuple[int, int] | None = None
     is_quote: bool = False
     last_full: int = -1
+
+    def take_all(self) -> Iterator[None]:
+        """Take all lines; yield whenever another heading or block is complete."""
+        lines = self.outline.lines
+        start = front_matter_end(lines)
+        if start:
+            self.outline.blocks.append(Block(BlockKind.FRONT_MATTER, 0, start))
+        for number in range(start, len(lines)):
+            self.take(number, lines[number])
+            if self.outline.headings or self.outline.blocks:
+                yield
+        self.finish()
+        yield
 
     def take(self, number: int, line: str) -> None:
         content = line.strip(_BLANK)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from backstory.providers.embedders.base import Vector, Vectors
+from backstory.system.fork_safety import block_forks
 from backstory.system.machine import set_variable
 from backstory.text.escape import replace_surrogates
 
@@ -30,10 +31,6 @@ DIMENSIONS = 384
 # The tokenizer keeps 256 tokens; this many characters of words always have more.
 _MAX_CHARS = 4_000
 _MOST_THREADS = 4
-# Texts whose tokens are held at once.
-_WINDOW = 1_024
-
-Tokens = NDArray[np.int32]
 
 
 class Model:
@@ -45,46 +42,38 @@ class Model:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
-        for start in range(0, len(texts), _WINDOW):
-            window = texts[start : start + _WINDOW]
-            self._embed_window(window, vectors[start : start + _WINDOW])
-        return vectors
 
-    def _embed_window(self, texts: Sequence[str], vectors: Vectors) -> None:
-        tokens = self._tokenize(texts)
-
-        def run(place: int) -> None:
-            vectors[place] = self._run(tokens[place])
+        def embed(place: int) -> None:
+            vectors[place] = self._embed_one(texts[place])
 
         threads = min(_MOST_THREADS, _count_cores(), len(texts))
-        if threads == 1:
+        if threads <= 1:
             for place in range(len(texts)):
-                run(place)
-            return
+                embed(place)
+            return vectors
         # The longest first, so that no thread is left with a long one at the end.
-        order = sorted(range(len(texts)), key=lambda place: -len(tokens[place]))
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
         with ThreadPoolExecutor(threads) as pool:
-            for _ in pool.map(run, order):
+            for _ in pool.map(embed, order):
                 pass
+        return vectors
 
-    def _run(self, tokens: Tokens) -> Vector:
-        given = {"ids": tokens[None, :], "lengths": np.array([len(tokens)], np.int32)}
-        (made,) = self._session.run(["vectors"], given)
+    def _embed_one(self, text: str) -> Vector:
+        # A process that ends while a thread is in these libraries would be aborted.
+        with block_forks():
+            tokens = self.tokenize(text)
+            lengths = np.array([len(tokens)], np.int32)
+            (made,) = self._session.run(
+                ["vectors"], {"ids": tokens[None, :], "lengths": lengths}
+            )
         vector: Vector = made[0]
         return vector
 
-    def _tokenize(self, texts: Sequence[str]) -> list[Tokens]:
+    def tokenize(self, text: str) -> NDArray[np.int32]:
         # One by one: for a list the tokenizer starts threads that do not survive a
         # fork, and it takes a fiftieth of the time that the model does.
-        return [
-            np.array(
-                self._tokenizer.encode(
-                    replace_surrogates(text.lstrip()[:_MAX_CHARS])
-                ).ids,
-                np.int32,
-            )
-            for text in texts
-        ]
+        known = replace_surrogates(text.lstrip()[:_MAX_CHARS])
+        return np.array(self._tokenizer.encode(known).ids, np.int32)
 
 
 def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":

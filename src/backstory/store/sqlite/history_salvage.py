@@ -1,0 +1,115 @@
+"""Put a sound history in the place of a damaged one, and keep the damaged one."""
+
+import shutil
+from pathlib import Path
+
+import apsw
+
+from backstory.store.sqlite.connection import (
+    close_database,
+    open_database,
+    transaction,
+    translated,
+)
+from backstory.store.sqlite.history import MIGRATIONS
+from backstory.store.sqlite.salvage import remove_database, salvage_database
+from backstory.values.reports import SalvagedHistory
+
+_NEW_NAME = "salvaged-history.db"
+# What the new history has of its own. Without what is known of the sources, they are
+# read again, and give back the messages that they still have.
+_NOT_TAKEN = frozenset({"identity", "changes", "sources", "problems"})
+
+
+def salvage_history(path: Path) -> SalvagedHistory:
+    """Repair a history, or make a new one of all that can be read in it."""
+    new = path.with_name(_NEW_NAME)
+    with translated(path):
+        salvaged = salvage_database(path, MIGRATIONS, new, without=_NOT_TAKEN)
+        lost = {} if salvaged.is_complete else _complete(new)
+    kept_as = _put_in_place(path, new)
+    return SalvagedHistory(
+        kept_as, salvaged.damaged, salvaged.is_complete, lost_messages=lost
+    )
+
+
+def _complete(path: Path) -> dict[str, int]:
+    """Make rows agree with each other; returns how many messages each session lost."""
+    db = open_database(path, MIGRATIONS)
+    try:
+        with transaction(db):
+            db.execute(
+                """
+                INSERT INTO sessions (session_id, host, native_id)
+                SELECT DISTINCT session_id, 'salvaged', 'session-' || session_id
+                  FROM messages
+                 WHERE session_id NOT IN (SELECT session_id FROM sessions)
+                """
+            )
+            lost = _count_lost(db)
+            _make_consistent(db)
+        return lost
+    finally:
+        close_database(db)
+
+
+def _count_lost(db: apsw.Connection) -> dict[str, int]:
+    rows = db.execute(
+        """
+        SELECT host || '/' || sessions.native_id, message_count - COUNT(message_id)
+          FROM sessions LEFT JOIN messages USING (session_id)
+         GROUP BY sessions.session_id HAVING message_count > COUNT(message_id)
+        """
+    )
+    return {str(name): int(count) for name, count in rows}
+
+
+def _make_consistent(db: apsw.Connection) -> None:
+    for statement in (
+        """
+        UPDATE sessions
+           SET message_count = (SELECT COUNT(*) FROM messages
+                                 WHERE messages.session_id = sessions.session_id)
+        """,
+        """
+        UPDATE sessions SET last_logged_message_id = NULL
+         WHERE last_logged_message_id NOT IN (SELECT message_id FROM messages)
+        """,
+        """
+        DELETE FROM due_logs
+         WHERE session_id NOT IN (SELECT session_id FROM sessions)
+        """,
+        """
+        DELETE FROM summaries
+         WHERE session_id NOT IN (SELECT session_id FROM sessions)
+        """,
+        """
+        INSERT INTO changes (session_id, first_message_id, last_message_id, tag)
+        SELECT session_id, MIN(message_id), MAX(message_id), random()
+          FROM messages GROUP BY session_id
+        """,
+    ):
+        db.execute(statement)
+
+
+def _put_in_place(path: Path, new: Path) -> Path:
+    """Exchange the files; returns where the damaged one is now."""
+    kept_as = _free_name(path)
+    shutil.copyfile(path, kept_as)
+    kept_as.chmod(0o600)
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists():
+        shutil.copyfile(log, kept_as.with_name(f"{kept_as.name}-wal"))
+    for ending in ("-wal", "-shm"):
+        # They would be taken for those of the new file.
+        path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
+    new.replace(path)
+    remove_database(new)
+    return kept_as
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (kept_as := path.with_name(f"{path.stem}-damaged-{number}.db")).exists():
+        number += 1
+    return kept_as

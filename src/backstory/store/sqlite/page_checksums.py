@@ -1,0 +1,206 @@
+"""A checksum in every page of our databases, because SQLite has none.
+
+SQLite leaves 8 bytes at the end of every page to us. They get checksums of the rest of
+the page and of its number when the page is written to the database file, and are
+compared when it is read. So a page that the disk changed, lost or mixed up is never
+used, whatever is in it: a message, an index, or a list of free pages. If only one byte
+of it is wrong, the checksums tell what it was.
+
+SQLite's log (-wal) has checksums of its own, which SQLite compares when it recovers it;
+there, our bytes are zeros. Pages that another program copied from the log, such as the
+``sqlite3`` shell in a backup, have zeros in the file too. They count as sound until we
+write them. If another program changes a page that has a checksum, it counts as damaged.
+"""
+
+import ctypes
+import logging
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from backstory.store.sqlite.page_codes import (
+    CHECKSUM_BYTES,
+    CONTENT_BYTES,
+    NO_CHECKSUM,
+    PAGE_BYTES,
+    checksum,
+    correct_page,
+    has_crc,
+    is_sound,
+)
+
+logger = logging.getLogger(__name__)
+
+# What identifies our databases ("Bkst"), once every page has its checksum.
+APPLICATION_ID = 0x426B7374
+# The name of the way to open files that compares checksums, and of one that only writes
+# them: to repair what is damaged.
+VERIFIED = "backstory"
+UNVERIFIED = "backstory-unverified"
+
+# Where a database's first page says how many bytes of each page SQLite leaves to us.
+_RESERVED_AT = 20
+# SQLITE_IOCAP_SUBPAGE_READ, which not every version of apsw knows.
+_READS_PARTS = 0x8000
+
+
+def has_checksums(header: bytes) -> bool:
+    """Whether a database that begins so has a checksum in every page."""
+    return len(header) > _RESERVED_AT and header[_RESERVED_AT] == CHECKSUM_BYTES
+
+
+def read_first_page(path: Path) -> bytes:
+    """The first page of a database file; empty if it has none yet."""
+    with path.open("rb") as file:
+        return _correct_first(file.read(PAGE_BYTES))
+
+
+def _correct_first(page: bytes) -> bytes:
+    """The first page, which says whether there are checksums, as it was written."""
+    if is_sound(page, 0):
+        return page
+    corrected = correct_page(page, 0)
+    if corrected is None or not has_checksums(corrected):
+        return page
+    return corrected
+
+
+class _ChecksumFiles(apsw.VFS):
+    """Opens database files with checksums, and their logs as they are."""
+
+    def __init__(self, name: str, *, verifies: bool) -> None:
+        super().__init__(name, "")
+        self._verifies = verifies
+
+    def xOpen(  # noqa: N802, the name that apsw calls
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
+        if not flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
+            return apsw.VFSFile("", name, flags)
+        return _ChecksumFile(name, flags, verifies=self._verifies)
+
+
+class _ChecksumFile(apsw.VFSFile):
+    """A database file. One without checksums is read and written as it is."""
+
+    def __init__(
+        self,
+        name: str | apsw.URIFilename | None,
+        flags: list[int],
+        *,
+        verifies: bool,
+    ) -> None:
+        super().__init__("", name, flags)
+        # The name itself is only valid during this call.
+        path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        self._path = path or ""
+        self._verifies = verifies
+        self._has_checksums = False
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+        number, within = divmod(offset, PAGE_BYTES)
+        page = super().xRead(PAGE_BYTES, number * PAGE_BYTES)
+        if number == 0:
+            page = _correct_first(page)
+            self._has_checksums = has_checksums(page)
+            if amount < PAGE_BYTES:
+                # SQLite reads the header before it has a lock. Later it reads the page.
+                return page[within : within + amount]
+        if not self._has_checksums:
+            return page[within : within + amount]
+        # The one checksum is enough here; most of the time goes into it.
+        if not has_crc(page, number) and not is_sound(page, number):
+            page = self._correct(page, number)
+        # SQLite writes our bytes to its log as it got them.
+        page = page[:CONTENT_BYTES] + NO_CHECKSUM
+        return page if amount == PAGE_BYTES else page[within : within + amount]
+
+    def xDeviceCharacteristics(self) -> int:  # noqa: N802
+        # Otherwise SQLite would read the pages of long texts in part, past its cache.
+        return super().xDeviceCharacteristics() & ~_READS_PARTS
+
+    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802
+        if len(data) == PAGE_BYTES:
+            page = bytes(data)
+            if offset == 0:
+                self._has_checksums = has_checksums(page)
+            elif not self._has_checksums:
+                # Another process may have added checksums.
+                self._has_checksums = has_checksums(self._read_first())
+            if self._has_checksums:
+                number = offset // PAGE_BYTES
+                data = page[:CONTENT_BYTES] + checksum(page, number)
+        super().xWrite(data, offset)
+
+    def _read_first(self) -> bytes:
+        return _correct_first(super().xRead(PAGE_BYTES, 0))
+
+    def _correct(self, page: bytes, number: int) -> bytes:
+        """The page as it was written. Raises ``CorruptError`` if that is unknown."""
+        # A file that was restored from an old backup has no checksums.
+        self._has_checksums = has_checksums(self._read_first())
+        if not self._has_checksums:
+            return page
+        corrected = correct_page(page, number)
+        if corrected is not None:
+            logger.warning(
+                "%s: one byte of page %d is wrong; it is known what it was, and "
+                "'backstory check --repair' writes it again",
+                self._path,
+                number + 1,
+            )
+            return corrected
+        if not self._verifies:
+            return page
+        missing = len(page) < PAGE_BYTES
+        reason = "is missing" if missing else "does not match its checksum"
+        raise apsw.CorruptError(f"page {number + 1} {reason}")
+
+
+# Registered as long as they exist.
+_REGISTERED = (
+    _ChecksumFiles(VERIFIED, verifies=True),
+    _ChecksumFiles(UNVERIFIED, verifies=False),
+)
+
+
+# -- adding them ----------------------------------------------------------------------
+
+
+def reserve_bytes(db: apsw.Connection) -> None:
+    """Have SQLite leave room for checksums in a database that is still empty."""
+    wanted = ctypes.c_int(CHECKSUM_BYTES)
+    db.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(wanted))
+
+
+def add_checksums(db: apsw.Connection, path: Path) -> None:
+    """Give every page its checksum, if they have none, by writing the file anew.
+
+    All of it is one transaction. If there is no room for it now, or another process is
+    writing, it is left to the next time. Raises ``CorruptError`` if the file should
+    have checksums but its header denies it.
+    """
+    if db.execute("PRAGMA application_id").get == APPLICATION_ID:
+        if not has_checksums(read_first_page(path)):
+            raise apsw.CorruptError("its header is damaged")
+        return
+    try:
+        if not has_checksums(read_first_page(path)):
+            _write_anew(db)
+        # Not before the file itself has them: a process may be killed in between.
+        if has_checksums(read_first_page(path)):
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    except (apsw.FullError, apsw.BusyError, apsw.LockedError) as exc:
+        logger.info("%s: no checksums yet (%s)", path, exc)
+
+
+def _write_anew(db: apsw.Connection) -> None:
+    reserve_bytes(db)
+    # In a file: in memory, a large history would take as much as it is large.
+    db.execute("PRAGMA temp_store = FILE")
+    try:
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        db.execute("PRAGMA temp_store = MEMORY")

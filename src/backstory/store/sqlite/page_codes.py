@@ -1,0 +1,76 @@
+"""The checksums of one page of a database, and what they tell about a wrong byte.
+
+They are a CRC-32 and an Adler-32. The CRC of a page changes in its own way for every
+byte that may be wrong. So the difference to the stored CRC tells which byte it was, and
+what it should be; the Adler-32, which has no part in that, tells whether that is true.
+"""
+
+import zlib
+
+PAGE_BYTES = 4096
+CHECKSUM_BYTES = 8
+CONTENT_BYTES = PAGE_BYTES - CHECKSUM_BYTES
+NO_CHECKSUM = bytes(CHECKSUM_BYTES)
+_CRC_AT = PAGE_BYTES - 4
+_NO_CONTENT = bytes(PAGE_BYTES)
+
+# Parts of the first page that other programs change in a backup: the kind of journal,
+# counters of changes, and the version of SQLite. If they are wrong, nothing is.
+_VOLATILE = (slice(18, 20), slice(24, 28), slice(40, 44), slice(92, 100))
+
+# How the CRC changes with the last byte of what it is made from; and the byte for each
+# such change, and for the highest byte of each.
+_CHANGES = [zlib.crc32(bytes([value])) ^ zlib.crc32(b"\0") for value in range(256)]
+_BY_CHANGE = {change: value for value, change in enumerate(_CHANGES)}
+_BY_TOP = {change >> 24: value for value, change in enumerate(_CHANGES)}
+
+
+def checksum(page: bytes, number: int) -> bytes:
+    """What the last bytes of a page must be; ``number`` counts from 0."""
+    if number == 0:
+        first = bytearray(page)
+        for place in _VOLATILE:
+            first[place] = bytes(place.stop - place.start)
+        page = bytes(first)
+    content = page[:CONTENT_BYTES]
+    both = zlib.crc32(content, number) << 32 | zlib.adler32(content, number)
+    return both.to_bytes(CHECKSUM_BYTES, "little")
+
+
+def has_crc(page: bytes, number: int) -> bool:
+    """Whether the content of a page matches its CRC; not for the first page."""
+    crc = zlib.crc32(page[:CONTENT_BYTES], number)
+    return crc == int.from_bytes(page[_CRC_AT:], "little") and number > 0
+
+
+def is_sound(page: bytes, number: int) -> bool:
+    """Whether a page has its checksum, or none at all; no page of ours is all zeros."""
+    stored = page[CONTENT_BYTES:]
+    if stored == NO_CHECKSUM:
+        return page != _NO_CONTENT
+    return stored == checksum(page, number)
+
+
+def correct_page(page: bytes, number: int) -> bytes | None:
+    """The page as it was; None if more than one byte of it is wrong."""
+    if len(page) != PAGE_BYTES:
+        return None
+    stored, made = page[CONTENT_BYTES:], checksum(page, number)
+    if sum(a != b for a, b in zip(stored, made, strict=True)) == 1:
+        # Only the checksum itself is wrong.
+        return page[:CONTENT_BYTES] + made
+    difference = _crc(stored) ^ _crc(made)
+    for place in reversed(range(CONTENT_BYTES)):
+        if difference in _BY_CHANGE:
+            mended = bytearray(page)
+            mended[place] ^= _BY_CHANGE[difference]
+            if is_sound(bytes(mended), number):
+                return bytes(mended)
+        # The difference that a wrong byte at the place before would have made here.
+        value = _BY_TOP[difference >> 24]
+        difference = ((difference ^ _CHANGES[value]) << 8 | value) & 0xFFFFFFFF
+    return None
+
+
+def _crc(stored: bytes) -> int:
+    return int.from_bytes(stored[4:], "little")

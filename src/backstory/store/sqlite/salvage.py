@@ -1,0 +1,242 @@
+"""Make a sound database of a damaged one, with every row that can still be read."""
+
+import shutil
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+
+from backstory.errors import StoreDamaged
+from backstory.store.sqlite.connection import close_database, open_database, transaction
+from backstory.store.sqlite.page_checksums import (
+    UNVERIFIED,
+    has_checksums,
+    read_first_page,
+)
+from backstory.store.sqlite.page_codes import (
+    CONTENT_BYTES,
+    PAGE_BYTES,
+    correct_page,
+    is_sound,
+)
+from backstory.store.sqlite.raw_tables import RawFile, RawRow, Value, split_pages
+from backstory.values.reports import DamagedPage, SalvagedFile
+
+# Tables whose rows are known by their number of columns, if nothing else tells; of the
+# older versions too.
+_BY_COLUMNS = {11: "messages", 13: "sources", 16: "sessions", 17: "sessions"}
+# Read again with what a torn write may have been, before a page counts as damaged.
+_TRIES = 3
+
+
+def list_damaged_pages(path: Path) -> list[DamagedPage]:
+    """The pages of a database file that do not match their checksums."""
+    if not path.exists() or not has_checksums(read_first_page(path)):
+        return []
+    with path.open("rb") as file:
+        count = -(-path.stat().st_size // PAGE_BYTES)
+        bad: dict[int, bytes] = {}
+        for number in range(count):
+            for _ in range(_TRIES):
+                file.seek(number * PAGE_BYTES)
+                page = file.read(PAGE_BYTES)
+                if is_sound(page, number):
+                    break
+            else:
+                bad[number] = page
+    if not bad:
+        return []
+    tables = _find_tables(path)
+    return [
+        DamagedPage(
+            number + 1,
+            tables.get(number + 1, ""),
+            is_known=correct_page(page, number) is not None,
+        )
+        for number, page in bad.items()
+    ]
+
+
+def _find_tables(path: Path) -> dict[int, str]:
+    """The table or index that each page belongs to, as far as that is known."""
+    raw = _read_raw(path)
+    found: dict[int, str] = {}
+    for name, root in _list_roots(path).items():
+        for number in raw.list_below(root):
+            found[number] = name
+    return found
+
+
+def salvage_database(
+    path: Path, migrations: str, new: Path, *, without: Collection[str]
+) -> SalvagedFile:
+    """Write what can be read of a database to a new one.
+
+    If every damaged page can be corrected, the new file is what the old one was.
+    Otherwise it is made from rows, ``without`` those of some tables.
+    """
+    _copy_with_log(path, new)
+    raw = new.read_bytes()
+    damaged = list_damaged_pages(new)
+    corrected = _correct(raw)
+    if corrected is not None:
+        new.write_bytes(corrected)
+    if corrected is not None and _can_be_opened(new, migrations):
+        return SalvagedFile(new, tuple(damaged), is_complete=True)
+    rows = _rows_by_table(_read_raw(new), _list_roots(new))
+    remove_database(new)
+    db = open_database(new, migrations)
+    try:
+        wanted = {name: rows[name] for name in rows if name not in without}
+        kept = _insert_rows(db, wanted)
+    finally:
+        close_database(db)
+    return SalvagedFile(new, tuple(damaged), is_complete=False, rows=dict(kept))
+
+
+def _can_be_opened(path: Path, migrations: str) -> bool:
+    try:
+        close_database(open_database(path, migrations))
+    except StoreDamaged:
+        return False
+    return True
+
+
+def remove_database(path: Path) -> None:
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        with suppress(OSError):
+            path.with_name(name).unlink()
+
+
+# -- pages ----------------------------------------------------------------------------
+
+
+def _copy_with_log(path: Path, new: Path) -> None:
+    """Copy a database, with what is in its log, to one file."""
+    remove_database(new)
+    shutil.copyfile(path, new)
+    new.chmod(0o600)
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists():
+        shutil.copyfile(log, new.with_name(f"{new.name}-wal"))
+    # A file that SQLite cannot open at all is read without the log.
+    with suppress(apsw.Error):
+        db = apsw.Connection(str(new), vfs=UNVERIFIED)
+        try:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            close_database(db)
+    for ending in ("-wal", "-shm"):
+        new.with_name(f"{new.name}{ending}").unlink(missing_ok=True)
+
+
+def _correct(raw: bytes) -> bytes | None:
+    """The whole file as it was; None if that is not known."""
+    if not raw or len(raw) % PAGE_BYTES:
+        return None
+    pages: list[bytes] = []
+    for number in range(len(raw) // PAGE_BYTES):
+        page = raw[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
+        whole = page if is_sound(page, number) else correct_page(page, number)
+        if whole is None:
+            return None
+        pages.append(whole)
+    return b"".join(pages) if has_checksums(pages[0]) else None
+
+
+def _read_raw(path: Path) -> RawFile:
+    raw = path.read_bytes()
+    pages = split_pages(raw, is_sound)
+    if 2 * len(pages) * PAGE_BYTES < len(raw):
+        # It never had checksums, so every page may be good.
+        everything = split_pages(raw, lambda page, _: len(page) == PAGE_BYTES)
+        return RawFile(everything, PAGE_BYTES)
+    return RawFile(pages, CONTENT_BYTES)
+
+
+def _list_roots(path: Path) -> dict[str, int]:
+    """The first page of each table; nothing if the list of tables is damaged."""
+    with suppress(apsw.Error):
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=UNVERIFIED)
+        try:
+            rows = db.execute("SELECT name, rootpage FROM sqlite_schema")
+            return {str(name): int(root) for name, root in rows if root}
+        except (TypeError, ValueError):
+            return {}
+        finally:
+            close_database(db)
+    return {}
+
+
+def _rows_by_table(file: RawFile, roots: Mapping[str, int]) -> dict[str, list[RawRow]]:
+    tables = {
+        number: name for name, root in roots.items() for number in file.list_below(root)
+    }
+    found: dict[str, list[RawRow]] = {}
+    for number in file.list_leaves():
+        for row in file.iter_rows(number):
+            name = tables.get(number) or _BY_COLUMNS.get(len(row.values))
+            if name is not None:
+                found.setdefault(name, []).append(row)
+    return found
+
+
+# -- rows -----------------------------------------------------------------------------
+
+
+def _insert_rows(
+    db: apsw.Connection, rows: Mapping[str, Iterable[RawRow]]
+) -> Counter[str]:
+    """Insert rows into the tables of a new database; returns how many of each."""
+    kept: Counter[str] = Counter()
+    db.execute("PRAGMA foreign_keys = OFF")
+    with transaction(db):
+        for table, columns in _list_tables(db).items():
+            for row in rows.get(table, ()):
+                kept[table] += _insert_row(db, table, columns, row)
+    db.execute("PRAGMA foreign_keys = ON")
+    return kept
+
+
+def _list_tables(db: apsw.Connection) -> dict[str, list[tuple[str, bool]]]:
+    """The columns of each table, and whether each is the number of the row."""
+    tables = db.execute(
+        """
+        SELECT name FROM sqlite_schema
+         WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid
+        """
+    ).fetchall()
+    return {
+        str(name): [
+            (str(column), bool(is_key) and kind == "INTEGER")
+            for _, column, kind, _, _, is_key in db.execute(
+                f'PRAGMA table_info("{name}")'
+            )
+        ]
+        for (name,) in tables
+    }
+
+
+def _insert_row(
+    db: apsw.Connection, table: str, columns: list[tuple[str, bool]], row: RawRow
+) -> int:
+    """Insert a row, unless it is there or is none of this table; returns how many."""
+    given = list(_pair(columns, row))
+    names = ", ".join(name for name, _ in given)
+    marks = ", ".join("?" for _ in given)
+    try:
+        db.execute(
+            f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})",
+            [value for _, value in given],
+        )
+    except apsw.ConstraintError:
+        return 0
+    return db.changes()
+
+
+def _pair(columns: list[tuple[str, bool]], row: RawRow) -> Iterator[tuple[str, Value]]:
+    # Rows that are older than a column lack it.
+    for (name, is_number), value in zip(columns, row.values, strict=False):
+        yield name, row.rowid if is_number and value is None else value

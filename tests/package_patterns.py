@@ -1,0 +1,171 @@
+"""All regular expressions of the package, with how they are used.
+
+They are recorded while a new process imports every module, so none is missed, however
+it was put together. ``test_patterns`` sees to it that none is made later than that.
+"""
+
+import ast
+import importlib
+import json
+import pkgutil
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import backstory
+
+ROOT = Path(backstory.__file__).parent
+_METHODS = frozenset({"match", "fullmatch"})
+_SEARCHING = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
+
+# A table whose expressions are only ever matched at the start of a text.
+_MATCHED = frozenset({"ingest.spilled_results._NOTICES"})
+
+
+@dataclass(frozen=True, slots=True)
+class PackagePattern:
+    """A regular expression, and the name of the constant that it is or is part of."""
+
+    name: str
+    pattern: re.Pattern[str] | re.Pattern[bytes]
+    is_searched: bool
+
+    @property
+    def source(self) -> str:
+        text = self.pattern.pattern
+        return text if isinstance(text, str) else text.decode("latin-1")
+
+    @property
+    def flags(self) -> int:
+        """The flags to parse the source with, which is text even if it was bytes."""
+        return self.pattern.flags & ~re.UNICODE
+
+    def apply(self, text: str) -> None:
+        """Use the expression on a text as the package does."""
+        # Any pattern, any text: the types cannot say that the two belong together.
+        pattern: re.Pattern[str] = self.pattern  # type: ignore[assignment]
+        given = text
+        if isinstance(self.pattern.pattern, bytes):
+            given = text.encode("utf-8", "replace")  # type: ignore[assignment]
+        if self.is_searched:
+            pattern.sub(given[:0], given)
+        else:
+            pattern.match(given)
+            pattern.fullmatch(given)
+
+
+@cache
+def package_patterns() -> tuple[PackagePattern, ...]:
+    recorded = subprocess.run(
+        [sys.executable, "-m", "tests.package_patterns"],
+        cwd=ROOT.parents[1],
+        check=True,
+        capture_output=True,
+    )
+    return tuple(_read_pattern(*row) for row in json.loads(recorded.stdout))
+
+
+def _read_pattern(
+    module: str, line: int, source: str, flags: int, is_bytes: bool
+) -> PackagePattern:
+    constant = _constant_at(module, line)
+    name = f"{module.removeprefix('backstory.')}.{constant}"
+    made = source.encode("latin-1") if is_bytes else source
+    methods = _methods_used(constant, module if constant.startswith("_") else None)
+    is_searched = name not in _MATCHED and (not methods or not methods <= _METHODS)
+    return PackagePattern(name, re.compile(made, flags), is_searched)
+
+
+def _constant_at(module: str, line: int) -> str:
+    """The constant whose value begins or goes on in a line."""
+    for node in _parsed_modules()[module].body:
+        if isinstance(node, ast.Assign) and node.lineno <= line <= (
+            node.end_lineno or node.lineno
+        ):
+            return ast.unparse(node.targets[0])
+    raise AssertionError(f"{module}:{line} makes an expression that is no constant")
+
+
+@cache
+def _parsed_modules() -> dict[str, ast.Module]:
+    parsed = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        name = ".".join(parts).removesuffix(".__init__")
+        parsed[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return parsed
+
+
+def _methods_used(constant: str, module: str | None) -> set[str]:
+    """By which methods of an expression a constant is used, in a module or in all."""
+    return {
+        node.attr
+        for name, tree in _parsed_modules().items()
+        if module in (name, None)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == constant
+        and node.attr in _METHODS | _SEARCHING
+    }
+
+
+def uses_outside_of_constants() -> set[str]:
+    """The functions that make an expression, and imports that would hide that."""
+    found = set()
+    for module, tree in _parsed_modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "re":
+                found.add(f"{module}: from re import")
+            if isinstance(node, ast.Import):
+                found.update(
+                    f"{module}: {name.name} as {name.asname}"
+                    for name in node.names
+                    if name.name in ("re", "regex", "sre_compile") and name.asname
+                )
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                found.update(
+                    f"{module.removeprefix('backstory.')}.{getattr(node, 'name', '')}"
+                    for inner in ast.walk(node)
+                    if isinstance(inner, ast.Attribute)
+                    and isinstance(inner.value, ast.Name)
+                    and inner.value.id == "re"
+                    and inner.attr in {"compile", "template"} | _METHODS | _SEARCHING
+                )
+    return found
+
+
+def _record() -> list[tuple[str, int, str, int, bool]]:
+    """Import every module, and note each expression that it makes."""
+    recorded: list[tuple[str, int, str, int, bool]] = []
+    compile_it = re.compile
+
+    def recording(pattern: str, flags: int = 0) -> re.Pattern[str]:
+        made = compile_it(pattern, flags)
+        frame = sys._getframe(1)
+        # A function of the module may make it: what counts is where that is called.
+        while frame.f_code.co_name != "<module>" and frame.f_back is not None:
+            frame = frame.f_back
+        module = frame.f_globals["__name__"]
+        if module.startswith("backstory"):
+            # Typed as text, but may be bytes.
+            is_bytes = isinstance(made.pattern, bytes)
+            text = made.pattern.decode("latin-1") if is_bytes else made.pattern  # type: ignore[attr-defined]
+            recorded.append((module, frame.f_lineno, text, made.flags, is_bytes))
+        return made
+
+    re.compile = recording  # type: ignore[assignment]
+    for module in pkgutil.walk_packages([str(ROOT)], "backstory."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    return recorded
+
+
+if __name__ == "__main__":
+    # Forget what was imported before recording began.
+    for name in [name for name in sys.modules if name.startswith("backstory")]:
+        del sys.modules[name]
+    print(json.dumps(_record()))  # noqa: T201

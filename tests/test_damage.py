@@ -1,0 +1,435 @@
+"""Whatever is wrong in a file of a home: the right answer, or damage that is named."""
+
+import logging
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import apsw
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backstory.errors import BackstoryError
+from backstory.memory import Memory
+from backstory.store.sqlite.connection import split_statements
+from backstory.store.sqlite.page_checksums import (
+    UNVERIFIED,
+    has_checksums,
+    read_first_page,
+)
+from backstory.store.sqlite.page_codes import (
+    CONTENT_BYTES,
+    PAGE_BYTES,
+    checksum,
+    correct_page,
+)
+from tests.chance import SOAK, seeds
+from tests.index_builders import (
+    WordEmbedder,
+    an_indexed_memory,
+    found,
+    say_all,
+    write_memory,
+)
+from tests.processes import end_of, in_child, kill_sometime
+from tests.shell import Shell
+
+DATABASES = ("history.db", "index.db", "embeddings.db")
+STORES = Path(__file__).parent / "data" / "stores"
+_WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
+_QUERIES = ("alpha beta", "n1x17", "fact two")
+_FLIPS = 60 if SOAK else 4
+
+# What a home answers to each question; None if it says that something is damaged.
+Answers = dict[str, object]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a memory that is indexed and embedded; copied, never changed."""
+    folder = tmp_path_factory.mktemp("filled")
+    chance = random.Random(0)
+    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
+        for session in range(3):
+            texts = (
+                " ".join(chance.choices(_WORDS, k=chance.choice([5, 20, 900])))
+                + f" n{session}x{number}"
+                for number in range(20)
+            )
+            say_all(memory, texts, session=f"s{session}")
+        write_memory(memory, "# Facts\n\n- fact one\n- fact two of alpha\n")
+        memory.index()
+        memory.embed()
+    return folder
+
+
+def a_copy(filled: Path, folder: Path) -> Path:
+    """Copy the memory to a new folder; returns its home."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(filled, folder)
+    return folder / "backstory"
+
+
+def ask(folder: Path) -> Answers:
+    """Ask for everything; what is damaged may be named, but nothing else raised."""
+    answers: Answers = {}
+    try:
+        memory = an_indexed_memory(folder, embedder=WordEmbedder())
+    except BackstoryError:
+        return answers
+    with memory:
+        questions: dict[str, Callable[[], object]] = {
+            "sessions": lambda: sorted(
+                (each.native_id, each.message_count) for each in memory.sessions()
+            )
+        }
+        for query in _QUERIES:
+            questions[query] = partial(_search, memory, query)
+        for session in ("s0", "s1", "s2"):
+            questions[session] = partial(_read, memory, session)
+        for name, question in questions.items():
+            try:
+                answers[name] = question()
+            except BackstoryError:
+                answers[name] = None
+    return answers
+
+
+def _search(memory: Memory, query: str) -> object:
+    result = memory.search(query)
+    texts = [hit.text for hit in result.hits]
+    is_named = result.notices or any("is damaged" in text for text in texts)
+    return None if is_named else texts
+
+
+def _read(memory: Memory, session: str) -> object:
+    texts = [message.text for message in memory.messages(session)]
+    return None if any("is damaged" in text for text in texts) else texts
+
+
+def wrong_answers(folder: Path, truth: Answers) -> list[str]:
+    answers = ask(folder)
+    return [
+        name
+        for name, answer in answers.items()
+        if answer is not None and answer != truth[name]
+    ]
+
+
+def overwrite(file: Path, at: int, data: bytes) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        opened.write(data)
+
+
+def flip(file: Path, chance: random.Random) -> int:
+    """Change one byte; returns which."""
+    at = chance.randrange(file.stat().st_size)
+    raw = file.read_bytes()
+    overwrite(file, at, bytes([raw[at] ^ chance.randrange(1, 256)]))
+    return at
+
+
+# -- one byte -------------------------------------------------------------------------
+
+
+@given(
+    seed=st.integers(0),
+    number=st.integers(1, 2**31),
+    place=st.integers(0, PAGE_BYTES - 1),
+    change=st.integers(1, 255),
+)
+def test_a_page_in_which_one_byte_is_wrong_can_be_corrected(
+    seed: int, number: int, place: int, change: int
+) -> None:
+    content = random.Random(seed).randbytes(CONTENT_BYTES)
+    page = content + checksum(content, number)
+    wrong = bytearray(page)
+    wrong[place] ^= change
+
+    assert correct_page(bytes(wrong), number) == page
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_one_wrong_byte_in_a_database_changes_no_answer(
+    filled: Path, tmp_path: Path, name: str
+) -> None:
+    chance = random.Random(SOAK or name)
+    a_copy(filled, tmp_path / "truth")
+    truth = ask(tmp_path / "truth")
+    failed = []
+    for _ in range(_FLIPS):
+        home = a_copy(filled, tmp_path / "flipped")
+        at = flip(home / name, chance)
+        if ask(tmp_path / "flipped") != truth:
+            failed.append(at)
+
+    assert failed == []
+
+
+@pytest.mark.parametrize("at", [0, 16, 20, 28, 60, 68])
+def test_a_wrong_byte_in_the_header_of_the_history_changes_no_answer(
+    filled: Path, tmp_path: Path, at: int
+) -> None:
+    a_copy(filled, tmp_path / "truth")
+    home = a_copy(filled, tmp_path / "flipped")
+    raw = (home / "history.db").read_bytes()
+    overwrite(home / "history.db", at, bytes([raw[at] ^ 0x28]))
+
+    with an_indexed_memory(tmp_path / "flipped") as memory:
+        assert _read(memory, "s1") is not None
+
+
+def test_a_wrong_byte_is_named_and_repaired(
+    filled: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = a_copy(filled, tmp_path / "flipped")
+    raw = (home / "history.db").read_bytes()
+    at = raw.index(b"n1x17")
+    overwrite(home / "history.db", at, b"\xff")
+    (tmp_path / "person").mkdir()
+    shell = Shell(tmp_path / "person", home)
+
+    with an_indexed_memory(tmp_path / "flipped") as memory:
+        list(memory.messages("s1"))
+    page = at // PAGE_BYTES + 1
+    check = shell.run("check")
+    repair = shell.run("check", "--repair")
+
+    assert f"one byte of page {page} is wrong" in caplog.text
+    assert (check.returncode, check.stdout.splitlines()[:2]) == (
+        23,
+        [
+            f"{home / 'history.db'}: damaged",
+            f"  page {page} (messages) is damaged; one byte, which can be corrected",
+        ],
+    )
+    assert (repair.returncode, repair.stdout.splitlines()[:2]) == (
+        0,
+        [
+            "Repaired history.db; nothing is lost.",
+            f"The damaged file is kept as {home / 'history-damaged-1.db'}.",
+        ],
+    )
+    assert (home / "history.db").read_bytes() == raw
+
+
+# -- more than a byte -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DATABASES)
+@pytest.mark.parametrize("seed", seeds(1, soaking=20))
+def test_noise_in_a_database_gives_no_wrong_answer(
+    filled: Path, tmp_path: Path, name: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    a_copy(filled, tmp_path / "truth")
+    truth = ask(tmp_path / "truth")
+    home = a_copy(filled, tmp_path / "noisy")
+    size = (home / name).stat().st_size
+    for _ in range(3):
+        length = chance.choice([2, 100, PAGE_BYTES])
+        overwrite(home / name, chance.randrange(size - length), bytes(length))
+
+    assert wrong_answers(tmp_path / "noisy", truth) == []
+
+
+@pytest.fixture
+def holed(filled: Path, tmp_path: Path) -> Shell:
+    """A home in whose history one page of messages is only zeros."""
+    home = a_copy(filled, tmp_path / "holed")
+    at = (home / "history.db").read_bytes().index(b"n1x16")
+    overwrite(home / "history.db", at - at % PAGE_BYTES, bytes(PAGE_BYTES))
+    (tmp_path / "person").mkdir()
+    return Shell(tmp_path / "person", home)
+
+
+def test_a_damaged_page_stops_neither_show_nor_rebuild_nor_search(
+    holed: Shell,
+) -> None:
+    whole = [f"n1x{number}" for number in range(20)]
+    show = holed.run("show", "s1", "--json")
+    texts = [each["text"] for each in orjson.loads(show.stdout)["messages"]]
+    damaged = [text for text in texts if "This message is damaged" in text]
+    readable = [text.split()[-1] for text in texts if text not in damaged]
+    rebuild = holed.run("--set", "embedder.name=none", "rebuild")
+    search = holed.run("--set", "embedder.name=none", "search", "n2x5", "--json")
+
+    assert len(texts) == len(whole)
+    assert readable == [each for each in whole if each in readable]
+    assert 1 <= len(damaged) < 20
+    assert (rebuild.returncode, search.returncode) == (3, 0)
+    assert "n2x5" in search.stdout
+
+
+def test_everything_that_can_be_read_is_saved_and_the_rest_counted(
+    holed: Shell, tmp_path: Path
+) -> None:
+    repair = holed.run("--set", "embedder.name=none", "check", "--repair")
+    deep = holed.run("check", "--deep")
+    with an_indexed_memory(tmp_path / "holed") as memory:
+        left = {s: len(list(memory.messages(s))) for s in ("s0", "s1", "s2")}
+        notices = memory.search("n2x5").notices
+
+    lost = 60 - sum(left.values())
+    assert repair.stdout.startswith("Saved what could be read of history.db. ")
+    assert (repair.returncode, deep.returncode) == (0, 0)
+    assert 1 <= lost < 20
+    # The index still knows what they said.
+    assert f"the texts of {lost} messages that only the index had" in notices[1]
+
+
+def test_a_history_whose_list_of_tables_is_lost_can_be_salvaged(
+    filled: Path, tmp_path: Path
+) -> None:
+    home = a_copy(filled, tmp_path / "headless")
+    overwrite(home / "history.db", 0, bytes(PAGE_BYTES))
+    (tmp_path / "person").mkdir()
+
+    repair = Shell(tmp_path / "person", home).run(
+        "--set", "embedder.name=none", "check", "--repair"
+    )
+
+    assert repair.returncode == 0
+    with an_indexed_memory(tmp_path / "headless") as memory:
+        assert [each.message_count for each in memory.sessions()] == [20, 20, 20]
+
+
+def test_only_the_vectors_that_cannot_be_read_are_made_again(
+    filled: Path, tmp_path: Path
+) -> None:
+    home = a_copy(filled, tmp_path / "holed")
+    a_copy(filled, tmp_path / "truth")
+    size = (home / "embeddings.db").stat().st_size
+    overwrite(home / "embeddings.db", size - PAGE_BYTES, bytes(PAGE_BYTES))
+    embedder = WordEmbedder()
+
+    with an_indexed_memory(tmp_path / "holed", embedder=embedder) as memory:
+        memory.rebuild()
+        memory.embed()
+        counts = memory._parts.index_files.index.counts()
+
+    assert counts.embedded == 62
+    assert len(embedder.embedded) < 30
+    assert ask(tmp_path / "holed") == ask(tmp_path / "truth")
+
+
+# -- the log --------------------------------------------------------------------------
+
+
+def _write_and_die(folder: Path) -> None:
+    memory = an_indexed_memory(folder)
+    for number in range(5):
+        say_all(memory, [f"message {number}"], session=f"s{number}")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("seed", seeds(2, soaking=40))
+def test_a_damaged_log_loses_no_message_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int
+) -> None:
+    with an_indexed_memory(tmp_path):
+        pass
+    assert end_of(in_child(partial(_write_and_die, tmp_path))) == "SIGKILL"
+    chance = random.Random(seed)
+    flip(tmp_path / "backstory" / "history.db-wal", chance)
+
+    with caplog.at_level(logging.WARNING), an_indexed_memory(tmp_path) as memory:
+        kept = len(memory.sessions())
+        searched = [
+            found(memory, f"message {n}", sources=["message"]) for n in range(5)
+        ]
+
+    assert kept == 5 or "history.db-wal: its end cannot be read" in caplog.text
+    assert sum(map(bool, searched)) >= kept
+
+
+# -- databases without checksums ------------------------------------------------------
+
+
+def make_old_history(home: Path) -> None:
+    home.mkdir(parents=True)
+    db = apsw.Connection(str(home / "history.db"))
+    script = (STORES / "history-schema-3.sql").read_text(encoding="utf-8")
+    for statement in split_statements(script):
+        db.execute(statement).fetchall()
+    db.close()
+
+
+def test_an_old_history_gets_checksums_when_it_is_opened(tmp_path: Path) -> None:
+    make_old_history(tmp_path / "backstory")
+
+    with an_indexed_memory(tmp_path) as memory:
+        texts = [message.text for message in memory.messages("s1")]
+
+    assert len(texts) == 3
+    assert has_checksums(read_first_page(tmp_path / "backstory" / "history.db"))
+    assert Memory.check(tmp_path / "backstory", is_deep=True)[0].problems == ()
+
+
+def _open_and_close(folder: Path) -> None:
+    with an_indexed_memory(folder):
+        pass
+
+
+@pytest.mark.parametrize("seed", seeds(1, soaking=20))
+def test_killing_whoever_adds_checksums_loses_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    make_old_history(tmp_path / "backstory")
+    opening = partial(_open_and_close, tmp_path)
+    deaths = 0
+    while kill_sometime(opening, chance, attempt=deaths):
+        deaths += 1
+
+    with an_indexed_memory(tmp_path) as memory:
+        assert len(list(memory.messages("s1"))) == 3
+    assert Memory.check(tmp_path / "backstory", is_deep=True)[0].problems == ()
+
+
+def test_a_backup_made_by_the_sqlite_shell_is_sound(
+    filled: Path, tmp_path: Path
+) -> None:
+    home = a_copy(filled, tmp_path / "copy")
+    with an_indexed_memory(tmp_path / "copy") as memory:
+        say_all(memory, ["still in the log"], session="s9")
+        source = apsw.Connection(str(home / "history.db"))
+        backup = apsw.Connection(str(tmp_path / "backup.db"))
+        with backup.backup("main", source, "main") as copying:
+            copying.step()
+        backup.close()
+        source.close()
+    shutil.move(tmp_path / "backup.db", home / "history.db")
+
+    with an_indexed_memory(tmp_path / "copy") as memory:
+        assert len(memory.sessions()) == 4
+    assert Memory.check(home, is_deep=True)[0].problems == ()
+
+
+# -- versions -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["index.db", "embeddings.db"])
+@pytest.mark.parametrize("version", [0, 999])
+def test_a_rebuild_replaces_files_of_any_version(
+    filled: Path, tmp_path: Path, name: str, version: int
+) -> None:
+    a_copy(filled, tmp_path / "truth")
+    home = a_copy(filled, tmp_path / "other")
+    db = apsw.Connection(str(home / name), vfs=UNVERIFIED)
+    db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+
+    with an_indexed_memory(tmp_path / "other", embedder=WordEmbedder()) as memory:
+        memory.search("alpha")
+        memory.rebuild()
+        memory.embed()
+
+    assert ask(tmp_path / "other") == ask(tmp_path / "truth")

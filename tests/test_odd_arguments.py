@@ -1,0 +1,215 @@
+"""Every method of a memory, given what makes no sense, and after it was closed."""
+
+import datetime as dt
+import inspect
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import backstory
+from backstory import BackstoryError, Memory
+from backstory.errors import BadQuery
+from tests.chance import SOAK
+from tests.grid import in_one_test
+from tests.samples import a_memory
+
+EAST, WEST = (dt.timezone(dt.timedelta(hours=hours)) for hours in (14, -14))
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise ValueError("it cannot be printed")
+
+
+ODD_VALUES = (
+    None,
+    "",
+    "\ud800",
+    "a\udcffb",
+    "a\0b",
+    "x" * 5_000,
+    "\u202e%s' --*",
+    "~nobody",
+    b"\xff",
+    0,
+    -1,
+    2**63,
+    -(10**400),
+    10**5_000,
+    True,
+    0.5,
+    float("nan"),
+    float("inf"),
+    [None],
+    {"a": 1},
+    {"a"},
+    Unprintable(),
+    int,
+    dt.datetime(1, 1, 1),
+    dt.datetime(1, 1, 1, tzinfo=EAST),
+    dt.datetime.max,
+    dt.datetime.max.replace(tzinfo=WEST),
+    dt.date.min,
+    dt.date.max,
+    dt.timedelta.max,
+    Path("a\0b"),
+    Path("\udcff"),
+    Path("/dev/null"),
+)
+
+
+def usual_arguments(memory: Memory) -> dict[str, dict[str, Any]]:
+    """What makes sense, for every method that cannot do without arguments."""
+    query: dict[str, Any] = {"query": "hello"}
+    return {
+        "record": {"session": "new", "role": "user", "text": "more"},
+        "switch_session": {"session": "trip"},
+        "search": query,
+        "recall": query,
+        "episodes": query,
+        "context": {"prompt": "hello"},
+        "session": {"name": "trip"},
+        "messages": {"session": "trip"},
+        "short_ids": {"sessions": memory.sessions()},
+        "live_run": {"session": "trip"},
+        "index": {"path": memory.home / "nothing"},
+    }
+
+
+def methods() -> dict[str, Callable[..., Any]]:
+    return {
+        name: function
+        for name, function in inspect.getmembers(Memory, inspect.isfunction)
+        if not name.startswith("_") and name not in ("open", "close")
+    }
+
+
+def parameters() -> dict[str, tuple[str, str]]:
+    """Every parameter of every method, except for the functions among them."""
+    return {
+        f"{method}({parameter})": (method, parameter)
+        for method, function in methods().items()
+        for parameter in list(inspect.signature(function).parameters)[1:]
+        if not parameter.startswith("on_") and parameter != "sleep"
+    }
+
+
+def call(memory: Memory, method: str, **given: Any) -> object:
+    result = getattr(memory, method)(**given)
+    if method == "watch":
+        return next(result)
+    return list(result) if isinstance(result, Iterator) else result
+
+
+def refusal(memory: Memory, method: str, **given: Any) -> str:
+    """What an error of ours says about the arguments; nothing if they are taken."""
+    try:
+        call(memory, method, **given)
+    except BackstoryError as exc:
+        return str(exc)
+    return ""
+
+
+@pytest.fixture
+def trip(tmp_path: Path, home: Path) -> Iterator[Memory]:
+    """A memory of one session."""
+    with a_memory(tmp_path, home=home, settings=("embedder.name=none",)) as memory:
+        memory.record("trip", "user", "hello world")
+        memory.index()
+        yield memory
+
+
+@in_one_test("where", parameters())
+def test_an_odd_value_is_taken_or_refused_with_an_error_of_ours(
+    trip: Memory, where: tuple[str, str]
+) -> None:
+    method, parameter = where
+    usual = usual_arguments(trip).get(method, {})
+    values = ODD_VALUES if SOAK else random.Random(str(where)).sample(ODD_VALUES, 4)
+
+    refused = [refusal(trip, method, **{**usual, parameter: value}) for value in values]
+
+    assert all(len(sentence.encode()) < 1_000 for sentence in refused)
+    assert [message.text for message in trip.messages("python/trip")] == ["hello world"]
+    assert trip.search("hello", limit=1).hits
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"session": 5}, "session is 5, not a text"),
+        ({"session": b"\xff"}, "session is b'\\xff', not a text"),
+        ({"host": 1.5}, "host is 1.5, not a text"),
+        ({"title": ["a"]}, "title is ['a'], not a text"),
+        ({"project": 7}, "project is 7, not a path"),
+        ({"sent_at": "today"}, "sent_at is 'today', not a datetime"),
+        (
+            {"sent_at": dt.datetime(1, 1, 1)},
+            "sent_at is datetime.datetime(1, 1, 1, 0, 0), too far from today",
+        ),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_in_a_clear_sentence(
+    memory: Memory, given: dict[str, Any], message: str
+) -> None:
+    usual: dict[str, Any] = {"session": "trip", "role": "user", "text": "hello"}
+
+    with pytest.raises(BadQuery) as raised:
+        memory.record(**{**usual, **given})
+
+    assert (str(raised.value), memory.sessions()) == (message, [])
+
+
+# -- closed ---
+
+
+@in_one_test("method", {name: name for name in methods()})
+def test_a_closed_memory_refuses_every_method(trip: Memory, method: str) -> None:
+    given = usual_arguments(trip).get(method, {})
+    with a_memory(trip.home.parent / "closed") as memory:
+        pass
+
+    with pytest.raises(BadQuery, match="the memory is closed"):
+        call(memory, method, **given)
+
+
+def test_what_a_closed_memory_handed_out_is_closed_too(trip: Memory) -> None:
+    notebook, run = trip.notebook, trip.new_run()
+    live = trip.live_run("x", transcript=trip.home / "x.jsonl")
+    messages, watch = trip.messages("trip"), trip.watch()
+    tools = {tool.name: tool for tool in trip.tools()}
+
+    trip.close()
+    trip.close()
+
+    uses: list[Callable[[], object]] = [
+        notebook.read_memory,
+        notebook.list_logs,
+        notebook.summary,
+        lambda: notebook.add_fact("a fact", "General"),
+        lambda: notebook.forget_fact("a fact"),
+        lambda: notebook.append_log(dt.date(2026, 1, 1), "a block", "a marker"),
+        lambda: notebook.write_aside("a text", "a.md"),
+        lambda: trip.notebook,
+        lambda: run.record("user", "hello"),
+        lambda: len(live),
+        lambda: next(messages),
+        lambda: next(watch),
+        trip.__enter__,
+    ]
+    for use in uses:
+        with pytest.raises(BadQuery, match="is closed"):
+            use()
+    found = tools["search_history"].call({"query": "hello"})
+    saved = tools["save_memory"].call({"content": "a fact"})
+    assert all("the memory is closed" in each.text for each in (found, saved))
+    assert not (trip.home / "memory").exists()
+
+
+def test_a_home_that_is_no_path_is_refused() -> None:
+    for home in ("a\0b", "\udcff"):
+        with pytest.raises(backstory.ConfigError, match="is not a path"):
+            Memory.open(home)
