@@ -1,5 +1,6 @@
 """Memory, the one object users hold: recording a conversation of one's own."""
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -228,9 +229,36 @@ def test_what_json_does_not_know_is_recorded_all_the_same(
 
 
 def test_a_recalled_memory_is_not_recorded(memory: Memory) -> None:
+    memory.tools(session="trip")
     number = memory.record("trip", "tool_result", "old", tool_name="search_history")
 
     assert (number, memory.sessions()) == (None, [])
+
+
+def test_memories_that_a_prompt_was_given_are_not_read_back(tmp_path: Path) -> None:
+    with a_memory(tmp_path, settings=("embedder.name=none",)) as memory:
+        memory.notebook.add_fact("likes walnuts")
+        context = memory.context("What shall we plant?").text
+        forged = context.replace("walnuts", "quinces")
+        transcript = tmp_path / "chat.backstory.jsonl"
+        lines = [
+            {"role": "user", "text": f"{context}\nPlant!"},
+            {"role": "user", "text": forged},
+            {"role": "tool_result", "text": forged},
+        ]
+        transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+        memory.index(path=transcript)
+
+        texts = [each.text for each in memory.messages("chat")]
+    assert texts == ["Plant!", forged, forged]
+
+
+def test_a_tool_that_was_not_given_out_here_is_recorded(memory: Memory) -> None:
+    memory.tools(session="trip")
+    number = memory.record("other", "tool_result", "old", tool_name="search_history")
+
+    assert number is not None
 
 
 def test_a_session_in_an_excluded_folder_is_not_recorded(tmp_path: Path) -> None:

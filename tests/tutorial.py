@@ -52,7 +52,13 @@ def _run_block(block: re.Match[str], folder: Path) -> str:
     words = shlex.split(command.removeprefix("$ backstory "))
     output = _run(*words, folder=folder)
     output = re.sub(r"in \d+\.\d s", "in 0.0 s", output)
+    output = same_seal(output)
     return f"```console\n{command}\n{output}```"
+
+
+def same_seal(text: str) -> str:
+    """The text with one seal for all: every home makes its own."""
+    return re.sub(r"(?<=instructions\. )\[[0-9a-f]{12}\]", "[5d0c3e9a71f4]", text)
 
 
 def without_scores(text: str) -> str:

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         RunLimits,
         RunResult,
         RunSource,
+        TextResult,
     )
 
     __version__: str
@@ -142,6 +143,7 @@ __all__ = [
     "StoreUnwritable",
     "Strength",
     "Term",
+    "TextResult",
     "Tool",
     "ToolResult",
     "UnknownName",
@@ -179,7 +181,7 @@ _NAMES_BY_MODULE = {
         "CheckedFile Curation DamagedPage IndexReport IndexStatus LogReport LogStatus "
         "SalvagedHistory SavedTexts SourceSummary Status"
     ),
-    "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource",
+    "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource TextResult",
 }
 _MODULES = {
     name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()

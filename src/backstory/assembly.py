@@ -6,7 +6,7 @@ where they are built.
 
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,14 +28,16 @@ from backstory.search.weights import Weights
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
-from backstory.summaries.answer import heading_start
+from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
 from backstory.text.arguments import to_counter, to_text
+from backstory.text.memories_frame import DropInjected, MemoriesFrame
+from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Problem, Session
-from backstory.values.reports import Status
+from backstory.values.reports import IndexReport, LogStatus, Status
 from backstory.values.runs import RunLimits
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun
+    from backstory.runs.text_results import FindResults
     from backstory.summaries.schedule import LogOptions, Summaries
 
 
@@ -71,9 +74,10 @@ class Parts:
         self.start_worker = start_worker
         # Checked here, so that a typo shows at once and not when something is read.
         self.excluded_hosts = read_excluded_hosts(settings)
-        self.rules = read_rules(settings, machine)
         self._runs: weakref.WeakSet[RunHistory] = weakref.WeakSet()
         self.history: HistoryStore = SqliteHistory(home / HISTORY_NAME)
+        self.own_answers = OwnAnswers()
+        self.rules = read_rules(settings, machine, self.drop_injected)
         self.index_files = IndexFiles(home, embedder_loader(settings, machine))
         in_background = settings.flag("embedder.in_background")
         self.maintainer = Maintainer(
@@ -153,10 +157,30 @@ class Parts:
                 *self.maintainer.list_note_problems(),
             ),
             index=self.maintainer.status(),
-            logs=self.summaries.status(),
+            logs=self._log_status(),
         )
 
+    def _log_status(self) -> LogStatus:
+        status = self.summaries.status()
+        # Where the disk is full, only this process knows of a trigger.
+        return replace(status, problem=self.triggers.problem or status.problem)
+
+    def update_index(self) -> IndexReport:
+        """Make findable what was just read, and see which sessions have gone quiet."""
+        report = self.maintainer.update()
+        self.triggers.mark_quiet()
+        return report
+
+    def drop_injected(self, text: str) -> str:
+        """A text without the memories that this home added to a prompt."""
+        return self.frame.drop(text)
+
     # -- what only some uses need ---
+
+    @cached_property
+    def frame(self) -> MemoriesFrame:
+        # Nobody else knows the identity of this history.
+        return MemoriesFrame(self.history.identity)
 
     @cached_property
     def notebook(self) -> Notebook:
@@ -167,6 +191,7 @@ class Parts:
         return MessageRecorder(
             self.history,
             self.rules,
+            self.own_answers,
             clock=self.clock,
             on_day_change=self._day_has_changed,
         )
@@ -181,8 +206,9 @@ class Parts:
             self.history,
             self.notebook,
             context_options(self.settings),
+            is_log_of=is_marker_of,
+            frame=self.frame,
             count_tokens=self.count_tokens,
-            log_heading=heading_start,
         )
 
     @cached_property
@@ -222,16 +248,30 @@ class Parts:
         # A lambda, so that the summaries are built only if something is marked.
         return Triggers(
             self.history,
-            lambda session, cause: self.summaries.mark_due(session, cause),
-            self.recorder.list_recorded,
+            mark_due=lambda session, cause: self.summaries.mark_due(session, cause),
+            mark_quiet=lambda: self.summaries.mark_quiet(),
+            list_recorded=self.recorder.list_recorded,
+            clock=self.clock,
         )
 
-    def new_run(self) -> "RunHistory":
+    def new_run(
+        self,
+        is_injected: "Callable[[object], bool] | None",
+        find_results: "FindResults | None",
+    ) -> "RunHistory":
         # Only programs with an agent loop of their own need it.
         from backstory.runs.history import RunHistory
 
-        limits = run_limits(self.settings)
-        return self._hand_out(RunHistory(limits, count_tokens=self.count_tokens))
+        return self._hand_out(
+            RunHistory(
+                run_limits(self.settings),
+                count_tokens=self.count_tokens,
+                is_injected=is_injected,
+                find_results=find_results,
+                drop_injected=self.drop_injected,
+                answers=self.own_answers,
+            )
+        )
 
     def open_live_run(
         self, session: str | None, *, transcript: str | Path | None, host: str | None
@@ -239,7 +279,9 @@ class Parts:
         # All importers and their libraries come with it.
         from backstory.runs.live import LiveSessions
 
-        live = LiveSessions(self.machine, self.rules.exclude, self.excluded_hosts)
+        live = LiveSessions(
+            self.machine, self.rules.exclude, self.excluded_hosts, self.drop_injected
+        )
         return self._hand_out(
             live.open(
                 session,
@@ -259,7 +301,9 @@ class Parts:
 # -- the settings of each part --------------------------------------------------------
 
 
-def read_rules(settings: Settings, machine: Machine) -> Rules:
+def read_rules(
+    settings: Settings, machine: Machine, drop_injected: DropInjected
+) -> Rules:
     """What must not be stored, and how much of a tool's output is."""
     return Rules(
         excluded_folders=tuple(
@@ -268,6 +312,7 @@ def read_rules(settings: Settings, machine: Machine) -> Rules:
             for path in both_names(absolute(folder, machine))
         ),
         max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
+        drop_injected=drop_injected,
     )
 
 
@@ -329,6 +374,7 @@ def log_options(settings: Settings) -> "LogOptions":
         in_background=settings.flag("logs.in_background"),
         curate_daily=settings.flag("logs.curate_daily"),
         daily_tokens=settings.whole("llm.daily_tokens"),
+        quiet_s=settings.number("logs.quiet_minutes") * 60,
     )
 
 

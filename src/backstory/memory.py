@@ -42,6 +42,7 @@ from backstory.values.reports import (
     SourceSummary,
     Status,
 )
+from backstory.values.runs import TextResult
 
 if TYPE_CHECKING:
     from backstory.runs.history import RunHistory
@@ -251,7 +252,7 @@ class Memory:
         return self._parts.local_sources.index(
             host,
             path,
-            update=self._parts.maintainer.update,
+            update=self._parts.update_index,
             on_progress=on_progress,
             on_wait=on_wait,
         )
@@ -359,11 +360,20 @@ class Memory:
 
         self._check_open()
         session = to_optional_text(session, "session")
-        return bind_tools(self, session=session, run=run)
+        answers = self._parts.own_answers
+        return bind_tools(self, session=session, run=run, answers=answers)
 
-    def new_run(self) -> "RunHistory":
-        """A history for one run of your own agent loop, with the configured limits."""
-        return self._parts.new_run()
+    def new_run(
+        self,
+        *,
+        is_injected: Callable[[object], bool] | None = None,
+        find_results: Callable[[object], Sequence[TextResult]] | None = None,
+    ) -> "RunHistory":
+        """A history for one run of your own agent loop, with the configured limits.
+
+        ``RunHistory`` says what the arguments are for.
+        """
+        return self._parts.new_run(is_injected, find_results)
 
     def live_run(
         self,

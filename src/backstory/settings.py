@@ -194,6 +194,13 @@ SETTINGS = (
         "'backstory logs --write'.",
     ),
     Setting(
+        "logs.quiet_minutes",
+        30.0,
+        "How long nothing must be said in a session before it is summarized without "
+        "being asked for; 0 turns that off.",
+        minimum=0,
+    ),
+    Setting(
         "ranking.decay_floor",
         _WEIGHTS.decay_floor,
         "The lowest factor for age; 0 lets old things fade away completely.",

@@ -452,6 +452,7 @@ def test_status_sums_up(used_shell: Shell) -> None:
             "is_enabled": True,
             "model": None,
             "due": 0,
+            "set_aside": 0,
             "calls_today": 0,
             "tokens_today": 0,
             "daily_tokens": 200_000,

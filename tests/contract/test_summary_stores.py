@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from backstory.memory import Memory
-from backstory.store.base.summaries import Due, ModelCall, Summary, SummaryStore
+from backstory.store.base.summaries import (
+    Due,
+    ModelCall,
+    SetAside,
+    Summary,
+    SummaryStore,
+)
 from backstory.store.sqlite.summaries import SqliteSummaryStore
 from tests.samples import a_memory
 
@@ -219,3 +225,68 @@ def test_state_is_kept(store: SummaryStore) -> None:
     store.set_state("curated_on", "2026-03-02")
 
     assert store.get_state("curated_on") == "2026-03-02"
+
+
+# -- what is quiet, and what is set aside ---
+
+
+def test_a_session_is_quiet_until_it_is_due_or_logged(
+    memory: Memory, store: SummaryStore
+) -> None:
+    number = say(memory, "user", "one")
+    say(memory, "tool_result", "output", session="silent")
+    session_id = memory.session("s").session_id
+
+    def list_quiet(before: datetime) -> list[int]:
+        return store.list_quiet(before=before, read_since=None)
+
+    assert list_quiet(NOW - timedelta(seconds=1)) == []
+    assert list_quiet(NOW) == [session_id]
+
+    store.mark_due(session_id, "quiet", now=NOW)
+    assert list_quiet(NOW) == []
+
+    store.delete_due(Due(session_id, number, "quiet"))
+    assert list_quiet(NOW) == [session_id]
+
+    store.add_summary(a_summary(session_id, number, number))
+    assert list_quiet(NOW) == []
+
+
+def test_what_is_set_aside_is_passed_by_and_can_be_taken_back(
+    memory: Memory, store: SummaryStore
+) -> None:
+    first, last = say(memory, "user", "one"), say(memory, "assistant", "two")
+    session_id = memory.session("s").session_id
+    messages = SetAside(session_id, first, last, "rubbish")
+
+    store.set_aside(messages)
+    assert store.list_set_aside() == [messages]
+    assert store.next_position(session_id) == 2
+    assert not store.mark_due(session_id, "session end", now=NOW)
+
+    store.take_back(messages)
+    assert store.list_set_aside() == []
+    assert store.next_position(session_id) == 0
+
+
+def test_a_summary_of_what_was_set_aside_does_not_move_the_log_back(
+    memory: Memory, store: SummaryStore
+) -> None:
+    first, last = say(memory, "user", "one"), say(memory, "user", "two")
+    session_id = memory.session("s").session_id
+    messages = SetAside(session_id, first, first, "rubbish")
+    later, earlier = (
+        a_summary(session_id, last, last, "later"),
+        a_summary(session_id, first, first, "earlier"),
+    )
+    store.set_aside(messages)
+    store.add_summary(later)
+    store.finish([later])
+
+    store.add_summary(earlier, of=messages)
+    assert store.list_set_aside() == []
+    store.finish([earlier])
+
+    assert memory.session("s").last_logged_message_id == last
+    assert store.next_position(session_id) == 2

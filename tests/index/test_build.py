@@ -141,7 +141,13 @@ def test_a_tool_call_that_turns_out_to_be_a_recall_leaves_the_index(
         say(memory, "hello", name="m0")
         say(memory, "qzwxv", name="m1", role="tool_call", tool_name="Bash")
         found(memory, "qzwxv")
-        say(memory, "qzwxv", name="m1", role="tool_call", tool_name="search_history")
+        say(
+            memory,
+            "qzwxv",
+            name="m1",
+            role="tool_call",
+            tool_name="mcp__backstory__search_history",
+        )
 
         assert found(memory, "qzwxv") == []
         check_against_a_rebuild(memory)

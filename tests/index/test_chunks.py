@@ -92,7 +92,15 @@ def test_a_run_takes_the_spoken_messages_beside_it_along() -> None:
 def test_what_is_empty_or_asks_a_memory_tool_is_not_found() -> None:
     messages = [
         a_message(0, " \n"),
-        Message(2, 1, "m", 1, Role.TOOL_CALL, "{}", tool_name="search_history"),
+        Message(
+            2,
+            1,
+            "m",
+            1,
+            Role.TOOL_CALL,
+            "{}",
+            tool_name="mcp__backstory__search_history",
+        ),
         a_message(2, "kept"),
     ]
 

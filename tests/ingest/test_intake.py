@@ -263,7 +263,11 @@ def test_rules_are_told_apart_by_the_folders_they_exclude() -> None:
             ["backstory search x"],
             id="our command",
         ),
-        pytest.param([a_result("old", None, "search_history")], [], id="by its name"),
+        pytest.param(
+            [a_result("old", None, "backstory-search_history")],
+            [],
+            id="by its name",
+        ),
         pytest.param(
             [a_call("Bash", "c1", "ls"), a_result("files", "c1")],
             ["ls", "files"],
@@ -271,7 +275,7 @@ def test_rules_are_told_apart_by_the_folders_they_exclude() -> None:
         ),
         pytest.param(
             [
-                a_call("search_history", "c1"),
+                a_call("backstory-search_history", "c1"),
                 a_result("old", "c1"),
                 a_call("Bash", "c1", "ls"),
                 a_result("files", "c1"),
@@ -294,7 +298,7 @@ def test_a_reading_that_goes_on_still_knows_the_calls_of_our_tools(
     store: SqliteHistory,
 ) -> None:
     first = an_intake(store)
-    take(first, a_call("search_history", "c1"))
+    take(first, a_call("backstory-search_history", "c1"))
     second = an_intake(store)
 
     second.restore(first.save({}, is_last=True))

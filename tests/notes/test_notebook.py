@@ -160,7 +160,8 @@ def test_secrets_are_masked_unless_a_person_wants_them(notebook: Notebook) -> No
     assert notebook.add_fact(f"Really, the {secret}", mask=False) == (
         f"Really, the {secret}"
     )
-    assert notebook.update_fact("Really", secret) == "password = [masked]"
+    notebook.add_fact("Likes tea")
+    assert notebook.update_fact("Likes tea", secret) == "password = [masked]"
     notebook.append_log(DAY, f"Set the {secret}", "m")
 
     assert "hunter2x" not in (notebook.read_log(DAY) or "")

@@ -13,6 +13,9 @@ from backstory.values.runs import Fitted, RunLimits
 
 MARKER = "[content elided to fit context window — id={}]"
 ANONYMOUS = "[content elided to fit context window]"
+# As hosts name our tools.
+FETCH = "mcp__backstory__get_conversation_item"
+SEARCH = "mcp__backstory__search_conversation_history"
 
 
 def words(text: str) -> int:
@@ -148,7 +151,7 @@ def test_a_recalled_text_is_trimmed_last_and_has_no_id_to_fetch_it_by() -> None:
     recalled = "recalled " * 1_000
     messages = [
         *exchange("c1", "one " * 3_000),
-        *exchange("c2", recalled, name="get_conversation_item"),
+        *exchange("c2", recalled, name=FETCH),
     ]
     with RunHistory() as run:
         roomy = run.fit(messages, 1_500, count_tokens=words)
@@ -176,7 +179,7 @@ def test_fetching_what_was_trimmed_never_leads_in_a_circle() -> None:
             seen += piece["text"]
             answer = fetch.run(id="c1", offset=piece["start"]).text
             call_id = f"fetch_{step}"
-            messages += exchange(call_id, answer, name="get_conversation_item")
+            messages += exchange(call_id, answer, name=FETCH)
             # What was just fetched is there in full.
             assert text_of(run.fit(messages, 4_000), -1) == answer
             if len(seen) == piece["length"]:
@@ -251,7 +254,7 @@ def test_a_message_in_no_known_shape_is_sent_as_it_is_and_that_is_said() -> None
 def test_an_id_that_was_used_for_two_tools_stands_for_each_in_its_turn() -> None:
     messages = [
         *exchange("call_0", "file " * 3_000),
-        *exchange("call_0", "recalled " * 300, name="search_conversation_history"),
+        *exchange("call_0", "recalled " * 300, name=SEARCH),
     ]
     with RunHistory() as run:
         fitted = run.fit(messages, 1_000, count_tokens=words)
@@ -325,7 +328,7 @@ def test_old_recalls_do_not_crowd_out_what_is_new() -> None:
     with RunHistory() as run:
         for number in range(40):
             recalled = f"recalled {number} " * 400
-            messages += exchange(f"r{number}", recalled, name="get_conversation_item")
+            messages += exchange(f"r{number}", recalled, name=FETCH)
             messages += exchange(f"c{number}", f"file {number} " * 200)
             fitted = run.fit(messages, 5_000, count_tokens=words)
             fresh.append(text_of(fitted, -1))
@@ -391,7 +394,7 @@ def test_what_was_recalled_and_trimmed_stays_trimmed() -> None:
     with RunHistory() as run:
         for number in range(30):
             recalled = f"recalled {number} " * 200
-            messages += exchange(f"r{number}", recalled, name="get_conversation_item")
+            messages += exchange(f"r{number}", recalled, name=FETCH)
             messages += exchange(f"c{number}", f"file {number} " * 100)
             fitted = run.fit(messages, 3_000, count_tokens=words)
             kept.append(words(text_of(fitted, 1)))

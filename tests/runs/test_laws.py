@@ -424,7 +424,7 @@ def to_messages(turns: Turns, first: int = 0) -> Messages:
 
 
 def a_turn(kind: str, text: str, call_id: str) -> Messages:
-    tool = "search_conversation_history" if kind == "recall" else "read_file"
+    tool = "mcp__backstory__search_history" if kind == "recall" else "read_file"
     call = {"id": call_id, "function": {"name": tool, "arguments": "{}"}}
     use = {"type": "tool_use", "id": call_id, "name": tool, "input": {}}
     result = {"type": "tool_result", "tool_use_id": call_id, "content": text}

@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backstory.errors import NoModel, NotesConflict, ProviderRefused
 from backstory.memory import Memory
+from backstory.notes.facts import list_facts
 from backstory.summaries.answer import BadAnswer
-from backstory.summaries.curate import apply_answer
+from backstory.summaries.memory_changes import apply_answer
+from backstory.text.redaction import MASKED, mask_secrets
+from backstory.text.unmask import find_secrets
 from backstory.values.reports import Curation
 from tests.faulty_server import Fault
 from tests.llm_server import LlmServer, Script, running_server
@@ -154,7 +159,197 @@ def test_an_answer_that_would_lose_most_of_it_is_refused(
         apply_answer(MEMORY, answer, DAYS)
 
 
+# -- secrets, which the model is shown as masks ---
+
+SECRETS = """## Notes
+- Staging password: hunter2abc, on db1
+- Prod password: other9xyz7
+- The prod password: other9xyz7 is for db9
+- Likes tea
+- Works at Acme
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "old", "new"),
+    [
+        (
+            an_answer(
+                replace=[
+                    {
+                        "old": "Staging password: [masked], on db1",
+                        "new": "Staging password: [masked], on db2",
+                    }
+                ]
+            ),
+            "- Staging password: hunter2abc, on db1",
+            "- Staging password: hunter2abc, on db2",
+        ),
+        (
+            an_answer(
+                replace=[
+                    {
+                        "old": "Prod password: [masked]",
+                        "new": "Staging password: [masked] on db1; "
+                        "prod password: [masked]",
+                    }
+                ],
+                remove=["Staging password: [masked], on db1"],
+            ),
+            "- Staging password: hunter2abc, on db1\n- Prod password: other9xyz7",
+            "- Staging password: hunter2abc on db1; prod password: other9xyz7",
+        ),
+        (
+            an_answer(remove=["Prod password: [masked]"]),
+            "- Prod password: other9xyz7\n",
+            "",
+        ),
+    ],
+)
+def test_a_fact_that_is_reworded_keeps_its_secret(
+    answer: dict[str, Any], old: str, new: str
+) -> None:
+    curated, _ = apply_answer(SECRETS, answer, DAYS)
+
+    assert curated == SECRETS.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        an_answer(
+            replace=[{"old": "Prod password: [masked]", "new": "Prod secret: [masked]"}]
+        ),
+        an_answer(
+            replace=[
+                {
+                    "old": "Staging password: [masked], on db1",
+                    "new": "Staging password: in the vault, on db1",
+                }
+            ]
+        ),
+        an_answer(
+            replace=[{"old": "Likes tea", "new": "Likes tea, password: [masked]"}]
+        ),
+    ],
+)
+def test_a_change_that_would_lose_a_secret_is_skipped(answer: dict[str, Any]) -> None:
+    assert apply_answer(SECRETS, answer, DAYS) == (SECRETS, Curation())
+
+
+def test_facts_that_differ_only_in_a_secret_both_stay() -> None:
+    alike = "- Db password: hunter2abc\n- Db password: other9xyz7\n- Likes tea\n"
+
+    answer = an_answer(remove=["Db password: [masked]"])
+
+    assert apply_answer(alike, answer, DAYS) == (alike, Curation())
+
+
+names = st.sampled_from(["password", "api_key", "token", "Prod password", "secret"])
+values = st.from_regex(r"[a-z]{4}[0-9]{4}[a-zA-Z0-9]{0,20}", fullmatch=True)
+words = st.text("ab ,.;:()'\"[]-", max_size=12)
+with_secret = st.builds("{} {}: {} {}".format, words, names, values, words)
+memories = st.lists(with_secret | words, min_size=2, max_size=6).map(
+    lambda lines: "".join(f"- Fact {at} {line}\n" for at, line in enumerate(lines))
+)
+
+
+@given(memories, st.data())
+def test_no_answer_puts_a_mask_in_the_place_of_a_secret(
+    text: str, data: st.DataObject
+) -> None:
+    shown = [mask_secrets(fact.text) for fact in list_facts(text)]
+    fact = st.sampled_from(shown)
+    other = st.lists(fact | words, min_size=1, max_size=3).map(" ".join)
+    reworded = fact | other | fact.map(lambda each: each.replace("password", "token"))
+    answer = data.draw(
+        st.fixed_dictionaries(
+            {
+                "remove": st.lists(fact, max_size=3),
+                "replace": st.lists(
+                    st.fixed_dictionaries({"old": fact, "new": reworded}), max_size=3
+                ),
+            }
+        )
+    )
+
+    try:
+        curated, _ = apply_answer(text, answer, DAYS)
+    except BadAnswer:
+        return
+
+    assert curated.count(MASKED) <= text.count(MASKED)
+    secrets = [find_secrets(fact.text) or [] for fact in list_facts(text)]
+    assert all(secret.value in curated for each in secrets for secret in each)
+
+
 # -- through the front door ---
+
+
+def test_a_secret_survives_a_curation(memory: Memory, server: LlmServer) -> None:
+    memory.notebook.replace_memory(SECRETS, expected=MEMORY)
+    old, new = "Staging password: [masked], on db1", "Staging password: [masked], on x"
+    server.follow(Script(json.dumps(an_answer(replace=[{"old": old, "new": new}]))))
+
+    memory.curate()
+
+    assert memory.notebook.read_memory() == SECRETS.replace("on db1", "on x")
+    assert "hunter2abc" not in server.texts()[0][1]
+
+
+def shown_facts(prompt: str) -> list[str]:
+    return [
+        each["fact"] for each in json.loads(prompt.partition("\n\nYour")[0])["facts"]
+    ]
+
+
+def test_a_memory_that_is_too_long_for_the_model_is_curated_in_parts(
+    tmp_path: Path, server: LlmServer
+) -> None:
+    facts = [f"Fact {number}: {'something to know ' * 8}" for number in range(150)]
+    text = "".join(f"- {fact.strip()}\n" for fact in facts)
+
+    def correct_the_first(prompt: str) -> str:
+        first = shown_facts(prompt)[0]
+        return json.dumps(
+            an_answer(replace=[{"old": first, "new": f"{first}, really"}])
+        )
+
+    server.follow(Script(reply=correct_the_first))
+    with a_memory(
+        tmp_path / "small",
+        settings=(
+            "embedder.name=none",
+            "llm.name=openai",
+            f"llm.url={server.url}/v1",
+            "llm.context_tokens=8192",
+        ),
+        clock=lambda: NOW,
+    ) as memory:
+        memory.notebook.replace_memory(text, expected="")
+        curation = memory.curate()
+        curated = memory.notebook.read_memory()
+
+    parts = [shown_facts(prompt) for _, prompt in server.texts()]
+    assert len(parts) > 1
+    assert [fact for part in parts for fact in part] == [each.strip() for each in facts]
+    assert [old for old, _ in curation.replaced] == [part[0] for part in parts]
+    expected = text
+    for old, new in curation.replaced:
+        expected = expected.replace(f"- {old}\n", f"- {new}\n")
+    assert curated == expected
+    assert curation.refused == ""
+
+
+def test_what_was_not_shown_is_not_added_again() -> None:
+    days = [str(day) for day in DAYS]
+    new = {"fact": "The invoice program is run on PostgreSQL 16", "days": days}
+    seen = list_facts(MEMORY)[:2]
+
+    assert apply_answer(MEMORY, an_answer(add=[new]), DAYS, seen=seen) == (
+        MEMORY,
+        Curation(),
+    )
 
 
 def test_the_memory_is_curated_and_a_copy_stays(

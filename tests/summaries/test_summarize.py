@@ -157,6 +157,26 @@ def test_the_log_is_found_at_once(open_memory: OpenMemory) -> None:
     assert hit.text == "Sushi was eaten"
 
 
+def test_a_log_is_its_own_sessions_whatever_the_titles_are(
+    open_memory: OpenMemory, server: LlmServer
+) -> None:
+    said = "The heron nests behind the mill"
+    server.follow(Script(an_answer(said)))
+    prompt = "where does the heron nest behind the mill?"
+    with open_memory() as memory:
+        memory.record("a", "user", "Tell me of birds", title="Birds")
+        memory.end_session("a")
+        memory.write_logs()
+        memory.record("a", "user", "And the mill?", title="Herons and mills")
+        memory.record("b", "user", "Good morning", title="Birds")
+
+        own = memory.context(prompt, session="a")
+        others = memory.context(prompt, session="b")
+
+    assert said not in own.text
+    assert f"- [Daily log 2026-02-28] {said}" in others.text
+
+
 def test_what_was_logged_is_not_logged_again(
     open_memory: OpenMemory, server: LlmServer
 ) -> None:
@@ -332,6 +352,107 @@ def test_a_trigger_never_fails(open_memory: OpenMemory) -> None:
         assert memory.write_logs().sessions == 1
 
 
+def test_a_trigger_on_a_full_disk_shows(
+    open_memory: OpenMemory, small_home: Path
+) -> None:
+    with open_memory() as memory:
+        assert memory.home == small_home
+        say(memory, "one")
+        filler = small_home / "filler"
+        with suppress(OSError), filler.open("wb") as file:
+            while file.write(b"x" * 4096):
+                file.flush()
+
+        assert not memory.end_session()
+        assert "disk is full" in memory.status().logs.problem
+
+        filler.unlink()
+        assert memory.end_session()
+        assert memory.status().logs.problem == ""
+
+
+# -- sessions that nobody says are over ---
+
+
+def test_a_session_whose_process_died_is_logged_when_it_has_been_quiet(
+    open_memory: OpenMemory, server: LlmServer, clock: Clock
+) -> None:
+    with open_memory() as memory:
+        say(memory, "one", "two")
+
+    with open_memory() as memory:
+        clock.move(minutes=29)
+        memory.work()
+        assert (log(memory), memory.status().logs.due) == ("", 0)
+
+        clock.move(minutes=1)
+        assert memory.status().logs.due == 1
+        memory.work()
+
+        assert "Sushi" in log(memory)
+        assert memory.status().logs.due == 0
+        memory.work()
+    assert len(server.asked) == 1
+
+
+def write_transcript(path: Path, *texts: str, sent: datetime) -> None:
+    lines = [
+        {"session": path.stem, "role": "user", "text": text, "sent_at": str(sent)}
+        for text in texts
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_a_session_of_another_program_is_logged_when_it_has_been_quiet(
+    open_memory: OpenMemory, server: LlmServer, clock: Clock, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    with open_memory() as memory:
+        write_transcript(old, "years ago", sent=clock.now - timedelta(days=500))
+        memory.index(path=old)
+        memory.work()
+        write_transcript(new, "today", sent=clock.now)
+        memory.index(path=new)
+        memory.work()
+        assert server.asked == []
+
+        clock.move(minutes=30)
+        memory.index(path=new)
+        memory.work()
+
+        assert len(server.asked) == 1
+        assert "today" in prompts(server)[0]
+
+
+def test_without_a_model_only_own_sessions_wait_for_one(
+    open_memory: OpenMemory, clock: Clock, tmp_path: Path
+) -> None:
+    path = tmp_path / "chat.jsonl"
+    with open_memory("llm.name=none") as memory:
+        write_transcript(path, "theirs", sent=clock.now)
+        memory.index(path=path)
+        say(memory, "ours")
+        clock.move(minutes=30)
+        memory.work()
+
+        assert memory.status().logs.due == 1
+
+
+def test_quiet_sessions_are_left_alone_if_that_is_wanted(
+    open_memory: OpenMemory, server: LlmServer, clock: Clock
+) -> None:
+    with open_memory("logs.quiet_minutes=0") as memory:
+        say(memory, "one")
+        clock.move(days=1)
+        memory.work()
+
+        assert memory.status().logs.due == 0
+    assert server.asked == []
+
+
+# -- long conversations ---
+
+
 def test_a_very_long_conversation_is_summed_up_in_parts(
     open_memory: OpenMemory, server: LlmServer
 ) -> None:
@@ -451,7 +572,7 @@ def test_whoever_asks_for_it_need_not_wait(
         "[1, 2, 3]",
     ],
 )
-def test_rubbish_is_asked_about_once_more_and_never_written(
+def test_rubbish_is_asked_about_twice_more_and_never_written(
     open_memory: OpenMemory, server: LlmServer, clock: Clock, rubbish: str
 ) -> None:
     server.follow(Script(rubbish))
@@ -463,12 +584,74 @@ def test_rubbish_is_asked_about_once_more_and_never_written(
         assert (log(memory), memory.notebook.read_memory()) == ("", "")
         assert memory.session("s").last_logged_message_id is None
         assert "the model's answer is unusable" in report.problems[0]
-        assert len(server.asked) == 2
+        assert len(server.asked) == 3
 
         server.follow(Script(an_answer("Sushi")))
-        clock.move(minutes=6)
         memory.write_logs()
         assert "Sushi" in log(memory)
+        assert memory.session("s").last_logged_message_id == 1
+        assert memory.status().logs.set_aside == 0
+
+
+def refuse(word: str) -> Callable[[str], str]:
+    """A model that can make nothing of a conversation with this word."""
+    return lambda prompt: "No." if word in prompt else repeat(prompt)
+
+
+def test_what_a_model_can_make_nothing_of_is_set_aside_and_the_log_goes_on(
+    open_memory: OpenMemory, server: LlmServer, clock: Clock
+) -> None:
+    server.follow(Script(reply=refuse("said b")))
+    with open_memory() as memory:
+        for text in ("said a", "said b", "said c"):
+            say(memory, text)
+            memory.end_session()
+            memory.work()
+
+        assert logged(memory, clock) == ["said a", "said c"]
+        status = memory.status().logs
+        assert (status.due, status.set_aside) == (0, 1)
+        assert status.problem == (
+            "the model's answer is unusable: it contains no JSON object"
+        )
+        asked = len(server.asked)
+        clock.move(days=2)
+        memory.work()
+        assert len(server.asked) == asked == 5
+
+        server.follow(Script(reply=repeat))
+        report = memory.write_logs()
+
+        lines = log(memory).splitlines()
+        assert [line for line in lines if line.startswith("- ")] == [
+            "- said a",
+            "- said c",
+            "- said b",
+        ]
+        assert (report.messages, report.problems) == (1, [])
+        status = memory.status().logs
+        assert (status.set_aside, status.problem) == (0, "")
+        assert memory.session("s").last_logged_message_id == 3
+        assert not memory.end_session()
+
+
+def test_a_model_that_answers_nothing_usable_sets_nothing_aside(
+    open_memory: OpenMemory, server: LlmServer, clock: Clock
+) -> None:
+    server.follow(Script("No."))
+    with open_memory() as memory:
+        texts = fill_sessions(memory, clock)
+        memory.work()
+
+        status = memory.status().logs
+        assert (status.due, status.set_aside) == (6, 0)
+        assert "the model's answer is unusable" in status.problem
+        assert len(server.asked) == 9
+
+        server.follow(Script(reply=repeat))
+        clock.move(hours=1)
+        memory.work()
+        assert logged(memory, clock) == texts
 
 
 def test_an_answer_that_was_told_what_to_write_stays_a_few_plain_lines(
@@ -547,11 +730,20 @@ def test_what_the_disk_does_not_take_is_not_asked_for_again(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """The folder of the notes, on a disk of its own with hardly any room."""
+    yield from mount_disk(tmp_path / "backstory" / "memory", size="64k")
+
+
+@pytest.fixture
+def small_home(tmp_path: Path) -> Iterator[Path]:
+    """The home of the memory, on a small disk of its own."""
+    yield from mount_disk(tmp_path / "backstory", size="4m")
+
+
+def mount_disk(folder: Path, *, size: str) -> Iterator[Path]:
     if os.geteuid() != 0 or not shutil.which("mount"):
         pytest.skip("only root can mount a disk")
-    folder = tmp_path / "backstory" / "memory"
     folder.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("no disk can be mounted here")
     yield folder

@@ -336,3 +336,104 @@ def test_a_memory_that_is_no_text_is_told_and_left_alone(used: Memory) -> None:
         f"Saving failed: {path}: byte 0 is not UTF-8", None, "save_error"
     )
     assert path.read_bytes() == b"\xff"
+
+
+# -- secrets that agents are not shown ---
+
+WITH_SECRETS = (
+    "# Long-term Memory\n\n## Notes\n"
+    "- Staging password: hunter2abc, on db1\n- Likes tea\n"
+)
+
+
+@pytest.fixture
+def guarded(memory: Memory) -> Memory:
+    """A memory that holds a secret."""
+    write(memory, WITH_SECRETS)
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Staging password: [masked], on db1", "Staging password: [masked], on db2"),
+        ("password: [masked], on db1", "password: [masked], on db2"),
+        ("on db1", "on db2"),
+        ("Staging password: hunter2abc, on db1", "Staging password: [masked], on db2"),
+    ],
+)
+def test_a_fact_is_changed_around_the_secret_in_it(
+    guarded: Memory, old: str, new: str
+) -> None:
+    result = update(guarded, old_text=old, new_text=new)
+
+    assert result == ToolResult(
+        f"Updated in MEMORY.md: {new}", {"old_text": old, "new_text": new}
+    )
+    changed = WITH_SECRETS.replace("db1", "db2")
+    assert guarded.notebook.read_memory() == changed
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "Staging password: newpass1234",
+        "The old one was [masked]",
+        "api_key: [masked]",
+    ],
+)
+def test_a_mask_never_takes_the_place_of_a_secret(guarded: Memory, new: str) -> None:
+    result = update(guarded, old_text="Staging password: [masked]", new_text=new)
+
+    assert result == ToolResult(
+        "Parameter 'new_text' cannot be used: a mask would take the place of a secret "
+        "in the long-term memory",
+        error="validation_error",
+    )
+    assert guarded.notebook.read_memory() == WITH_SECRETS
+
+
+def test_a_secret_is_removed_when_that_is_asked_for(guarded: Memory) -> None:
+    update(guarded, old_text="Staging password: [masked], on db1", new_text="")
+
+    assert guarded.notebook.read_memory() == (
+        "# Long-term Memory\n\n## Notes\n- Likes tea\n"
+    )
+
+
+def test_of_facts_that_differ_in_a_secret_none_is_chosen(memory: Memory) -> None:
+    text = "- password: hunter2abc\n- password: other9xyz7\n"
+    write(memory, text)
+
+    result = update(memory, old_text="password: [masked]", new_text="none")
+
+    assert (result.error, memory.notebook.read_memory()) == ("ambiguous_match", text)
+
+
+def test_what_the_memory_says_with_a_secret_is_known_with_a_mask(
+    guarded: Memory,
+) -> None:
+    result = save(guarded, content="Staging password: [masked], on db1")
+
+    assert result == ToolResult(
+        "MEMORY.md already says: 'Staging password: [masked], on db1'\n"
+        "Use update_memory to change what it says.",
+        error="duplicate",
+    )
+    assert guarded.notebook.read_memory() == WITH_SECRETS
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"old_text": "Staging password is wrong", "new_text": "x"},
+        {"old_text": "Staging password: [masked], on", "new_text": "secret: [masked]"},
+    ],
+)
+def test_a_refusal_does_not_tell_a_secret(
+    guarded: Memory, arguments: dict[str, object]
+) -> None:
+    result = update(guarded, **arguments)
+
+    assert result.error in ("not_found", "validation_error")
+    assert "hunter2abc" not in result.text

@@ -13,7 +13,7 @@ from backstory.notes.find import FoundNote, NoteKind
 from backstory.notes.sections import Section, group_blocks, iter_sections
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
-from backstory.text.redaction import is_own_tool_call
+from backstory.text.own_calls import is_own_tool_call
 from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.identity import content_id

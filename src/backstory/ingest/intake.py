@@ -26,12 +26,9 @@ from backstory.store.base.history import (
 from backstory.system.files import is_inside
 from backstory.text.cut import cut_bytes, one_line
 from backstory.text.escape import replace_surrogates
-from backstory.text.redaction import (
-    drop_injected,
-    drop_private,
-    hide_private,
-    is_own_tool_call,
-)
+from backstory.text.memories_frame import DropInjected, keep_all
+from backstory.text.own_calls import is_own_tool_call
+from backstory.text.redaction import drop_private, hide_private
 from backstory.values.history import (
     MAX_TITLE_CHARS,
     Item,
@@ -58,10 +55,14 @@ Said = TypeVar("Said", NewMessage, SessionFacts)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be kept, and how much of it."""
+    """What may be kept, and how much of it.
+
+    ``drop_injected`` leaves out memories that were added to a prompt.
+    """
 
     excluded_folders: tuple[Path, ...]
     max_tool_output_bytes: int
+    drop_injected: DropInjected = keep_all
 
     @property
     def fingerprint(self) -> str:
@@ -102,7 +103,7 @@ class Rules:
         read, and how long those were.
         """
         message = _without_surrogates(message)
-        text, depth = hide_private(drop_injected(message.text), depth)
+        text, depth = hide_private(self.drop_injected(message.text), depth)
         full_bytes = None
         if message.role is Role.TOOL_RESULT:
             before = (full for mark, full in cuts.items() if text.endswith(mark))

@@ -17,7 +17,8 @@ from backstory.text.arguments import (
     to_sent_at,
     to_text,
 )
-from backstory.text.redaction import is_own_tool_call
+from backstory.text.own_answers import OwnAnswers
+from backstory.text.own_calls import is_own_tool_call
 from backstory.values.history import NewMessage, Role, Session, SessionFacts
 from backstory.values.moments import Moment
 
@@ -51,12 +52,14 @@ class MessageRecorder:
         self,
         history: HistoryStore,
         rules: Rules,
+        own_answers: OwnAnswers,
         *,
         clock: Callable[[], datetime],
         on_day_change: Callable[[Session], object],
     ) -> None:
         self._history = history
         self._rules = rules
+        self._own_answers = own_answers
         self._clock = clock
         self._on_day_change = on_day_change
         self._excluded: set[tuple[str, str]] = set()
@@ -72,7 +75,7 @@ class MessageRecorder:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
             )
-        if role is Role.TOOL_RESULT and self._is_from_own_tool(recorded):
+        if role is Role.TOOL_RESULT and self._is_from_own_tool(recorded, said):
             return None
         if self._is_excluded(recorded):
             return None
@@ -85,7 +88,7 @@ class MessageRecorder:
             recorded.message or str(uuid.uuid4()),
             role,
             said,
-            recorded.tool_name,
+            self._tool_name(recorded),
             recorded.call_id,
             sent,
         )
@@ -104,15 +107,25 @@ class MessageRecorder:
         )
         return self._history.write(batch, now=self._clock()).last_message_id
 
-    def _is_from_own_tool(self, recorded: RecordedMessage) -> bool:
+    def _is_from_own_tool(self, recorded: RecordedMessage, said: str) -> bool:
         """Whether a result is from one of our tools; often only the call names it."""
+        if self._own_answers.is_answer(said):
+            return True
         tool_name = recorded.tool_name
         if tool_name is None and recorded.call_id is not None:
             known = self.find_session(recorded.host, recorded.session)
             if known is not None:
                 call = (known.session_id, recorded.call_id)
                 tool_name = self._history.find_tool_names([call]).get(call)
-        return is_own_tool_call(tool_name)
+        return self._is_given(tool_name, recorded) or is_own_tool_call(tool_name)
+
+    def _tool_name(self, recorded: RecordedMessage) -> str | None:
+        """The tool's name; our own tools get the name by which they are known later."""
+        name = recorded.tool_name
+        return f"backstory/{name}" if self._is_given(name, recorded) else name
+
+    def _is_given(self, tool_name: str | None, recorded: RecordedMessage) -> bool:
+        return self._own_answers.has_tool(tool_name, recorded.session)
 
     def _is_excluded(self, recorded: RecordedMessage) -> bool:
         """Whether this or an earlier call put the session in an excluded folder."""

@@ -123,9 +123,14 @@ def first_lines(text: str, count: int = MAX_GIVEN_LINES) -> str:
     return "".join(split_lines(split_bom(text)[1])[:count])
 
 
+def iter_statements_of(text: str) -> Iterator[str]:
+    """Everything that the text says, in lists and outside of them."""
+    return iter_statements(_outline_of(text))
+
+
 def find_duplicate(text: str, fact: str) -> str | None:
     """The statement in the text that already says this; None if the fact is new."""
-    known = list(iter_statements(_outline_of(text)))
+    known = list(iter_statements_of(text))
     new = normalize_fact("\n".join(to_fact_lines(fact)))
     index = find_duplicate_index(new, map(normalize_fact, known))
     return None if index is None else known[index]

@@ -24,7 +24,7 @@ from backstory.errors import (
 )
 from backstory.notes import facts
 from backstory.notes.daily_logs import add_block, merge_logs
-from backstory.notes.facts import DEFAULT_TOPIC, check_fact, find_duplicate
+from backstory.notes.facts import DEFAULT_TOPIC, check_fact
 from backstory.notes.find import (
     MAX_NOTE_BYTES,
     FoundNote,
@@ -32,6 +32,7 @@ from backstory.notes.find import (
     find_memory_notes,
     read_note,
 )
+from backstory.notes.masked_facts import find_behind_masks, find_known, reword
 from backstory.notes.merge import merge_memories
 from backstory.system.files import (
     is_inside,
@@ -183,7 +184,7 @@ class Notebook:
         checked = check_fact(mask_secrets(fact) if mask else fact)
 
         def change(text: str) -> str:
-            is_known = find_duplicate(text, checked) is not None
+            is_known = find_known(text, checked) is not None
             return text if is_known else facts.add_fact(text, topic, checked)
 
         before, after = self._change(self.memory_path, change)
@@ -192,13 +193,23 @@ class Notebook:
     def update_fact(self, old: str, new: str, *, mask: bool = True) -> str:
         """Reword a fact, or a part of one; returns the new words.
 
-        Empty new words remove the old ones. Raises ``FactNotFound`` and
-        ``FactAmbiguous`` unless the old words are in exactly one place.
+        Empty new words remove the old ones. With ``mask``, both may have masks in place
+        of the fact's secrets, which stay; other secrets are masked. Raises
+        ``FactNotFound`` and ``FactAmbiguous`` unless the old words are in exactly one
+        place, and ``BadQuery`` if a secret of the fact would be replaced.
         """
-        words = (mask_secrets(new) if mask else new).strip()
-        if words:
-            check_fact(words)
-        self.change_memory(lambda text: facts.replace_fact(text, old, words))
+        words = new.strip()
+
+        def change(text: str) -> str:
+            nonlocal words
+            named = find_behind_masks(text, old) if mask else old
+            if mask:
+                words = reword(facts.get_fact(text, named), new.strip())
+            if words:
+                check_fact(words)
+            return facts.replace_fact(text, named, words)
+
+        self.change_memory(change)
         return words
 
     def forget_fact(self, fact: str) -> str:

@@ -141,6 +141,7 @@ def status_object(status: Status) -> dict[str, object]:
             "is_enabled": status.logs.is_enabled,
             "model": status.logs.model or None,
             "due": status.logs.due,
+            "set_aside": status.logs.set_aside,
             "calls_today": status.logs.calls_today,
             "tokens_today": status.logs.tokens_today,
             "daily_tokens": status.logs.daily_tokens,

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from backstory.errors import BadQuery
-from backstory.runs.dialects import parts_of, replace_results
 from backstory.runs.dialects.base import Part
+from backstory.runs.text_results import MessageReader
 from backstory.runs.trim import Size, find_cap, make_marker, trim_text
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import compact_json
+from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, Fitted
@@ -58,7 +59,9 @@ class Fitter:
     and the tokens of a text are counted once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reader: MessageReader, answers: OwnAnswers) -> None:
+        self._reader = reader
+        self._answers = answers
         # The budget of the last call; 0 before the first.
         self.budget = 0
         # The trimmed texts of the last call, by the keys of the results.
@@ -77,7 +80,7 @@ class Fitter:
     ) -> Fitted:
         """The messages within the budget; those that need no change stay the same."""
         self._prepare(budget, count_tokens)
-        read = _CountedMessages(self._count)
+        read = _CountedMessages(self._reader, self._count)
         for number, message in enumerate(messages):
             read.add(number, message, find_original)
         if read.tokens > budget:
@@ -87,8 +90,12 @@ class Fitter:
                 _trim(read, step, aim=int(budget * _AIM))
         trimmed = [each for each in read.results if each.is_trimmed]
         self._trimmed = {each.key: each.text for each in trimmed}
+        for each in trimmed:
+            if each.original.is_own_tool:
+                # The loop may go on with the list that it gets.
+                self._answers.add(each.text)
         return Fitted(
-            _replace_texts(messages, read.results),
+            _replace_texts(messages, read.results, self._reader),
             read.tokens,
             budget,
             tuple(each.original.item_id for each in trimmed if each.original.item_id),
@@ -140,6 +147,7 @@ class _Result:
 class _CountedMessages:
     """The messages as parts, and the tokens they take."""
 
+    reader: MessageReader
     count: CountTokens
     other_tokens: int = 0
     media_tokens: int = 0
@@ -156,7 +164,7 @@ class _CountedMessages:
     def add(self, number: int, message: object, find_original: FindOriginal) -> None:
         self.other_tokens += _PART_TOKENS
         try:
-            parts = parts_of(message)
+            parts = self.reader.read(message)
         except BadQuery:
             # It is sent as it is, and counted as if it were all text.
             self.unknown_messages += 1
@@ -261,7 +269,7 @@ def _trim(read: _CountedMessages, step: _TrimStep, *, aim: int) -> None:
 
 
 def _replace_texts(
-    messages: Sequence[object], results: Sequence[_Result]
+    messages: Sequence[object], results: Sequence[_Result], reader: MessageReader
 ) -> Sequence[object]:
     """The messages with the new texts of their results."""
     changed: dict[int, dict[int, str]] = {}
@@ -271,7 +279,9 @@ def _replace_texts(
     if not changed:
         return messages
     return [
-        replace_results(message, changed[number]) if number in changed else message
+        reader.replace_results(message, changed[number])
+        if number in changed
+        else message
         for number, message in enumerate(messages)
     ]
 

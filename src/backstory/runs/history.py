@@ -20,6 +20,8 @@ from backstory.runs.items import RunItems
 from backstory.runs.observe import MessageObserver
 from backstory.runs.record import CallMatcher, IterationCounter, Recorder, clean_part
 from backstory.runs.search import search_items
+from backstory.runs.text_results import FindResults, MessageReader
+from backstory.runs.trim import to_item_id
 from backstory.runs.wrap import CallWrapper
 from backstory.system.expiry import expire_when_due
 from backstory.system.fork_safety import reset_in_child
@@ -31,6 +33,8 @@ from backstory.text.arguments import (
     to_role,
     to_said,
 )
+from backstory.text.memories_frame import DropInjected, keep_all
+from backstory.text.own_answers import OwnAnswers
 from backstory.text.query import parse_words
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
@@ -58,7 +62,11 @@ class RunHistory:
     ``count_tokens`` counts tokens as the loop's model does; without it, as many are
     assumed as there can be (``most_tokens``).
     ``is_injected`` says of a message that it is not history but was put in by the loop
-    itself, such as a reminder or a list of tools in the user's role.
+    itself, such as a reminder or a list of tools in the user's role. ``find_results``
+    lists the tool results that the loop put as text into a message, which is then
+    nobody's words: the rest of it is not recorded. ``drop_injected`` leaves memories
+    out of a prompt, and ``answers`` knows what our tools answered; ``Memory.new_run``
+    passes both.
     """
 
     def __init__(
@@ -66,13 +74,19 @@ class RunHistory:
         limits: RunLimits | None = None,
         *,
         count_tokens: CountTokens | None = None,
-        is_injected: Callable[[object], bool] = lambda message: False,
+        is_injected: Callable[[object], bool] | None = None,
+        find_results: FindResults | None = None,
+        drop_injected: DropInjected = keep_all,
+        answers: OwnAnswers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits = _check_limits(limits)
         self._own_count = to_counter(count_tokens)
         self._last_count = self._own_count
+        self.answers = answers or OwnAnswers()
         self._is_injected = is_injected
+        self._drop_injected = drop_injected
+        self._reader = MessageReader(find_results, self.answers)
         self._clock = clock
         self._lock = threading.RLock()
         self._has_expired = False
@@ -84,9 +98,11 @@ class RunHistory:
     def _reset(self, items: RunItems, iterations: IterationCounter) -> None:
         self._used_at = self._clock()
         self._items = items
-        self._recorder = Recorder(items, iterations)
-        self._observer = MessageObserver(self._recorder, self._is_injected)
-        self._fitter = Fitter()
+        self._recorder = Recorder(items, iterations, self.answers, self._drop_injected)
+        self._observer = MessageObserver(
+            self._recorder, self._reader, self._is_injected
+        )
+        self._fitter = Fitter(self._reader, self.answers)
 
     def reset_after_fork(self) -> None:
         """In a child process nobody holds the lock; what is recorded is a copy."""
@@ -250,9 +266,17 @@ class RunHistory:
                 limit=min(to_limit(limit), MAX_RESULTS),
                 snippet_chars=self.limits.snippet_chars,
                 is_echo=is_echo,
+                named=self._find_named(asked.text),
             )
             count = len(self._items.by_number)
             return RunResult(asked.text, hits, count, self._notices())
+
+    def _find_named(self, query: str) -> RunItem | None:
+        """The item that a query names, by its id or as its marker does."""
+        try:
+            return self._items.get(to_item_id(query))
+        except UnknownName:
+            return None
 
     def get(self, item_id: str) -> RunItem:
         """The whole item with that id, or the result of the call with that id.
@@ -343,7 +367,7 @@ class RunHistory:
 
     def _original_finder(self) -> Callable[[Part], OriginalResult]:
         """A function that finds the results in a list of messages, given in order."""
-        calls = CallMatcher(earlier=self._recorder.calls)
+        calls = CallMatcher(self.answers, earlier=self._recorder.calls)
 
         def find_original(part: Part) -> OriginalResult:
             cleaned = clean_part(part)

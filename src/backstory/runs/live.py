@@ -23,6 +23,7 @@ from backstory.runs.record import IterationCounter
 from backstory.system.machine import Machine, absolute
 from backstory.text.arguments import to_optional_text, to_path, to_text
 from backstory.text.envelope import label
+from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.tokens import CountTokens
 from backstory.values.history import NewMessage, Problem, Role, Source
 from backstory.values.runs import RunLimits
@@ -50,11 +51,12 @@ class LiveRun(RunHistory):
         *,
         count_tokens: CountTokens | None = None,
         awaited: Path | None = None,
+        drop_injected: DropInjected = keep_all,
     ) -> None:
         self._find = find
         self._awaited = awaited
         self._follower: Follower | None = None
-        super().__init__(limits, count_tokens=count_tokens)
+        super().__init__(limits, count_tokens=count_tokens, drop_injected=drop_injected)
 
     @property
     def session_id(self) -> str | None:
@@ -115,8 +117,10 @@ class LiveSessions:
         machine: Machine,
         exclude: Callable[[str | Path], bool],
         excluded_hosts: Collection[str],
+        drop_injected: DropInjected = keep_all,
     ) -> None:
         self._machine = machine
+        self._drop_injected = drop_injected
         self._exclude = exclude
         self._excluded_hosts = excluded_hosts
 
@@ -138,6 +142,7 @@ class LiveSessions:
                 limits,
                 count_tokens=count_tokens,
                 awaited=path,
+                drop_injected=self._drop_injected,
             )
         if not session:
             raise BadQuery(
@@ -146,7 +151,12 @@ class LiveSessions:
                 "program writes (--transcript)",
             )
         follower = self.get_by_id(to_text(session, "session"), host)
-        return LiveRun(lambda: follower, limits, count_tokens=count_tokens)
+        return LiveRun(
+            lambda: follower,
+            limits,
+            count_tokens=count_tokens,
+            drop_injected=self._drop_injected,
+        )
 
     # -- by path ---
 

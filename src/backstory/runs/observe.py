@@ -1,8 +1,8 @@
 """Record what is new in a list of messages that a loop shows again and again.
 
-Loops add to their list, some to the last message in it, and some remove or trim older
-messages. So a list that continues the last one is read from where that ended; in any
-other, each part is compared with how often it was recorded.
+Loops add to their list, some to the last message in it, and some remove, edit or trim
+older messages. So a list that continues the last one is recorded from where that ended;
+in any other, each part is compared with how often it was recorded.
 """
 
 from collections import Counter
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from backstory.errors import BadQuery
-from backstory.runs.dialects import parts_of
 from backstory.runs.dialects.base import Part
 from backstory.runs.record import Recorder, clean_part, part_key
+from backstory.runs.text_results import MessageReader
 from backstory.values.history import Role
 
 
@@ -20,36 +20,42 @@ class MessageObserver:
     """Reads lists of messages for one run. Not safe for several threads."""
 
     def __init__(
-        self, recorder: Recorder, is_injected: Callable[[object], bool]
+        self,
+        recorder: Recorder,
+        reader: MessageReader,
+        is_injected: Callable[[object], bool] | None,
     ) -> None:
         self._recorder = recorder
+        self._reader = reader
         self._is_injected = is_injected
         self._start_over()
 
     def _start_over(self) -> None:
-        self._read_count = 0
-        self._last_message: object = None
-        self._last_parts: list[Part] = []
+        # What was read at each place of the list.
+        self._read: list[list[Part]] = []
         # How often the list has each part.
         self._counts: Counter[int] = Counter()
 
     def observe(self, messages: Sequence[object]) -> BadQuery | None:
         """Record what is new; return the error of the first unknown message, if any."""
-        if not self._continues(messages):
-            self._start_over()
-        error: BadQuery | None = None
+        read: list[list[Part]] = []
+        errors: dict[int, BadQuery] = {}
         # By index: not every sequence can be sliced.
-        for place in range(self._read_count, len(messages)):
-            message = messages[place]
+        for place in range(len(messages)):
             try:
-                parts = self._read_parts(message)
+                read.append(self._read_parts(messages[place]))
             except BadQuery as exc:
-                parts, error = [], error or exc
+                read.append([])
+                errors[place] = exc
+        if read[: len(self._read)] != self._read:
+            # Messages were removed or edited: a turn that is new may be anywhere.
+            self._start_over()
+        first = len(self._read)
+        for parts in read[first:]:
             for part in parts:
                 self._record_if_new(part)
-            self._read_count = place + 1
-            self._last_message, self._last_parts = message, parts
-        return error
+        self._read = read
+        return next((errors[place] for place in errors if place >= first), None)
 
     def record_all(self, messages: Iterable[object]) -> None:
         """Record messages that are all new, leaving out those in an unknown format."""
@@ -59,20 +65,9 @@ class MessageObserver:
                     self._recorder.record(part)
 
     def _read_parts(self, message: object) -> list[Part]:
-        if self._is_injected(message):
+        if self._is_injected is not None and self._is_injected(message):
             return []
-        return [clean_part(part) for part in parts_of(message)]
-
-    def _continues(self, messages: Sequence[object]) -> bool:
-        """Whether a list begins with the last one, going by its last message."""
-        count = self._read_count
-        if count == 0 or count > len(messages):
-            return False
-        if messages[count - 1] is not self._last_message:
-            return False
-        with suppress(BadQuery):
-            return self._read_parts(self._last_message) == self._last_parts
-        return True
+        return [clean_part(part) for part in self._reader.read(message)]
 
     def _record_if_new(self, part: Part) -> None:
         """Record a part if the list has it more often than it was recorded."""

@@ -15,7 +15,9 @@ from backstory.runs.fit import OriginalResult
 from backstory.runs.items import RunItems
 from backstory.runs.trim import find_marked_ids, is_trimmed
 from backstory.text.escape import replace_surrogates
-from backstory.text.redaction import drop_injected, is_own_tool_call, is_run_answer
+from backstory.text.memories_frame import DropInjected
+from backstory.text.own_answers import OwnAnswers
+from backstory.text.own_calls import is_own_tool_call
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, RUN_ROLES, RunItem
 
@@ -58,7 +60,10 @@ class CallMatcher:
     of earlier messages.
     """
 
-    def __init__(self, earlier: "CallMatcher | None" = None) -> None:
+    def __init__(
+        self, answers: OwnAnswers, earlier: "CallMatcher | None" = None
+    ) -> None:
+        self._answers = answers
         self._earlier = earlier
         self._by_id: dict[str, ToolCall] = {}
         self._without_id: deque[ToolCall] = deque()
@@ -78,7 +83,7 @@ class CallMatcher:
         call = ToolCall(
             part.tool_name,
             part.text[:_ABOUT_CHARS],
-            is_own_tool_call(part.tool_name, part.text),
+            self._is_own(part.tool_name, part.text),
         )
         if part.call_id is None:
             self._without_id.append(call)
@@ -89,8 +94,13 @@ class CallMatcher:
     def _match_result(self, part: Part) -> ToolCall:
         call = self._find(part.call_id) or ToolCall()
         name = part.tool_name or call.tool_name
-        is_own = call.is_own_tool or is_own_tool_call(name) or is_run_answer(part.text)
+        is_own = call.is_own_tool or self._is_own(name)
+        is_own = is_own or self._answers.is_answer(part.text)
         return ToolCall(name, call.about, is_own)
+
+    def _is_own(self, tool_name: str | None, call_text: str = "") -> bool:
+        is_given = self._answers.has_tool(tool_name)
+        return is_given or is_own_tool_call(tool_name, call_text)
 
     def _find(self, call_id: str | None) -> ToolCall | None:
         if call_id is None:
@@ -134,10 +144,17 @@ class IterationCounter:
 class Recorder:
     """Adds to the items of a run what is history. Not safe for several threads."""
 
-    def __init__(self, items: RunItems, iterations: IterationCounter) -> None:
+    def __init__(
+        self,
+        items: RunItems,
+        iterations: IterationCounter,
+        answers: OwnAnswers,
+        drop_injected: DropInjected,
+    ) -> None:
         self.items = items
         self.iterations = iterations
-        self.calls = CallMatcher()
+        self.calls = CallMatcher(answers)
+        self._drop_injected = drop_injected
         # How often each part was recorded, by ``part_key``.
         self.counts: Counter[int] = Counter()
         self._last_prompt_id = ""
@@ -187,7 +204,9 @@ class Recorder:
             if part.role is Role.TOOL_CALL:
                 self.iterations.last_own_call = iteration
             return None
-        text = drop_injected(part.text) if part.role is Role.USER else part.text
+        text = part.text
+        if part.role is Role.USER:
+            text = self._drop_injected(text)
         if not text.strip() and part.role in _SPOKEN:
             if replacing is not None:
                 self.items.remove(replacing.item_id)

@@ -39,6 +39,7 @@ _B = 0.5
 _ECHO_SHARE = 0.25
 # An exact phrase lifts its passage above all others.
 _PHRASE_SHARE = 0.5
+_NAMED_SCORE = 1.0
 
 Span = tuple[int, int]
 
@@ -152,8 +153,11 @@ def search_items(
     limit: int,
     snippet_chars: int,
     is_echo: Callable[[RunItem, bool], bool],
+    named: RunItem | None = None,
 ) -> tuple[RunHit, ...]:
     """The best places in the items, best first; of equal ones the newest first.
+
+    ``named`` is the item that the query names by its id, and comes before all others.
 
     ``is_echo`` says whether an item most likely repeats the query rather than answers
     it; its second argument is whether the item has the exact words.
@@ -162,6 +166,8 @@ def search_items(
     found = [_lower_if_echo(each, is_echo) for each in found]
     found = sorted(_prefer_results(sorted(found, key=_order)), key=_order)
     hits: list[RunHit] = []
+    if named is not None:
+        hits.append(RunHit(named, 0, named.text[:snippet_chars], _NAMED_SCORE))
     # The best place of every item first, then more from the same items.
     for each in [*_first_of_each(found), *found]:
         if len(hits) == limit:

@@ -35,6 +35,18 @@ def find_marked_ids(text: str) -> list[str]:
     return _MARKED_ID.findall(text)
 
 
+def to_item_id(named: str) -> str:
+    """The id that a text names; models also give the marker, or put ``id=`` before it.
+
+    Any other text is returned as it is.
+    """
+    given = named.strip()
+    for marked_id in find_marked_ids(given):
+        if given == make_marker(marked_id):
+            return marked_id
+    return given.removeprefix("id=")
+
+
 def is_trimmed(text: str, whole: str, item_id: str) -> bool:
     """Whether ``text`` is ``whole`` after trimming, with the marker of that id."""
     marker = f"\n{make_marker(item_id)}\n"

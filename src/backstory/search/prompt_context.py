@@ -8,10 +8,15 @@ token budget; if nothing fits the prompt, nothing is added.
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
 from itertools import islice, pairwise
+from pathlib import Path
 
 from backstory.errors import BackstoryError
+from backstory.notes.daily_logs import split_blocks
 from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import Notebook
 from backstory.search.search import Search
@@ -19,13 +24,15 @@ from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.arguments import to_number, to_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content
-from backstory.text.redaction import (
+from backstory.text.memories_frame import (
     MEMORIES_END,
     MEMORIES_NOTE,
     MEMORY_HEADING,
     RELEVANT_HEADING,
-    mask_secrets,
+    MemoriesFrame,
+    keep_all,
 )
+from backstory.text.redaction import mask_secrets
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.text.words import fold, word_set
@@ -88,7 +95,8 @@ class ContextOptions:
 class PromptContext:
     """Finds and formats the memories that a prompt is given.
 
-    ``log_heading`` returns the heading that a session has in a daily log.
+    ``is_log_of`` says whether the block of a daily log with that marker is about a
+    session.
     """
 
     def __init__(
@@ -98,15 +106,17 @@ class PromptContext:
         notebook: Notebook,
         options: ContextOptions,
         *,
+        is_log_of: Callable[[str, Session], bool],
+        frame: MemoriesFrame,
         count_tokens: CountTokens,
-        log_heading: Callable[[Session], str],
     ) -> None:
         self._search = search
         self._history = history
         self._notebook = notebook
         self._options = options
+        self._is_log_of = is_log_of
+        self._frame = frame
         self._count_tokens = count_tokens
-        self._log_heading = log_heading
 
     def build(
         self, prompt: str, *, session: str | None, max_tokens: int | None
@@ -151,6 +161,7 @@ class PromptContext:
             count_tokens=self._count_tokens,
             max_memories=self._options.max_memories,
             said=list(self._iter_said(asking)) if hits else (),
+            seal=self._frame.seal,
         )
         return replace(context, parsed=query) if context.memories else context
 
@@ -171,15 +182,41 @@ class PromptContext:
             timeout_s=self._options.timeout_s,
         )
         own = {(each.host, each.native_id) for each in asking}
-        headings = tuple(map(self._log_heading, asking))
+        is_in_own_log = self._own_log_check(asking)
         hits = tuple(
             hit
             for hit in self._search.find_hits(request).hits
             if not (hit.session and (hit.session.host, hit.session.parent_id) in own)
-            and not any(heading in hit.heading for heading in headings)
+            and not is_in_own_log(hit)
         )
         on_days = tuple(hit for hit in hits if hit.is_on_named_day)
         return on_days or hits
+
+    def _own_log_check(self, asking: Sequence[Session]) -> Callable[[Hit], bool]:
+        """A check whether a hit is what a daily log says about the session that asks.
+
+        Its blocks are known by their markers: a title may change, or be another's too.
+        """
+
+        @cache
+        def read_own_blocks(day: date) -> list[str]:
+            return [
+                " ".join(block.text.split())
+                for block in split_blocks(self._notebook.read_log(day) or "")
+                if block.marker
+                and any(self._is_log_of(block.marker, session) for session in asking)
+            ]
+
+        def is_in_own_log(hit: Hit) -> bool:
+            if hit.source is not HitSource.DAILY_LOG or hit.path is None or not asking:
+                return False
+            with suppress(ValueError):
+                text = " ".join(hit.text.split())
+                day = date.fromisoformat(Path(hit.path).stem)
+                return any(text in block for block in read_own_blocks(day))
+            return False
+
+        return is_in_own_log
 
     def _iter_said(self, asking: Iterable[Session]) -> Iterator[str]:
         for session in asking:
@@ -205,16 +242,19 @@ def build_context(
     count_tokens: CountTokens = most_tokens,
     max_memories: int = 5,
     said: Sequence[str] = (),
+    seal: Callable[[str], str] = keep_all,
 ) -> Context:
     """Format the long-term memory and the hits that add to it within ``max_tokens``.
 
     ``said`` is what was said in the prompt's own session, which is not repeated.
+    ``seal`` marks the text as ours.
     """
     sections = _Sections(list(_iter_pieces(memory)), hits, said, max_memories)
     cost = _LineCost(count_tokens)
     room = max_tokens
     while True:
         text, shown = sections.write(room, cost)
+        text = seal(text)
         tokens = count_tokens(text) if text else 0
         if tokens <= max_tokens or not text:
             return Context(text, tokens, shown)

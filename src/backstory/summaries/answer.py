@@ -6,6 +6,7 @@ whatever it says is reduced to a few short lines in lists under headings of ours
 
 import json
 import re
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -15,6 +16,7 @@ from backstory.text.cut import one_line
 from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.redaction import mask_secrets
 from backstory.values.history import Session
+from backstory.values.identity import content_id
 
 MAX_ITEM_CHARS = 400
 MAX_ITEMS = 12
@@ -90,16 +92,16 @@ def parse_object(answer: str) -> dict[str, Any]:
     return value
 
 
-def tidy_line(value: object) -> str:
+def tidy_line(value: object, *, max_chars: int = MAX_ITEM_CHARS) -> str:
     """A model's text as one line that is plain text in a Markdown list."""
     if not isinstance(value, str):
         return ""
-    line = one_line(neutralize(replace_surrogates(value)), 4 * MAX_ITEM_CHARS)
+    line = one_line(neutralize(replace_surrogates(value)), 4 * max_chars)
     line = _BLOCK_MARK.sub("", line)
     # A comment would hide what comes after it.
     line = line.replace("<!--", "< !--").replace("-->", "-- >")
     # Masked before it is cut: half a secret is not recognized.
-    return one_line(mask_secrets(line), MAX_ITEM_CHARS)
+    return one_line(mask_secrets(line), max_chars)
 
 
 def _parse_items(name: str, value: object) -> tuple[str, ...]:
@@ -171,8 +173,23 @@ def join(parts: Iterable[SummaryLists]) -> SummaryLists:
 # -- showing --------------------------------------------------------------------------
 
 
+def make_marker(session: Session) -> str:
+    """A new marker for a block of a daily log, which says whose block it is."""
+    return f"{_marker_start(session)}{secrets.token_hex(8)}"
+
+
+def is_marker_of(marker: str, session: Session) -> bool:
+    """Whether ``make_marker`` made a marker for that session."""
+    return marker.startswith(_marker_start(session))
+
+
+def _marker_start(session: Session) -> str:
+    # A hash, as ids may have any characters.
+    return f"{content_id('log of', session.host, session.native_id)[:16]}."
+
+
 def heading_start(session: Session) -> str:
-    """What the headings of all blocks about a session begin with: title and host."""
+    """What the heading of a block about a session begins with: title and host."""
     title = session.title or session.preview or session.native_id
     shown = one_line(mask_secrets(neutralize(title)), _MAX_TITLE_CHARS)
     return f"{shown.lstrip('#-*>+ ')} ({session.host}"

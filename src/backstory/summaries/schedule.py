@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -43,6 +43,7 @@ _WAITING_LOCK = "logs-waiting.lock"
 _MOMENT_S = 0.1
 _CURATED_ON = "curated_on"
 _PROBLEM = "log_problem"
+_READ_SINCE = "quiet_since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class LogOptions:
     in_background: bool
     curate_daily: bool
     daily_tokens: int
+    quiet_s: float
 
 
 class Summaries:
@@ -103,10 +105,16 @@ class Summaries:
         if not self.is_enabled or session.kind is not SessionKind.CONVERSATION:
             return False
         is_due = self._mark(session.session_id, cause)
-        may_wake = wake and self._options.in_background
-        if is_due and may_wake and self._start_worker is not None and self.has_work():
-            self._start_worker()
+        if is_due and wake:
+            self._wake()
         return is_due
+
+    def _wake(self) -> None:
+        """Start a worker if there is something for it to do."""
+        if not self._options.in_background or self._start_worker is None:
+            return
+        if self.has_work():
+            self._start_worker()
 
     def _mark(self, session_id: int, cause: str) -> bool:
         """Mark a session without waiting: if another process is writing, in a file."""
@@ -132,16 +140,62 @@ class Summaries:
         for session in self._history.list_sessions(where):
             self.mark_due(session, "asked for", wake=False)
 
+    def mark_quiet(self, *, wake: bool = True) -> None:
+        """Ask for the logs of sessions in which nothing was said for a while.
+
+        Nobody says when a session of another program is over, or one whose process has
+        died.
+        """
+        if not self.is_enabled:
+            return
+        self._note_first_model()
+        for session in self._list_quiet():
+            self.mark_due(session, "quiet", wake=False)
+        if wake:
+            self._wake()
+
+    def _note_first_model(self) -> None:
+        if self._has_model() and self._store.get_state(_READ_SINCE) is None:
+            self._store.set_state(_READ_SINCE, self._read_since().isoformat())
+
+    def _list_quiet(self) -> list[Session]:
+        if not self._options.quiet_s:
+            return []
+        before = self._clock() - timedelta(seconds=self._options.quiet_s)
+        read_since = self._read_since() if self._has_model() else None
+        ids = self._store.list_quiet(before=before, read_since=read_since)
+        found = self._history.get_sessions(ids)
+        return [
+            session
+            for session_id in ids
+            if (session := found.get(session_id)) is not None
+            and not (session.project and self._exclude(Path(session.project)))
+        ]
+
+    def _read_since(self) -> datetime:
+        """Since when sessions of other programs are summarized unasked.
+
+        What was said before the day on which there was first a model is left alone: it
+        may be years of conversations.
+        """
+        known = self._store.get_state(_READ_SINCE)
+        if known is not None:
+            return datetime.fromisoformat(known)
+        return from_microseconds(start_of_day(self._today())).at
+
+    def _has_model(self) -> bool:
+        try:
+            return self.llm is not None
+        except (ConfigError, ProviderError):
+            return False
+
     def has_work(self) -> bool:
         """Whether a worker would find something to write."""
         if not self.is_enabled:
             return False
         if self._late_triggers.count() or self._store.list_waiting_sessions():
             return True
-        with suppress(ConfigError, ProviderError):
-            if self.llm is not None:
-                return bool(self._store.list_due(now=self._clock()))
-        return False
+        return self._has_model() and bool(self._store.list_due(now=self._clock()))
 
     # -- writing ---
 
@@ -156,6 +210,7 @@ class Summaries:
             self._mark_late_triggers()
             if self.llm is None and not self._store.list_waiting_sessions():
                 raise NoModel(_NO_MODEL)
+            self.mark_quiet(wake=False)
             return self._run(on_session, is_asked_for=True)
 
     def work(self) -> None:
@@ -171,6 +226,7 @@ class Summaries:
                 waiting.close()
                 try:
                     self._mark_late_triggers()
+                    self.mark_quiet(wake=False)
                     self._run()
                     if self._is_curation_due():
                         self._curate_unasked()
@@ -260,10 +316,14 @@ class Summaries:
         due = self._store.count_due() + self._late_triggers.count()
         if due or self._store.list_waiting_sessions():
             problem = problem or self._store.get_state(_PROBLEM) or ""
+        set_aside = self._store.list_set_aside()
+        if set_aside:
+            problem = problem or set_aside[-1].reason
         return LogStatus(
             model=model,
             is_enabled=self.is_enabled,
-            due=due,
+            due=due + (len(self._list_quiet()) if self.is_enabled else 0),
+            set_aside=len(set_aside),
             calls_today=len(calls),
             tokens_today=sum(call.tokens for call in calls),
             daily_tokens=self._options.daily_tokens,

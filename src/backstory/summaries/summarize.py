@@ -7,7 +7,6 @@ twice, and none is left out.
 
 import json
 import logging
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from backstory.errors import (
 from backstory.notes.facts import TOPICS
 from backstory.notes.notebook import Notebook
 from backstory.store.base.history import HistoryStore
-from backstory.store.base.summaries import Due, Summary, SummaryStore
+from backstory.store.base.summaries import Due, SetAside, Summary, SummaryStore
 from backstory.summaries.answer import (
     MAX_REMEMBERED,
     BadAnswer,
@@ -34,10 +33,12 @@ from backstory.summaries.answer import (
     from_json,
     heading_start,
     join,
+    make_marker,
     parse_summary,
     to_json,
     to_markdown,
 )
+from backstory.summaries.ask import RETRY, ask_until_usable
 from backstory.summaries.budget import BudgetedLlm
 from backstory.text.cut import cut_middle, one_line
 from backstory.text.escape import neutralize
@@ -53,9 +54,11 @@ logger = logging.getLogger(__name__)
 _STRETCH_TOKENS = 24_000
 _OUTPUT_TOKENS = 2_000
 _MAX_MESSAGE_CHARS = 6_000
-_TRIES = 2
-# After this many unusable answers in a row, the model is not asked again in this run.
+# After so many parts in a row without a usable answer, it must be due to the model: it
+# is not asked again in this run, and nothing is set aside.
 _MAX_UNUSABLE = 3
+_SPOKEN = (Role.USER, Role.ASSISTANT)
+_BROKEN_DELAY = timedelta(hours=1)
 _FIRST_DELAY = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(days=1)
 _MAX_DOUBLINGS = 10
@@ -89,7 +92,9 @@ without it; say "the user" and name things by their names. Leave out greetings, 
 attempts that taught nothing, and every password or key. A list with nothing in it \
 stays empty: most of what is said is not worth keeping."""
 
-_RETRY = "\n\nYour last answer was not such a JSON object. Answer with it alone."
+
+class _ModelIsBroken(Exception):
+    """Several answers in a row could not be used, whatever the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,28 +129,39 @@ class Summarizer:
     on_session: OnSession | None = None
     report: LogReport = field(default_factory=LogReport, init=False)
 
+    # What was set aside since the last answer that could be used.
+    unusable: list[SetAside] = field(default_factory=list, init=False)
+
     def run(self, *, is_asked_for: bool = False) -> LogReport:
         """Write stored summaries into the notes, then summarize what is due.
 
-        Without a model it only does the first. ``is_asked_for`` also tries sessions
-        that were postponed. What a later run may do better is not raised but reported.
+        Without a model it only does the first. ``is_asked_for`` also tries what was
+        postponed or set aside. What a later run may do better is not raised but
+        reported.
         """
         try:
             for session_id in self.store.list_waiting_sessions():
                 self._write_notes(session_id)
             if self.llm is not None:
-                now = None if is_asked_for else self.clock()
-                self._summarize_due(self.llm, self.store.list_due(now=now))
+                self._summarize_all(self.llm, is_asked_for)
         except BackstoryError as exc:
             # Such as a full disk, which would stop the other sessions too.
             logger.warning("a daily log could not be written: %s", exc)
             self.report.problems.append(str(exc))
         return self.report
 
+    def _summarize_all(self, llm: BudgetedLlm, is_asked_for: bool) -> None:
+        try:
+            if is_asked_for:
+                self._retry_set_aside(llm)
+            now = None if is_asked_for else self.clock()
+            self._summarize_due(llm, self.store.list_due(now=now))
+        except _ModelIsBroken:
+            logger.info("the model is not asked again: no answer can be used")
+
     def _summarize_due(self, llm: BudgetedLlm, due_sessions: Sequence[Due]) -> None:
-        unusable = 0
         for number, due in enumerate(due_sessions):
-            session = self._find_session(due)
+            session = self._find_session(due.session_id)
             if session is None:
                 self.store.delete_due(due)
                 continue
@@ -154,37 +170,27 @@ class Summarizer:
                 self.on_session(session.title or session.native_id, left)
             try:
                 self._summarize(llm, session, due)
-            except (BadAnswer, UnusableAnswer, PromptTooLong) as exc:
-                # It may be due to this conversation alone, so the others are tried.
-                what = "prompt is" if isinstance(exc, PromptTooLong) else "answer is"
-                self._postpone(due, f"the model's {what} unusable: {exc}")
-                unusable += 1
-                if unusable == _MAX_UNUSABLE:
-                    return
             except ProviderError as exc:
                 # What has been paid for is written into the notes.
                 self._write_notes(due.session_id)
+                self.report.problems.append(str(exc))
                 is_spent = isinstance(exc, BudgetSpent)
-                until = self._tomorrow() if is_spent else None
-                self._postpone(due, str(exc), until=until)
+                self._postpone(due, until=self._tomorrow() if is_spent else None)
                 return
-            else:
-                self.store.delete_due(due)
-                self.report.sessions += 1
-                unusable = 0
+            self.store.delete_due(due)
+            self.report.sessions += 1
 
-    def _find_session(self, due: Due) -> Session | None:
+    def _find_session(self, session_id: int) -> Session | None:
         """The session, unless it is gone or its folder has since been excluded."""
-        session = self.history.get_sessions([due.session_id]).get(due.session_id)
+        session = self.history.get_sessions([session_id]).get(session_id)
         if session is None:
             return None
         if session.project is not None and self.exclude(Path(session.project)):
             return None
         return session
 
-    def _postpone(self, due: Due, reason: str, until: datetime | None = None) -> None:
-        logger.info("a daily log is postponed: %s", reason)
-        self.report.problems.append(reason)
+    def _postpone(self, due: Due, until: datetime | None = None) -> None:
+        logger.info("a daily log is postponed")
         delay = min(_FIRST_DELAY * 2 ** min(due.tries, _MAX_DOUBLINGS), _LONGEST_DELAY)
         self.store.postpone(due, until=until or self.clock() + delay)
 
@@ -195,13 +201,10 @@ class Summarizer:
     # -- one session ---
 
     def _summarize(self, llm: BudgetedLlm, session: Session, due: Due) -> None:
-        limit = min(_STRETCH_TOKENS, llm.context_tokens - _OUTPUT_TOKENS)
-        frame = to_prompt(Stretch(self.clock().date(), ()))
-        max_tokens = limit - sum(map(most_tokens, (_SYSTEM, frame, _RETRY)))
         active_at = session.last_active.at if session.last_active else self.clock()
         stretches = iter_stretches(
             self._iter_unlogged(session, due),
-            max_tokens,
+            _max_tokens(llm),
             fallback=active_at.astimezone().date(),
         )
         for _, of_day in groupby(stretches, key=lambda stretch: stretch.day):
@@ -216,7 +219,7 @@ class Summarizer:
         first = self.store.next_position(session.session_id)
         for message in self.history.iter_messages(session.session_id, first=first):
             is_wanted = message.message_id <= due.last_message_id
-            if is_wanted and message.role in (Role.USER, Role.ASSISTANT):
+            if is_wanted and message.role in _SPOKEN:
                 yield message
 
     def _summarize_stretch(
@@ -224,23 +227,80 @@ class Summarizer:
     ) -> None:
         try:
             lists = _ask(llm, stretch)
-        except PromptTooLong:
-            # The model reads less than its settings say.
-            if len(stretch.messages) == 1:
-                raise
-            for half in stretch.halves():
-                self._summarize_stretch(llm, session, half)
+        except (BadAnswer, UnusableAnswer, PromptTooLong) as exc:
+            self._set_aside(session, stretch, exc)
             return
-        self.store.add_summary(
-            Summary(
-                session.session_id,
-                stretch.day,
-                stretch.messages[0].message_id,
-                stretch.messages[-1].message_id,
-                secrets.token_hex(8),
-                to_json(lists),
-            )
+        self.unusable.clear()
+        self.store.add_summary(_to_summary(session, stretch, lists))
+
+    # -- what cannot be summarized ---
+
+    def _set_aside(
+        self, session: Session, stretch: Stretch, error: BadAnswer | ProviderError
+    ) -> None:
+        """Leave messages out: it may be due to them alone, so the log goes on.
+
+        Raises ``_ModelIsBroken`` if it must be due to the model.
+        """
+        what = "prompt" if isinstance(error, PromptTooLong) else "answer"
+        reason = f"the model's {what} is unusable: {error}"
+        logger.info("messages are set aside: %s", reason)
+        self.report.problems.append(reason)
+        messages = SetAside(
+            session.session_id,
+            stretch.messages[0].message_id,
+            stretch.messages[-1].message_id,
+            reason,
         )
+        self.store.set_aside(messages)
+        self.unusable.append(messages)
+        if len(self.unusable) == _MAX_UNUSABLE:
+            self._take_back_unusable()
+            raise _ModelIsBroken
+
+    def _take_back_unusable(self) -> None:
+        """Have messages tried again that can be due to the model alone."""
+        for messages in self.unusable:
+            due = Due(messages.session_id, messages.last_message_id, "unusable answer")
+            self.store.take_back(messages)
+            self.store.mark_due(due.session_id, due.cause, now=self.clock())
+            self._postpone(due, until=self.clock() + _BROKEN_DELAY)
+
+    def _retry_set_aside(self, llm: BudgetedLlm) -> None:
+        for messages in self.store.list_set_aside():
+            session = self._find_session(messages.session_id)
+            stretch = self._read_set_aside(llm, messages)
+            if session is None or stretch is None:
+                continue
+            try:
+                lists = _ask(llm, stretch)
+            except (BadAnswer, UnusableAnswer, PromptTooLong) as exc:
+                self.report.problems.append(f"the model's answer is unusable: {exc}")
+                continue
+            except ProviderError as exc:
+                self.report.problems.append(str(exc))
+                return
+            summary = _to_summary(session, stretch, lists)
+            self.store.add_summary(summary, of=messages)
+            self.report.messages += len(stretch.messages)
+            self._write_notes(session.session_id)
+
+    def _read_set_aside(self, llm: BudgetedLlm, messages: SetAside) -> Stretch | None:
+        """The messages that were set aside; None if some of them are gone."""
+        ends = (messages.first_message_id, messages.last_message_id)
+        found = self.history.get_messages(ends)
+        if not all(end in found for end in ends):
+            return None
+        first, last = (found[end] for end in ends)
+        spoken = [
+            _shortened(each, _max_tokens(llm))
+            for each in self.history.iter_messages(
+                messages.session_id, first=first.position
+            )
+            if each.position <= last.position and each.role in _SPOKEN
+        ]
+        sent = local_time(first) or local_time(last) or self.clock().astimezone()
+        return Stretch(sent.date(), tuple(spoken))
 
     # -- into the notes ---
 
@@ -280,23 +340,39 @@ class Summarizer:
 # -- pieces ---------------------------------------------------------------------------
 
 
+def _max_tokens(llm: BudgetedLlm) -> int:
+    """How many tokens the messages of one call may take."""
+    limit = min(_STRETCH_TOKENS, llm.context_tokens - _OUTPUT_TOKENS)
+    frame = to_prompt(Stretch(date.min, ()))
+    return limit - sum(map(most_tokens, (_SYSTEM, frame, RETRY)))
+
+
 def _ask(llm: BudgetedLlm, stretch: Stretch) -> SummaryLists:
-    """The summary of a stretch; after an unusable answer the model is asked again."""
-    prompt = to_prompt(stretch)
-    for attempt in range(_TRIES):
-        answer = llm.ask(
+    """The summary of a stretch, in parts if the model reads less than it should."""
+    try:
+        return ask_until_usable(
+            llm,
             "daily log",
             system=_SYSTEM,
-            prompt=prompt + _RETRY * (attempt > 0),
+            prompt=to_prompt(stretch),
             max_output_tokens=_OUTPUT_TOKENS,
+            parse=parse_summary,
         )
-        try:
-            return parse_summary(answer)
-        except BadAnswer as exc:
-            if attempt == _TRIES - 1:
-                raise
-            logger.info("the model is asked again: %s", exc)
-    raise AssertionError("there is at least one try")
+    except PromptTooLong:
+        if len(stretch.messages) == 1:
+            raise
+        return join([_ask(llm, half) for half in stretch.halves()])
+
+
+def _to_summary(session: Session, stretch: Stretch, lists: SummaryLists) -> Summary:
+    return Summary(
+        session.session_id,
+        stretch.day,
+        stretch.messages[0].message_id,
+        stretch.messages[-1].message_id,
+        make_marker(session),
+        to_json(lists),
+    )
 
 
 def _iter_blocks(summaries: Iterable[Summary]) -> Iterator[list[Summary]]:

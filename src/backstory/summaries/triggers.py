@@ -1,10 +1,12 @@
-"""What makes a session due: it ends, pauses, or continues on another day.
+"""What makes a session due: it ends, pauses, goes quiet, or continues on another day.
 
-A program must not fail because of a daily log, so errors are only logged here.
+A program must not fail because of a daily log, so errors are only logged here, and kept
+for the status.
 """
 
 import logging
 from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 
 from backstory.errors import BackstoryError
 from backstory.store.base.history import HistoryStore, find_exactly_named
@@ -13,26 +15,40 @@ from backstory.values.history import Session
 
 logger = logging.getLogger(__name__)
 
+# Reading goes on every second; sessions do not go quiet so fast.
+_QUIET_CHECK = timedelta(minutes=1)
+
 # Host and native id.
 SessionKey = tuple[str, str]
+FindSessions = Callable[[], Iterable[Session]]
 
 
 class Triggers:
     """Marks sessions as due.
 
-    ``mark_due`` returns whether there is anything to summarize; ``list_recorded`` lists
-    the sessions that this process recorded, the latest last.
+    ``mark_due`` returns whether there is anything to summarize; ``mark_quiet`` does it
+    for all that are quiet; ``list_recorded`` lists the sessions that this process
+    recorded, the latest last.
     """
 
     def __init__(
         self,
         history: HistoryStore,
+        *,
         mark_due: Callable[[Session, str], bool],
+        mark_quiet: Callable[[], None],
         list_recorded: Callable[[], list[SessionKey]],
+        clock: Callable[[], datetime],
     ) -> None:
         self._history = history
         self._mark_due = mark_due
+        self._mark_quiet = mark_quiet
         self._list_recorded = list_recorded
+        self._clock = clock
+        self._next_quiet_check: datetime | None = None
+        # What could not be marked; it is tried again with the next trigger.
+        self._missed: list[tuple[str, FindSessions]] = []
+        self.problem = ""
 
     def mark_one(self, cause: str, session: str | None) -> bool:
         """Mark the session of that name, or else the one recorded last."""
@@ -50,6 +66,17 @@ class Triggers:
     def mark_day_change(self, session: Session) -> bool:
         return self._mark("day change", lambda: [session])
 
+    def mark_quiet(self) -> None:
+        """Mark the sessions in which nothing was said for a while, now and then."""
+        now = self._clock()
+        if self._next_quiet_check is not None and now < self._next_quiet_check:
+            return
+        self._next_quiet_check = now + _QUIET_CHECK
+        try:
+            self._mark_quiet()
+        except BackstoryError as exc:
+            logger.warning("quiet sessions could not be marked as due: %s", exc)
+
     def _mark_recorded(self, cause: str, keys: Iterable[SessionKey]) -> bool:
         return self._mark(
             cause,
@@ -61,10 +88,20 @@ class Triggers:
             ],
         )
 
-    def _mark(self, cause: str, find: Callable[[], Iterable[Session]]) -> bool:
+    def _mark(self, cause: str, find: FindSessions) -> bool:
+        waiting, self._missed = self._missed, []
+        for missed_cause, find_missed in waiting:
+            self._try_to_mark(missed_cause, find_missed)
+        return self._try_to_mark(cause, find)
+
+    def _try_to_mark(self, cause: str, find: FindSessions) -> bool:
         try:
             marked = [self._mark_due(session, cause) for session in find()]
-            return any(marked)
         except BackstoryError as exc:
             logger.warning("a session could not be marked as due: %s", exc)
+            self._missed.append((cause, find))
+            self.problem = str(exc)
             return False
+        if not self._missed:
+            self.problem = ""
+        return any(marked)

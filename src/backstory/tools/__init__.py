@@ -1,10 +1,13 @@
 """ALL_TOOLS: one row and one file per tool that an agent may be given."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from backstory.text.own_answers import OwnAnswers
 from backstory.tools.base import (
     SCHEMA_FORMATS,
     Asker,
+    Subject,
     Tool,
     ToolResult,
     ToolRow,
@@ -50,20 +53,45 @@ ALL_TOOLS: tuple[ToolRow[Any], ...] = (*TOOLS, *RUN_TOOLS)
 
 
 def bind_tools(
-    memory: "Memory", *, session: str | None = None, run: "RunHistory | None" = None
+    memory: "Memory",
+    *,
+    session: str | None = None,
+    run: "RunHistory | None" = None,
+    answers: OwnAnswers | None = None,
 ) -> tuple[Tool, ...]:
     """The tools of a memory that its settings allow, and those of ``run`` if given.
 
-    ``session`` is the one that calls them: its current turn is not found.
+    ``session`` is the one that calls them: its current turn is not found. ``answers``
+    and the run learn what they answer, so that it does not become history again.
     """
     allows = memory.settings.flag
     asker = Asker(memory, session)
-    bound = [Tool(row, asker) for row in TOOLS if allows(row.setting)]
+    given = (answers, None if run is None else run.answers)
+    known = [each for each in given if each is not None]
+    bound = [_bind(row, asker, known, session) for row in TOOLS if allows(row.setting)]
     if run is not None:
-        bound += [Tool(row, run) for row in RUN_TOOLS if allows(row.setting)]
+        bound += [
+            _bind(row, run, known, session) for row in RUN_TOOLS if allows(row.setting)
+        ]
     return tuple(bound)
 
 
 def bind_run_tools(run: "RunHistory") -> tuple[Tool, ...]:
     """The tools of a run, for a loop that has no memory beyond it."""
-    return tuple(Tool(row, run) for row in RUN_TOOLS)
+    return tuple(_bind(row, run, [run.answers]) for row in RUN_TOOLS)
+
+
+def _bind(
+    row: ToolRow[Subject],
+    subject: Subject,
+    known: Sequence[OwnAnswers],
+    session: str | None = None,
+) -> Tool:
+    for answers in known:
+        answers.add_tool(row.name, session)
+
+    def remember(text: str) -> None:
+        for answers in known:
+            answers.add(text)
+
+    return Tool(row, subject, remember)

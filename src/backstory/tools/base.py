@@ -96,14 +96,23 @@ class ToolRow(Generic[Subject]):
 
 
 class Tool:
-    """A tool of one memory or run, for an agent to call from any thread."""
+    """A tool of one memory or run, for an agent to call from any thread.
 
-    def __init__(self, row: ToolRow[Subject], subject: Subject) -> None:
+    ``on_answer`` is told what the tool answers, so that it is known again.
+    """
+
+    def __init__(
+        self,
+        row: ToolRow[Subject],
+        subject: Subject,
+        on_answer: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self.name = row.name
         self.description = row.description
         self._parameters = row.parameters
         self._failure = row.failure
         self._run = partial(row.run, subject)
+        self._on_answer = on_answer
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -122,6 +131,11 @@ class Tool:
 
         They may also be the text of a JSON object, as in some APIs.
         """
+        result = self._call(arguments)
+        self._on_answer(result.text)
+        return result
+
+    def _call(self, arguments: Arguments | str | None) -> ToolResult:
         try:
             given = _parse_arguments(arguments)
             check_names(given, self._parameters)

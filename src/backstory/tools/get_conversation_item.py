@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from backstory.errors import UnknownName
 from backstory.render.models.runs import render_page
 from backstory.render.objects import page_object
-from backstory.runs.trim import find_marked_ids, make_marker
+from backstory.runs.trim import to_item_id
 from backstory.tools.base import (
     NOT_FOUND,
     Arguments,
@@ -24,7 +24,7 @@ _MAX_OFFSET = 1 << 40
 
 
 def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
-    item_id = _read_id(arguments)
+    item_id = to_item_id(read_text(arguments, "id"))
     offset = read_number(arguments, "offset", default=0, maximum=_MAX_OFFSET)
     try:
         item = run.get(item_id)
@@ -41,15 +41,6 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
         item, offset, max_tokens=run.answer_tokens, count_tokens=run.count_tokens
     )
     return ToolResult(text, page_object(item, offset, page))
-
-
-def _read_id(arguments: Arguments) -> str:
-    """The id; models also give the whole marker, or put ``id=`` before it."""
-    given = read_text(arguments, "id").strip()
-    for marked_id in find_marked_ids(given):
-        if given == make_marker(marked_id):
-            return marked_id
-    return given.removeprefix("id=")
 
 
 GET_CONVERSATION_ITEM = ToolRow(

@@ -7,11 +7,12 @@ from backstory.notes.facts import (
     TOPICS,
     Fact,
     check_fact,
-    find_duplicate,
     folded_name,
     list_topics,
     split_facts,
 )
+from backstory.notes.masked_facts import find_known
+from backstory.text.redaction import mask_secrets
 from backstory.tools.base import (
     EMPTY,
     SAVE_ERROR,
@@ -52,7 +53,8 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
         chosen = topic or fact.topic or DEFAULT_TOPIC
         text = notebook.add_fact(fact.text, chosen)
         if text is None:
-            known.append(find_duplicate(notebook.read_memory(), fact.text) or fact.text)
+            said = find_known(notebook.read_memory(), mask_secrets(fact.text))
+            known.append(mask_secrets(said or fact.text))
         else:
             saved.append({"topic": chosen, "text": text})
     return _answer(saved, known)

@@ -2,6 +2,7 @@
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
 from backstory.notes.facts import MAX_FACT_CHARS
+from backstory.text.redaction import mask_secrets
 from backstory.tools.base import (
     NOT_FOUND,
     SAVE_ERROR,
@@ -30,10 +31,11 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
         return ToolResult(_say_matches(exc), error=AMBIGUOUS_MATCH)
     except BadQuery as exc:
         raise BadArgument(f"Parameter 'new_text' cannot be used: {exc}") from exc
-    data = {"old_text": old, "new_text": put}
+    shown = mask_secrets(put)
+    data = {"old_text": old, "new_text": shown}
     if not put:
         return ToolResult(f"Removed from MEMORY.md: {say_value(old)}", data)
-    return ToolResult(f"Updated in MEMORY.md: {say_value(put)}", data)
+    return ToolResult(f"Updated in MEMORY.md: {say_value(shown)}", data)
 
 
 def _read_new(arguments: Arguments) -> str:
@@ -53,16 +55,20 @@ def _read_new(arguments: Arguments) -> str:
 
 def _say_near(exc: FactNotFound) -> str:
     said = "The text of 'old_text' was not found in MEMORY.md. Use its exact wording."
-    near = ", ".join(f"'{say_value(each)}'" for each in exc.near)
+    near = ", ".join(f"'{_say_masked(each)}'" for each in exc.near)
     return f"{said} The closest: {near}" if near else said
 
 
 def _say_matches(exc: FactAmbiguous) -> str:
-    some = ", ".join(f"'{say_value(each)}'" for each in exc.matches)
+    some = ", ".join(f"'{_say_masked(each)}'" for each in exc.matches)
     return (
         f"The text of 'old_text' matches {exc.count} places in MEMORY.md, such as "
         f"{some}. Give more of the text around the one you mean."
     )
+
+
+def _say_masked(fact: str) -> str:
+    return say_value(mask_secrets(fact))
 
 
 UPDATE_MEMORY = ToolRow(

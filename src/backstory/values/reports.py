@@ -164,7 +164,7 @@ class LogReport:
 
 @dataclass(frozen=True, slots=True)
 class Curation:
-    """What changed in the long-term memory; ``refused`` says why nothing did."""
+    """What changed in the long-term memory; ``refused`` says why something did not."""
 
     removed: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
@@ -175,10 +175,22 @@ class Curation:
     def is_change(self) -> bool:
         return bool(self.removed or self.replaced or self.added)
 
+    def plus(self, other: "Curation") -> "Curation":
+        """Both as one."""
+        return Curation(
+            self.removed + other.removed,
+            self.replaced + other.replaced,
+            self.added + other.added,
+            self.refused or other.refused,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """The state of the daily logs, and how much the language model did today."""
+    """The state of the daily logs, and how much the language model did today.
+
+    ``set_aside`` is how many parts of sessions it could not summarize.
+    """
 
     model: str = ""
     is_enabled: bool = True
@@ -187,6 +199,7 @@ class LogStatus:
     tokens_today: int = 0
     daily_tokens: int = 0
     problem: str = ""
+    set_aside: int = 0
 
 
 @dataclass(frozen=True, slots=True)

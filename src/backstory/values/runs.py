@@ -91,6 +91,18 @@ class RunItem:
 
 
 @dataclass(frozen=True, slots=True)
+class TextResult:
+    """The result of a tool, as a loop has it in the text of a message.
+
+    ``text`` is its exact text there, without what the loop put around it.
+    """
+
+    text: str
+    tool_name: str | None = None
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunHit:
     """A place in an item that answers a query: ``snippet`` is its text, verbatim.
 

@@ -21,7 +21,8 @@ from backstory.text.json_values import (
     compact_json,
     plain_text,
 )
-from backstory.text.redaction import drop_private, is_own_tool_call
+from backstory.text.own_calls import is_own_tool_call
+from backstory.text.redaction import drop_private
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 
 # Records about the program, not the conversation. The api-request family and

@@ -31,7 +31,7 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
-from backstory.text.redaction import is_own_tool_call
+from backstory.text.own_calls import is_own_tool_call
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment

@@ -80,7 +80,8 @@ def _one_line(text: str) -> str:
 
 def render_curation(curation: Curation) -> Iterator[str]:
     if curation.refused:
-        yield f"MEMORY.md is unchanged: {one_line(neutralize(curation.refused), 200)}"
+        what = "Some of MEMORY.md" if curation.is_change else "MEMORY.md"
+        yield f"{what} is unchanged: {one_line(neutralize(curation.refused), 200)}"
     elif not curation.is_change:
         yield "MEMORY.md is fine as it is."
     for fact in curation.removed:

@@ -145,6 +145,8 @@ def _log_state(logs: LogStatus) -> str:
     parts = [logs.model or "no language model"]
     if logs.due:
         parts.append(f"{render_count(logs.due, 'session')} to be summarized")
+    if logs.set_aside:
+        parts.append(f"{render_count(logs.set_aside, 'part')} set aside")
     if logs.calls_today:
         tokens = f"{logs.tokens_today:,} of {logs.daily_tokens:,} tokens"
         parts.append(f"{render_count(logs.calls_today, 'call')} and {tokens} today")

@@ -38,6 +38,16 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside:
+    """Messages of a session that a model could not summarize, and why."""
+
+    session_id: int
+    first_message_id: int
+    last_message_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCall:
     """One call of a model. ``outcome`` is ``ok``, ``running``, or why it failed."""
 
@@ -93,14 +103,26 @@ class SummaryStore(Protocol):
         """Note that a session is done, unless more was asked for since."""
         ...
 
+    def list_quiet(self, *, before: datetime, read_since: datetime | None) -> list[int]:
+        """Sessions that are not due though they have something to summarize.
+
+        Nothing was said in them after ``before``. Those that were read from the files
+        of other programs must have been active from ``read_since`` on; with None, there
+        are none of them.
+        """
+        ...
+
     def next_position(self, session_id: int) -> int:
         """The position of the first message that is not summarized yet."""
         ...
 
     # -- what a model made of it ---
 
-    def add_summary(self, summary: Summary) -> None:
-        """Keep a summary until it is written into the notes."""
+    def add_summary(self, summary: Summary, *, of: SetAside | None = None) -> None:
+        """Keep a summary until it is written into the notes.
+
+        It may be ``of`` messages that were set aside, and are not any more.
+        """
         ...
 
     def list_summaries(self, session_id: int) -> list[Summary]:
@@ -113,6 +135,20 @@ class SummaryStore(Protocol):
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         """Note that these are in the notes: their sessions are logged so far."""
+        ...
+
+    # -- what it could not make anything of ---
+
+    def set_aside(self, messages: SetAside) -> None:
+        """Leave out messages, so that those after them can be summarized."""
+        ...
+
+    def list_set_aside(self) -> list[SetAside]:
+        """All messages that were left out, in the order in which they were."""
+        ...
+
+    def take_back(self, messages: SetAside) -> None:
+        """Undo ``set_aside``."""
         ...
 
     # -- what it cost ---

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from backstory.store.base.summaries import Due, ModelCall, Summary
+from backstory.store.base.summaries import Due, ModelCall, SetAside, Summary
 from backstory.store.sqlite.connection import (
     BUSY_TIMEOUT_MS,
     open_database,
@@ -25,13 +25,24 @@ _RUNNING = "running"
 # Nothing is postponed for this long: if it seems so, the clock was set back.
 _IMPOSSIBLE_WAIT = 2 * 24 * 3600 * 1_000_000
 _SPOKEN = "('user', 'assistant')"
-_NEXT_POSITION = """
-    SELECT COALESCE(MAX(position) + 1, 0) FROM messages
-     WHERE message_id IN (
-           SELECT last_logged_message_id FROM sessions WHERE session_id = ?1
-            UNION ALL
-           SELECT last_message_id FROM summaries WHERE session_id = ?1)
-"""
+
+
+def _next_position(session_id: str) -> str:
+    """A query for the first position of a session that is not summarized yet."""
+    return f"""
+        SELECT COALESCE(MAX(position) + 1, 0) FROM messages
+         WHERE message_id IN (
+               SELECT last_logged_message_id FROM sessions
+                WHERE session_id = {session_id}
+                UNION ALL
+               SELECT last_message_id FROM summaries WHERE session_id = {session_id}
+                UNION ALL
+               SELECT last_message_id FROM set_aside_logs
+                WHERE session_id = {session_id})
+    """
+
+
+_NEXT_POSITION = _next_position("?1")
 
 
 class SqliteSummaryStore:
@@ -98,6 +109,28 @@ class SqliteSummaryStore:
                 (due.session_id, due.last_message_id),
             )
 
+    def list_quiet(self, *, before: datetime, read_since: datetime | None) -> list[int]:
+        with translated(self.path):
+            rows = self._db.execute(
+                f"""
+                SELECT session_id FROM sessions AS session
+                 WHERE kind = 'conversation' AND last_active_at <= ?1
+                   AND (read_from IS NULL OR last_active_at >= ?2)
+                   AND session_id NOT IN (SELECT session_id FROM due_logs)
+                   AND EXISTS (
+                       SELECT 1 FROM messages
+                        WHERE messages.session_id = session.session_id
+                          AND role IN {_SPOKEN}
+                          AND position >= ({_next_position("session.session_id")}))
+                 ORDER BY last_active_at, session_id
+                """,
+                (
+                    _to_number(before),
+                    None if read_since is None else _to_number(read_since),
+                ),
+            )
+            return [session_id for (session_id,) in rows]
+
     def next_position(self, session_id: int) -> int:
         with translated(self.path):
             position: int = self._db.execute(_NEXT_POSITION, (session_id,)).get
@@ -105,8 +138,10 @@ class SqliteSummaryStore:
 
     # -- what a model made of it ---
 
-    def add_summary(self, summary: Summary) -> None:
-        with translated(self.path):
+    def add_summary(self, summary: Summary, *, of: SetAside | None = None) -> None:
+        with translated(self.path), transaction(self._db):
+            if of is not None:
+                self._delete_set_aside(of)
             self._db.execute(
                 """
                 INSERT INTO summaries (session_id, day, first_message_id,
@@ -152,13 +187,60 @@ class SqliteSummaryStore:
                     """
                     UPDATE sessions SET last_logged_message_id = ?2
                      WHERE session_id = ?1
-                       AND EXISTS (SELECT 1 FROM messages WHERE message_id = ?2)
+                       AND (SELECT position FROM messages WHERE message_id = ?2)
+                         > COALESCE((SELECT position FROM messages
+                                      WHERE message_id = last_logged_message_id), -1)
                     """,
                     (each.session_id, each.last_message_id),
                 )
                 self._db.execute(
                     "DELETE FROM summaries WHERE marker = ?", (each.marker,)
                 )
+
+    # -- what it could not make anything of ---
+
+    def set_aside(self, messages: SetAside) -> None:
+        with translated(self.path):
+            self._db.execute(
+                """
+                INSERT INTO set_aside_logs (session_id, first_message_id,
+                                            last_message_id, reason)
+                VALUES (?, ?, ?, ?)
+                """,
+                (
+                    messages.session_id,
+                    messages.first_message_id,
+                    messages.last_message_id,
+                    messages.reason,
+                ),
+            )
+
+    def list_set_aside(self) -> list[SetAside]:
+        with translated(self.path):
+            rows = self._db.execute(
+                """
+                SELECT session_id, first_message_id, last_message_id, reason
+                  FROM set_aside_logs ORDER BY set_aside_id
+                """
+            )
+            return [SetAside(*row) for row in rows]
+
+    def take_back(self, messages: SetAside) -> None:
+        with translated(self.path):
+            self._delete_set_aside(messages)
+
+    def _delete_set_aside(self, messages: SetAside) -> None:
+        self._db.execute(
+            """
+            DELETE FROM set_aside_logs
+             WHERE session_id = ? AND first_message_id = ? AND last_message_id = ?
+            """,
+            (
+                messages.session_id,
+                messages.first_message_id,
+                messages.last_message_id,
+            ),
+        )
 
     # -- what it cost ---
 

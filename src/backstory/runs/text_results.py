@@ -1,0 +1,135 @@
+"""Tool results that a loop passes to its model as text, in a message of another role.
+
+The loop says which texts these are; answers of our own tools are known without that.
+So a result is recorded as one, can be trimmed, and never passes for the user's words.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from backstory.runs.dialects import find_dialect, parts_of, to_plain
+from backstory.runs.dialects.base import Part
+from backstory.text.json_values import JsonObject
+from backstory.text.own_answers import OwnAnswers
+from backstory.values.history import Role
+from backstory.values.runs import TextResult
+
+_SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
+_CONTENT_KEYS = ("content", "text")
+
+FindResults = Callable[[object], Sequence[TextResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadPart:
+    """A part, and its number among the parts that its dialect reads.
+
+    None for a result that is a piece of another part's text.
+    """
+
+    part: Part
+    number: int | None
+
+
+class MessageReader:
+    """Reads messages in any dialect, with the results that are texts in them."""
+
+    def __init__(self, find_results: FindResults | None, answers: OwnAnswers) -> None:
+        self._find_results = find_results
+        self._answers = answers
+
+    def read(self, message: object) -> list[Part]:
+        """What a message holds, in order. Raises ``BadQuery`` for an unknown format."""
+        return [each.part for each in self._read(message)]
+
+    def replace_results(self, message: object, texts: Mapping[int, str]) -> JsonObject:
+        """A copy of a message in which some tool results have another text.
+
+        ``texts`` are keyed by their place among what ``read`` returns.
+        """
+        plain = to_plain(message)
+        of_dialect: dict[int, str] = {}
+        pieces: list[tuple[str, str]] = []
+        for place, each in enumerate(self._read(message)):
+            if place not in texts:
+                continue
+            if each.number is None:
+                pieces.append((each.part.text, texts[place]))
+            else:
+                of_dialect[each.number] = texts[place]
+        changed = find_dialect(plain).replace_results(plain, of_dialect)
+        for old, new in pieces:
+            changed = _replace_text(changed, old, new) or changed
+        return changed
+
+    def _read(self, message: object) -> list[_ReadPart]:
+        marked = tuple(self._find_results(message)) if self._find_results else ()
+        read: list[_ReadPart] = []
+        for number, part in enumerate(parts_of(message)):
+            found = self._results_in(part, marked)
+            if not found:
+                read.append(_ReadPart(part, number))
+                continue
+            # What is around marked results is the loop's own frame.
+            role = Role.SYSTEM if marked else part.role
+            split = _split(replace(part, role=role), found)
+            read += [
+                _ReadPart(self._fix(message, each), None)
+                if each.role is Role.TOOL_RESULT
+                else _ReadPart(each, number)
+                for each in split
+            ]
+        return read
+
+    def _results_in(
+        self, part: Part, marked: Sequence[TextResult]
+    ) -> Sequence[TextResult]:
+        if part.role not in _SPOKEN:
+            return ()
+        if marked:
+            return [each for each in marked if each.text and each.text in part.text]
+        return [TextResult(answer) for answer in self._answers.find(part.text)]
+
+    def _fix(self, message: object, part: Part) -> Part:
+        """A result that cannot be replaced where it is stays as it is."""
+        is_fixed = _replace_text(to_plain(message), part.text, "") is None
+        return replace(part, is_fixed=is_fixed)
+
+
+def _split(part: Part, results: Sequence[TextResult]) -> Iterator[Part]:
+    """What is said before, between and after results, and the results."""
+    rest = part.text
+    media = part.media
+    for result in results:
+        before, found, after = rest.partition(result.text)
+        if not found:
+            continue
+        if before.strip():
+            yield replace(part, text=before, media=media)
+            media = 0
+        yield Part(Role.TOOL_RESULT, result.text, result.tool_name, result.call_id)
+        rest = after
+    if rest.strip():
+        yield replace(part, text=rest, media=media)
+
+
+def _replace_text(message: JsonObject, old: str, new: str) -> JsonObject | None:
+    """A copy of a message with another text; None if it does not have the old one."""
+    for key in _CONTENT_KEYS:
+        changed = _replace_in(message.get(key), old, new)
+        if changed is not None:
+            return {**message, key: changed}
+    return None
+
+
+def _replace_in(content: object, old: str, new: str) -> object | None:
+    if isinstance(content, str):
+        return content.replace(old, new, 1) if old in content else None
+    if isinstance(content, list):
+        for place, block in enumerate(content):
+            changed = _replace_in(block, old, new)
+            if changed is not None:
+                return [*content[:place], changed, *content[place + 1 :]]
+    if isinstance(content, dict):
+        return _replace_text(content, old, new)
+    return None
