@@ -17,9 +17,18 @@ from backstory.notes.sections import group_blocks, iter_sections
 from backstory.render.hit_parts import cut_message, mask_lines
 from backstory.render.layout import wrap_to_width
 from backstory.summaries.answer import BadAnswer, parse_object, tidy_line
-from backstory.text import dates, envelope, excerpts, redaction, tokens, words
+from backstory.text import (
+    dates,
+    envelope,
+    excerpts,
+    own_calls,
+    redaction,
+    tokens,
+    words,
+)
 from backstory.text.markdown import escape
 from backstory.text.markdown.outline import read_outline
+from backstory.text.memories_frame import MemoriesFrame
 from backstory.text.query import parse_query, parse_words
 from tests.chance import SOAK
 from tests.growth import cpu_seconds, is_linear
@@ -29,6 +38,7 @@ LENGTH = 16_000 if SOAK else 1_000
 QUICK_S = LENGTH * (1e-6 if SOAK else 3e-6)
 
 DAY = date(2026, 2, 25)
+FRAME = MemoriesFrame("a home")
 QUERY = parse_words('a b token "a b" 中文 parseJson foo/bar.py')
 
 
@@ -39,8 +49,8 @@ def count_groups(text: str) -> int:
 READERS: dict[str, Callable[[str], object]] = {
     "mask secrets": redaction.mask_secrets,
     "drop private": redaction.drop_private,
-    "drop injected": redaction.drop_injected,
-    "own call": lambda text: redaction.is_own_tool_call("bash", text + " backstory"),
+    "drop injected": FRAME.drop,
+    "own call": lambda text: own_calls.is_own_tool_call("bash", text + " backstory"),
     "mask lines": lambda text: mask_lines(text, redaction.mask_secrets),
     "cut message": lambda text: cut_message(text, QUERY, 300),
     "wrap": lambda text: list(wrap_to_width(text, 80)),
