@@ -767,7 +767,7 @@ def test_a_home_that_may_not_be_written_can_be_searched(
 
     assert seen == expected
     assert notices == []
-    assert (status.embedded == status.embeddable > 0, status.problem) == (True, "")
+    assert (status.embedded == status.with_meaning > 0, status.problem) == (True, "")
 
 
 def test_what_is_new_in_a_home_that_may_not_be_written_is_said_to_be_missing(

@@ -262,7 +262,7 @@ def test_looking_at_the_status_makes_no_cache_of_vectors(tmp_path: Path) -> None
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         status = memory.status().index
 
-    assert (status.embeddable, status.embedded) == (1, 0)
+    assert (status.with_meaning, status.embedded) == (1, 0)
     assert not (memory.home / "embeddings.db").exists()
 
 

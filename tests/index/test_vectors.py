@@ -42,7 +42,7 @@ def failing(until: Callable[[int], bool]) -> Callable[[Sequence[str]], None]:
 
 def progress(memory: Memory) -> tuple[int, int]:
     counts = memory._parts.index_files.index.counts()
-    return counts.embedded, counts.embeddable
+    return counts.embedded, counts.with_meaning
 
 
 def test_what_is_said_and_noted_is_embedded_once(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_the_status_tells_how_much_is_indexed_and_embedded(tmp_path: Path) -> No
     assert isinstance(before, IndexStatus)
     assert isinstance(after, IndexStatus)
     assert (before.units, before.is_behind) == (0, True)
-    assert (after.units, after.embeddable, after.embedded, after.is_behind) == (
+    assert (after.units, after.with_meaning, after.embedded, after.is_behind) == (
         3,
         2,
         2,

@@ -74,7 +74,7 @@ def index(
         echo_lines(render_report(report, home=app.user_home, took_s=took_s))
     if not has_all:
         index = app.memory.status().index
-        missing = render_count(index.embeddable - index.embedded, "vector")
+        missing = render_count(index.with_meaning - index.embedded, "vector")
         click.echo(f"The embedder did not make {missing}.", err=True)
     if report.problems or not has_all:
         raise SystemExit(SKIPPED_SOME)

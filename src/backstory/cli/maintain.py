@@ -72,7 +72,7 @@ def rebuild(app: App) -> None:
     index = app.memory.status().index
     click.echo(
         f"Indexed {render_count(index.units, 'unit')}: messages, titles and "
-        f"notes. Vectors: {index.embedded:,} of {index.embeddable:,}."
+        f"notes. Vectors: {index.embedded:,} of {index.with_meaning:,}."
     )
     echo_lines(render_problems(report.problems, home=app.user_home))
     if report.problems:

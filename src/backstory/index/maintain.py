@@ -460,7 +460,7 @@ class Maintainer:
             failure = index.get_state(_FAILURE) or ""
             return IndexStatus(
                 units=counts.units,
-                embeddable=counts.embeddable,
+                with_meaning=counts.with_meaning,
                 embedded=counts.embedded,
                 size_bytes=index.size_bytes(),
                 embedder=name,

@@ -57,7 +57,7 @@ class VectorBuilder:
                 left_out |= self._embed_round(waiting, is_cached_only=is_cached_only)
             if on_embedded is not None:
                 counts = self.index.counts()
-                on_embedded(counts.embedded, counts.embeddable)
+                on_embedded(counts.embedded, counts.with_meaning)
 
     def _drop_foreign(self) -> None:
         """Drop the vectors of another model.

@@ -130,7 +130,7 @@ def status_object(status: Status) -> dict[str, object]:
         "problems": [problem_object(problem) for problem in status.problems],
         "index": {
             "findable": status.index.units,
-            "to_embed": status.index.embeddable,
+            "to_embed": status.index.with_meaning,
             "embedded": status.index.embedded,
             "embedder": status.index.embedder,
             "size_bytes": status.index.size_bytes,

@@ -129,7 +129,7 @@ class IndexStatus:
     """The state of the index: how much it holds, and how much of it has vectors."""
 
     units: int = 0
-    embeddable: int = 0
+    with_meaning: int = 0
     embedded: int = 0
     size_bytes: int = 0
     embedder: str = "none"

@@ -132,7 +132,7 @@ def _index_state(index: IndexStatus) -> str:
     if index.embedder == "none":
         vectors = "no vectors"
     else:
-        made = f"{index.embedded:,} of {index.embeddable:,} vectors"
+        made = f"{index.embedded:,} of {index.with_meaning:,} vectors"
         vectors = f"{made} ({index.embedder})"
     parts = [render_count(index.units, "unit"), vectors, render_size(index.size_bytes)]
     parts += ["not up to date"] * index.is_behind

@@ -159,7 +159,7 @@ class IndexCounts:
     """
 
     units: int = 0
-    embeddable: int = 0
+    with_meaning: int = 0
     embedded: int = 0
     messages: int = 0
 
