@@ -546,7 +546,8 @@ def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:
 
     assert done.returncode == 23
     assert done.stderr.splitlines()[-1] == (
-        "  hint: restore the file from a backup, or move it away to start an empty one"
+        "  hint: run 'backstory check' to see what is damaged, and "
+        "'backstory check --repair' to save everything that can be read"
     )
 
 

@@ -226,8 +226,8 @@ def test_the_bundled_model_finds_by_meaning_alone(tmp_path: Path) -> None:
 
         result = memory.search("kitten napping on the couch", sources=["message"])
 
+        assert progress(memory) == (2, 2)
     assert [hit.text for hit in result.hits[:1]] == ["The cat sleeps on the sofa."]
-    assert progress(memory) == (2, 2)
 
 
 def test_one_text_that_is_refused_does_not_cost_the_others_their_vectors(

@@ -518,7 +518,12 @@ def test_a_result_of_our_tools_is_left_out_when_it_comes_in_a_later_reading(
     memory: Memory, home: Path
 ) -> None:
     file = session_file(home)
-    append(file, a_tool_call("memory_search", {"query": "x"}, uuid="u1", call="c1"))
+    append(
+        file,
+        a_tool_call(
+            "mcp__backstory__memory_search", {"query": "x"}, uuid="u1", call="c1"
+        ),
+    )
     memory.index()
     append(file, a_tool_result("an old memory", uuid="u2", call="c1"))
 

@@ -117,7 +117,7 @@ def test_a_question_to_a_memory_tool_does_not_answer_itself(home: Path) -> None:
             memory,
             '{"query": "staging port"}',
             role="tool_call",
-            tool_name="search_history",
+            tool_name="mcp__backstory__search_history",
         )
 
         assert texts(memory.search("staging port")) == [STAGING]

@@ -361,9 +361,9 @@ def test_of_what_was_said_twice_one_is_shown(tmp_path: Path) -> None:
 
 def test_questions_to_memory_tools_are_not_found(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
-        memory.record(
-            "s", "tool_call", {"query": "giraffe"}, tool_name="search_history"
-        )
+        asked = {"query": "giraffe"}
+        own_name = "mcp__backstory__search_history"
+        memory.record("s", "tool_call", asked, tool_name=own_name)
         memory.record("s", "tool_call", {"cmd": "ls giraffe"}, tool_name="Bash")
 
         hits = memory.search("giraffe", sources=["message"]).hits
@@ -848,9 +848,8 @@ def test_the_question_is_not_in_the_chunk_that_answers_it(tmp_path: Path) -> Non
 
 def test_the_result_of_a_memory_tool_is_known_by_its_call(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
-        memory.record(
-            "s", "tool_call", {"query": "x"}, tool_name="memory_search", call_id="c1"
-        )
+        own_name = "mcp__backstory__memory_search"
+        memory.record("s", "tool_call", "{}", tool_name=own_name, call_id="c1")
 
         assert memory.record("s", "tool_result", "ocelots", call_id="c1") is None
 

@@ -410,7 +410,7 @@ def test_what_a_person_saved_meanwhile_is_kept(
     assert memory.notebook.read_memory() == "Mine alone\n"
 
 
-@pytest.mark.parametrize("context_tokens", [14_000, 15_000, 16_000])
+@pytest.mark.parametrize("context_tokens", [15_000, 16_000, 17_000])
 def test_as_many_logs_are_sent_as_the_model_can_read(
     tmp_path: Path, server: LlmServer, context_tokens: int
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from backstory.errors import BadQuery, show_value
 from backstory.text.own_answers import OwnAnswers
 from backstory.tools.base import (
     SCHEMA_FORMATS,
@@ -64,6 +65,8 @@ def bind_tools(
     ``session`` is the one that calls them: its current turn is not found. ``answers``
     and the run learn what they answer, so that it does not become history again.
     """
+    if run is not None and not isinstance(getattr(run, "answers", None), OwnAnswers):
+        raise BadQuery(f"run is {show_value(run)}, not a run")
     allows = memory.settings.flag
     asker = Asker(memory, session)
     given = (answers, None if run is None else run.answers)

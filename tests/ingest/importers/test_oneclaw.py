@@ -59,7 +59,7 @@ def test_a_conversation_taken_back_from_the_trash_is_read(
     ("change", "changed_messages"),
     [
         ("UPDATE sessions SET title = 'Export'", 0),
-        ("UPDATE messages SET tool_output = '213 rows' WHERE type = 'TOOL_RESULT'", 1),
+        ("UPDATE messages SET tool_output = '213 rows' WHERE type = 'TOOL_RESULT'", 2),
         ("UPDATE messages SET content = content || '!' WHERE type = 'ERROR'", 1),
         ("UPDATE messages SET content = upper(content) WHERE type = 'ERROR'", 1),
         ("UPDATE attachments SET file_name = 'pictures.jpg'", 1),

@@ -93,7 +93,7 @@ def test_a_renamed_session_file_goes_on_as_its_session(
     assert [session.native_id for session in memory.sessions()] == ["cli__local"]
 
 
-def test_what_the_agent_recalled_is_not_stored_though_its_lines_have_no_call_id(
+def test_a_tool_with_the_name_of_one_of_ours_is_read_like_any_other(
     memory: Memory, squidbot: Path
 ) -> None:
     (squidbot / "sessions" / "cli__local.jsonl").write_bytes(
@@ -107,6 +107,7 @@ def test_what_the_agent_recalled_is_not_stored_though_its_lines_have_no_call_id(
 
     assert texts(memory, "cli__local") == [
         "search_history(query='uv')",
+        "## Match 1 — an old answer",
         "shell(cmd='ls')",
         "notes.txt",
     ]
