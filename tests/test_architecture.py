@@ -35,7 +35,7 @@ LAYERS = (
     {"render"},
     {"tools"},
     {"assembly"},
-    {"memory"},
+    {"memory", "repair"},
     {"cli"},
 )
 # What else may be imported. A new arrow is a design decision: see ARCHITECTURE.md.

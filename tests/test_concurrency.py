@@ -19,6 +19,7 @@ import pytest
 
 from backstory.errors import StoreDamaged, StoreFull, StoreTooNew, StoreUnwritable
 from backstory.memory import Memory
+from backstory.repair import check_home
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.page_checksums import VERIFIED
 from tests.builders import a_line, append, session_file
@@ -231,7 +232,7 @@ def test_an_open_history_stays_locked_whatever_else_opens_it(
         reading = threading.Thread(target=memory.sessions)
         reading.start()
         reading.join()
-        Memory.check(memory.home, is_deep=True)
+        check_home(memory.home, is_deep=True)
 
         assert before
         assert locks_on(memory.home / name) == before

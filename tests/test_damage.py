@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from backstory.errors import BackstoryError
 from backstory.memory import Memory
+from backstory.repair import check_home
 from backstory.store.sqlite.connection import split_statements
 from backstory.store.sqlite.page_checksums import (
     UNVERIFIED,
@@ -397,7 +398,7 @@ def test_an_old_history_gets_checksums_when_it_is_opened(tmp_path: Path) -> None
 
     assert len(texts) == 3
     assert has_checksums(read_first_page(tmp_path / "backstory" / "history.db"))
-    assert Memory.check(tmp_path / "backstory", is_deep=True)[0].problems == ()
+    assert check_home(tmp_path / "backstory", is_deep=True)[0].problems == ()
 
 
 def _open_and_close(folder: Path) -> None:
@@ -418,7 +419,7 @@ def test_killing_whoever_adds_checksums_loses_nothing(
 
     with an_indexed_memory(tmp_path) as memory:
         assert len(list(memory.messages("s1"))) == 3
-    assert Memory.check(tmp_path / "backstory", is_deep=True)[0].problems == ()
+    assert check_home(tmp_path / "backstory", is_deep=True)[0].problems == ()
 
 
 def test_a_backup_made_by_the_sqlite_shell_is_sound(
@@ -437,7 +438,7 @@ def test_a_backup_made_by_the_sqlite_shell_is_sound(
 
     with an_indexed_memory(tmp_path / "copy") as memory:
         assert len(memory.sessions()) == 4
-    assert Memory.check(home, is_deep=True)[0].problems == ()
+    assert check_home(home, is_deep=True)[0].problems == ()
 
 
 # -- versions -------------------------------------------------------------------------

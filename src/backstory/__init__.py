@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from backstory.memory import Memory
     from backstory.notes.notebook import Notebook, NoteFile, NotesSummary
+    from backstory.repair import check_home, repair_home
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun
     from backstory.search.prompt_context import Context
@@ -149,7 +150,9 @@ __all__ = [
     "UnknownName",
     "UnusableAnswer",
     "__version__",
+    "check_home",
     "most_tokens",
+    "repair_home",
     "schemas",
 ]
 
@@ -164,6 +167,7 @@ _NAMES_BY_MODULE = {
     ),
     "memory": "Memory",
     "notes.notebook": "NoteFile Notebook NotesSummary",
+    "repair": "check_home repair_home",
     "runs.history": "RunHistory",
     "runs.live": "LiveRun",
     "search.prompt_context": "Context",

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from backstory.errors import ConfigError, UnknownName
+from backstory.errors import BadQuery, ConfigError, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.maintain import Maintainer
 from backstory.ingest.hosts import get_host
@@ -24,20 +24,21 @@ from backstory.providers.embedders import load_embedder
 from backstory.providers.embedders.base import Embedder
 from backstory.search.prompt_context import ContextOptions, PromptContext
 from backstory.search.search import Search, SearchOptions
+from backstory.search.sessions import iter_messages, list_sessions
 from backstory.search.weights import Weights
 from backstory.settings import Settings
-from backstory.store.base.history import HistoryStore
+from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
-from backstory.text.arguments import to_counter, to_text
+from backstory.text.arguments import to_counter, to_instant, to_limit, to_text
 from backstory.text.memories_frame import DropInjected, MemoriesFrame
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
-from backstory.values.history import Problem, Session
-from backstory.values.reports import IndexReport, LogStatus, Status
+from backstory.values.history import Message, Problem, Session
+from backstory.values.reports import IndexReport, LogStatus, OnProgress, Status
 from backstory.values.runs import RunLimits
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Parts:
         start_worker: Callable[[], None] | None,
         count_tokens: CountTokens | None,
     ) -> None:
+        self._is_closed = False
         self.count_tokens = to_counter(count_tokens)
         make_private_folder(home)
         self.home = home
@@ -99,7 +101,15 @@ class Parts:
             check_host=self.check_host,
         )
 
+    def check_open(self) -> None:
+        """Raise ``BadQuery`` if the memory is closed."""
+        if self._is_closed:
+            raise BadQuery("the memory is closed", hint="open it again: Memory.open()")
+
     def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.maintainer.close()
         for run in list(self._runs):
             run.close()
@@ -119,6 +129,35 @@ class Parts:
     def today(self) -> date:
         """The local day."""
         return self.clock().astimezone().date()
+
+    def list_sessions(
+        self,
+        host: str | None,
+        project: str | Path | None,
+        *,
+        since: date | str | None,
+        limit: int | None,
+    ) -> list[Session]:
+        """The sessions of a host, in a project, most recently active first."""
+        where = SessionFilter(
+            self.check_host(host),
+            active_since=to_instant(since, "since", today=self.today()),
+            limit=None if limit is None else to_limit(limit),
+        )
+        return list_sessions(self.history, where, project=project)
+
+    def iter_messages(
+        self, session: Session, *, around: str | int | None, context: int
+    ) -> Iterator[Message]:
+        """The messages of a session, until the memory is closed."""
+        found = iter_messages(self.history, session, around=around, context=context)
+        return self._while_open(found)
+
+    def _while_open(self, messages: Iterator[Message]) -> Iterator[Message]:
+        self.check_open()
+        for message in messages:
+            yield message
+            self.check_open()
 
     def list_projects(self) -> list[str]:
         """The current folder, and the folders that sessions ran in."""
@@ -164,6 +203,23 @@ class Parts:
         status = self.summaries.status()
         # Where the disk is full, only this process knows of a trigger.
         return replace(status, problem=self.triggers.problem or status.problem)
+
+    def read_sources(
+        self,
+        host: str | None,
+        path: str | Path | None,
+        *,
+        on_progress: OnProgress | None,
+        on_wait: Callable[[], None] | None,
+    ) -> IndexReport:
+        """Read what is new in all sources, or in some, and make it findable."""
+        return self.local_sources.index(
+            host,
+            path,
+            update=self.update_index,
+            on_progress=on_progress,
+            on_wait=on_wait,
+        )
 
     def update_index(self) -> IndexReport:
         """Make findable what was just read, and see which sessions have gone quiet."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from backstory.assembly import Parts
-from backstory.errors import BadQuery
-from backstory.index.damage import check_home, repair_history
 from backstory.ingest.record import RECORDED_HOST, RecordedMessage
 from backstory.ingest.watch import repeat_reading
 from backstory.notes.notebook import Notebook
@@ -18,26 +16,21 @@ from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
 from backstory.search.sessions import (
     get_session,
-    iter_messages,
-    list_sessions,
     to_numbers,
 )
 from backstory.settings import Settings, load_settings
-from backstory.store.base.history import SessionFilter
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import run_as_worker, start_worker
-from backstory.text.arguments import to_day, to_instant, to_limit, to_optional_text
+from backstory.text.arguments import to_day, to_optional_text
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.reports import (
-    CheckedFile,
     Curation,
     IndexReport,
     LogReport,
     OnCount,
     OnProgress,
-    SalvagedHistory,
     SavedTexts,
     SourceSummary,
     Status,
@@ -68,7 +61,7 @@ class Memory:
     ) -> None:
         self.home = home
         self.settings = settings
-        self._open_parts: Parts | None = Parts(
+        self._all_parts = Parts(
             home,
             settings,
             machine,
@@ -104,39 +97,17 @@ class Memory:
             count_tokens=count_tokens,
         )
 
-    @staticmethod
-    def check(
-        home: str | Path | None = None, *, is_deep: bool = False
-    ) -> list[CheckedFile]:
-        """What is wrong with each file of a home, whether or not it can be opened."""
-        return check_home(find_home(this_machine(), home), is_deep=is_deep)
-
-    @staticmethod
-    def repair(home: str | Path | None = None) -> SalvagedHistory | None:
-        """Repair a damaged history: all that can be read is kept, and the damaged file.
-
-        Returns None if it is not damaged. Call ``rebuild`` for a damaged index.
-        """
-        return repair_history(find_home(this_machine(), home))
-
     def close(self) -> None:
         """Close the memory, its notebook and its runs; none can be used again."""
-        parts, self._open_parts = self._open_parts, None
-        if parts is not None:
-            parts.close()
+        self._all_parts.close()
 
     @property
     def _parts(self) -> Parts:
-        if self._open_parts is None:
-            raise BadQuery("the memory is closed", hint="open it again: Memory.open()")
-        return self._open_parts
-
-    def _check_open(self) -> None:
-        """Raise ``BadQuery`` if the memory is closed."""
-        assert self._parts
+        self._all_parts.check_open()
+        return self._all_parts
 
     def __enter__(self) -> Self:
-        self._check_open()
+        self._all_parts.check_open()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -249,12 +220,8 @@ class Memory:
         With ``host``, only that program is read; with ``path``, only that file or
         folder. ``on_wait`` is called if another process has to finish reading first.
         """
-        return self._parts.local_sources.index(
-            host,
-            path,
-            update=self._parts.update_index,
-            on_progress=on_progress,
-            on_wait=on_wait,
+        return self._parts.read_sources(
+            host, path, on_progress=on_progress, on_wait=on_wait
         )
 
     def watch(
@@ -358,7 +325,6 @@ class Memory:
         # Only agents need them.
         from backstory.tools import bind_tools
 
-        self._check_open()
         session = to_optional_text(session, "session")
         answers = self._parts.own_answers
         return bind_tools(self, session=session, run=run, answers=answers)
@@ -437,12 +403,7 @@ class Memory:
         sessions that ran in any folder with that name or whose path ends with it.
         Raises ``UnknownName`` if no session ran there. ``since`` is a day or a time.
         """
-        where = SessionFilter(
-            self._parts.check_host(host),
-            active_since=to_instant(since, "since", today=self._parts.today()),
-            limit=None if limit is None else to_limit(limit),
-        )
-        return list_sessions(self._parts.history, where, project=project)
+        return self._parts.list_sessions(host, project, since=since, limit=limit)
 
     def session(self, name: str) -> Session:
         """The session with this id, ``host/id``, or beginning of an id.
@@ -467,16 +428,7 @@ class Memory:
         ``around`` is a message's number or native id.
         """
         found = self.session(session) if isinstance(session, str) else session
-        messages = iter_messages(
-            self._parts.history, found, around=around, context=context
-        )
-        return self._while_open(messages)
-
-    def _while_open(self, messages: Iterator[Message]) -> Iterator[Message]:
-        self._check_open()
-        for message in messages:
-            yield message
-            self._check_open()
+        return self._parts.iter_messages(found, around=around, context=context)
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""

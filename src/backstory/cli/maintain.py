@@ -22,6 +22,7 @@ from backstory.render.people.reports import (
     render_problems,
     render_salvaged,
 )
+from backstory.repair import check_home, repair_home
 from backstory.system.machine import find_home
 
 
@@ -37,20 +38,17 @@ def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
     that can be read, and the damaged file is kept. A damaged index is rebuilt. Exit
     code 23 means that something is damaged.
     """
-    # A home with a damaged history cannot be opened as a memory.
-    from backstory.memory import Memory
-
     home = find_home(app.machine, app.home)
     if repair:
-        saved = Memory.repair(home)
+        saved = repair_home(home)
         if saved is not None:
             lines = render_salvaged(saved, home=app.user_home)
             for line in lines:
                 click.echo(line, err=as_json)
-    found = Memory.check(home, is_deep=deep)
+    found = check_home(home, is_deep=deep)
     if repair and any(file.problems for file in found):
         app.memory.rebuild()
-        found = Memory.check(home, is_deep=deep)
+        found = check_home(home, is_deep=deep)
     if as_json:
         click.echo(to_json([checked_object(file) for file in found]))
     else:

@@ -20,7 +20,7 @@ from backstory.values.reports import CheckedFile, SalvagedHistory
 logger = logging.getLogger(__name__)
 
 
-def check_home(home: Path, *, is_deep: bool = False) -> list[CheckedFile]:
+def check_files(home: Path, *, is_deep: bool = False) -> list[CheckedFile]:
     """What is wrong with each file of a home; ``is_deep`` compares all rows as well."""
     checks: tuple[tuple[str, Callable[[Path, bool], list[str]]], ...] = (
         (HISTORY_NAME, _check_history),

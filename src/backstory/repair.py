@@ -1,0 +1,23 @@
+"""Check and repair the files of a home, also of one that cannot be opened."""
+
+from pathlib import Path
+
+from backstory.index.damage import check_files, repair_history
+from backstory.system.machine import find_home, this_machine
+from backstory.values.reports import CheckedFile, SalvagedHistory
+
+
+def check_home(
+    home: str | Path | None = None, *, is_deep: bool = False
+) -> list[CheckedFile]:
+    """What is wrong with each file of a home; ``is_deep`` compares all rows as well."""
+    return check_files(find_home(this_machine(), home), is_deep=is_deep)
+
+
+def repair_home(home: str | Path | None = None) -> SalvagedHistory | None:
+    """Repair a damaged history: all that can be read is kept, and the damaged file.
+
+    Returns None if it is not damaged. A damaged index is made again by
+    ``Memory.rebuild``.
+    """
+    return repair_history(find_home(this_machine(), home))
