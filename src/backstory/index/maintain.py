@@ -56,7 +56,7 @@ _OTHER_HISTORY = "it was made from another history"
 _MADE_AGAIN = "the history was restored or replaced, so its index is made again"
 # How long a search may spend on taking in what is new, and wait for other writers: one
 # that writes now may have begun before the newest message was recorded.
-_CATCH_UP_S = 5.0
+_CATCH_UP_S = 2.0
 # While a program records, it asks for vectors no more often than this.
 _RECORDING_S = 30.0
 # How long after a failure of the embedder no worker is started.

@@ -13,6 +13,7 @@ write them. If another program changes a page that has a checksum, it counts as 
 """
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,12 @@ class _ChecksumFiles(apsw.VFS):
         if not flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
             return apsw.VFSFile("", name, flags)
         return _ChecksumFile(name, flags, verifies=self._verifies)
+
+    def xSleep(self, microseconds: int) -> int:  # noqa: N802
+        # SQLite's own would keep all other threads waiting as well, among them perhaps
+        # the one that has the lock.
+        time.sleep(microseconds / 1_000_000)
+        return microseconds
 
 
 class _ChecksumFile(apsw.VFSFile):
