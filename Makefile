@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
-# How many processes share the tests: one more than there are cores, as some wait.
-JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# How many processes share the tests: two more than there are cores, as some wait.
+JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # Random seed of a soak; pass one to reproduce a failure.
 SOAK   ?= $(shell date +%s)
 # The tests start hundreds of processes: each would compile all modules again.
