@@ -36,7 +36,7 @@ BEGINNINGS = (
     b"---\nfront: matter\n---\n## Preferences\n1. one\n2. two\n   - nested\n",
     b"## Preferences\n- mine\n## Preferences\n- again\n# Notes\n",
     "## Ünïcödé 漢字\n- \u202eabc \U0001f600\n".encode(),
-    b"a\rb\x0cc\x1cd\x85\n- e\n",
+    "a\rb\x0cc\x1cd\x85\n- e\n".encode(),
     b"#" * 5_000 + b"\n" + b"- " * 5_000,
 )
 BROKEN = (b"\xff\xfe", b"- mine\n\xc3", b"\x00\xd8", b"x" * 2_000_001)

@@ -114,15 +114,17 @@ def get_messages(
 def _get_one(db: apsw.Connection, place: tuple[Any, ...]) -> Message:
     """A message or, if its page is damaged, one that says so in its place."""
     message_id, session_id, position = place
+    reason = "it is not where the index says"
     try:
         row = db.execute(
             f"SELECT {_COLUMNS} FROM messages WHERE message_id = ?", (message_id,)
         ).fetchone()
-        assert row is not None
-        return _to_message(row)
+        if row is not None:
+            return _to_message(row)
     except apsw.CorruptError as exc:
-        text = f"[This message is damaged: {exc}. {_SEE_MORE}]"
-        return Message(message_id, session_id, "", position, Role.ERROR, text)
+        reason = str(exc)
+    text = f"[This message is damaged: {reason}. {_SEE_MORE}]"
+    return Message(message_id, session_id, "", position, Role.ERROR, text)
 
 
 def find_neighbours(
