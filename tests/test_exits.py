@@ -16,7 +16,7 @@ from tests.samples import a_memory
 # Threads in onnxruntime, in SQLite and in HTTP, while the program ends.
 BUSY_PROGRAM = """
 import sys, threading, time
-from backstory import Memory
+from backstory import BackstoryError, Memory
 from backstory.providers.embedders import load_embedder
 
 home, port, pause_s, is_closing = sys.argv[1:]
@@ -27,7 +27,13 @@ begun = threading.Semaphore(0)
 def search():
     begun.release()
     while True:
-        memory.search("where do we fly")
+        try:
+            memory.search("where do we fly")
+        except BackstoryError:
+            # A closed memory cannot be searched.
+            if is_closing == "True":
+                return
+            raise
 
 def ask():
     begun.release()
