@@ -9,7 +9,8 @@ of it is wrong, the checksums tell what it was.
 SQLite's log (-wal) has checksums of its own, which SQLite compares when it recovers it;
 there, our bytes are zeros. Pages that another program copied from the log, such as the
 ``sqlite3`` shell in a backup, have zeros in the file too. They count as sound until we
-write them. If another program changes a page that has a checksum, it counts as damaged.
+write them, so zeros over the end of a page are not noticed. If another program changes
+a page that has a checksum, it counts as damaged.
 """
 
 import logging
