@@ -118,7 +118,9 @@ def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
                 "PRAGMA temp_store = MEMORY",
             ):
                 _execute_patiently(db, pragma)
-            warn_if_lost(db, path, last_commit)
+            # Who else has it locked has read its log.
+            with suppress(apsw.BusyError):
+                warn_if_lost(db, path, last_commit)
             page_checksums.add_checksums(db, path)
             migrate(db, path, migrations)
         except BaseException:
