@@ -18,13 +18,14 @@ from backstory.index.maintain import Maintainer
 from backstory.ingest.hosts import get_host
 from backstory.ingest.intake import Rules
 from backstory.ingest.record import MessageRecorder
+from backstory.ingest.watch import repeat_reading
 from backstory.notes.find import FoundNote, find_guidance
 from backstory.notes.notebook import Notebook
 from backstory.providers.embedders import load_embedder
 from backstory.providers.embedders.base import Embedder
 from backstory.search.prompt_context import ContextOptions, PromptContext
 from backstory.search.search import Search, SearchOptions
-from backstory.search.sessions import iter_messages, list_sessions
+from backstory.search.sessions import get_session, iter_messages, list_sessions
 from backstory.search.weights import Weights
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore, SessionFilter
@@ -61,7 +62,6 @@ class Parts:
         home: Path,
         settings: Settings,
         machine: Machine,
-        *,
         clock: Callable[[], datetime],
         start_worker: Callable[[], None] | None,
         count_tokens: CountTokens | None,
@@ -147,9 +147,11 @@ class Parts:
         return list_sessions(self.history, where, project=project)
 
     def iter_messages(
-        self, session: Session, *, around: str | int | None, context: int
+        self, session: Session | str, *, around: str | int | None, context: int
     ) -> Iterator[Message]:
         """The messages of a session, until the memory is closed."""
+        if isinstance(session, str):
+            session = get_session(self.history, session)
         found = iter_messages(self.history, session, around=around, context=context)
         return self._while_open(found)
 
@@ -213,6 +215,7 @@ class Parts:
         on_wait: Callable[[], None] | None,
     ) -> IndexReport:
         """Read what is new in all sources, or in some, and make it findable."""
+        self.check_open()
         return self.local_sources.index(
             host,
             path,
@@ -220,6 +223,17 @@ class Parts:
             on_progress=on_progress,
             on_wait=on_wait,
         )
+
+    def watch_sources(
+        self,
+        host: str | None,
+        path: str | Path | None,
+        *,
+        sleep: Callable[[float], None],
+    ) -> Iterator[IndexReport]:
+        """Read all sources, or some, again and again."""
+        read = partial(self.read_sources, host, path, on_progress=None, on_wait=None)
+        return repeat_reading(read, self.settings.number("index.watch_seconds"), sleep)
 
     def update_index(self) -> IndexReport:
         """Make findable what was just read, and see which sessions have gone quiet."""
@@ -250,6 +264,7 @@ class Parts:
             self.own_answers,
             clock=self.clock,
             on_day_change=self._day_has_changed,
+            on_recorded=self.maintainer.note_recording,
         )
 
     def _day_has_changed(self, session: Session) -> None:

@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, Self
 
 from backstory.assembly import Parts
 from backstory.ingest.record import RECORDED_HOST, RecordedMessage
-from backstory.ingest.watch import repeat_reading
 from backstory.notes.notebook import Notebook
 from backstory.search.prompt_context import Context
 from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
-from backstory.search.sessions import (
-    get_session,
-    to_numbers,
-)
+from backstory.search.sessions import get_session, to_numbers
 from backstory.settings import Settings, load_settings
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import run_as_worker, start_worker
-from backstory.text.arguments import to_day, to_optional_text
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
@@ -59,15 +54,9 @@ class Memory:
         start_worker: Callable[[], None] | None = None,
         count_tokens: CountTokens | None = None,
     ) -> None:
-        self.home = home
-        self.settings = settings
+        self.home, self.settings = home, settings
         self._all_parts = Parts(
-            home,
-            settings,
-            machine,
-            clock=clock,
-            start_worker=start_worker,
-            count_tokens=count_tokens,
+            home, settings, machine, clock, start_worker, count_tokens
         )
 
     @classmethod
@@ -82,18 +71,17 @@ class Memory:
 
         ``home`` is its folder: by default ``$BACKSTORY_HOME``, or one in the user's
         data folder. ``settings`` are ``"name=value"`` texts that override all others.
-        ``count_tokens`` counts tokens as your model does, for what ``context`` and runs
-        may take; without it, as many are assumed as there can be (``most_tokens``).
+        ``count_tokens`` counts tokens as your model does; without it, as many are
+        assumed as there can be (``most_tokens``).
         """
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
         found = find_home(machine, home)
-        worker = partial(start_worker, found, settings)
         return cls(
             found,
             load_settings(machine, settings),
             machine,
-            start_worker=worker,
+            start_worker=partial(start_worker, found, settings),
             count_tokens=count_tokens,
         )
 
@@ -137,12 +125,12 @@ class Memory:
     ) -> int | None:
         """Store one message of a session of your own; durable when this returns.
 
-        ``session`` is any name you choose. ``text`` that is not a string is stored as
-        JSON; None is allowed only for tool calls and results. Recording the same
-        ``message`` id again replaces it. Returns the message's number, or None if it
-        was left out: an excluded folder, or the result of a memory tool.
+        ``session`` is any name. ``text`` that is not a string is stored as JSON; None
+        is for tool calls and results only. Recording the same ``message`` id again
+        replaces it. Returns the message's number, or None if it was left out: an
+        excluded folder, or the result of a memory tool.
         """
-        number = self._parts.recorder.record(
+        return self._parts.recorder.record(
             RecordedMessage(
                 session,
                 role,
@@ -157,8 +145,6 @@ class Memory:
                 parent=parent,
             )
         )
-        self._parts.maintainer.note_recording()
-        return number
 
     # -- the daily logs ---
 
@@ -193,9 +179,7 @@ class Memory:
         With ``since``, a day, every session active from then on is due as well. Raises
         ``NoModel`` if no language model is configured.
         """
-        if (day := to_day(since, "since", today=self._parts.today())) is not None:
-            self._parts.summaries.mark_active_since(day)
-        return self._parts.summaries.write(on_session)
+        return self._parts.summaries.write(on_session, since=since)
 
     def curate(self) -> Curation:
         """Tidy the long-term memory with the language model; keeps a backup.
@@ -205,7 +189,7 @@ class Memory:
         """
         return self._parts.summaries.curate()
 
-    # -- reading the sources ---
+    # -- reading and indexing ---
 
     def index(
         self,
@@ -232,8 +216,26 @@ class Memory:
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[IndexReport]:
         """Index again and again; yields the report of each time."""
-        every_s = self._parts.settings.number("index.watch_seconds")
-        return repeat_reading(partial(self.index, host=host, path=path), every_s, sleep)
+        return self._parts.watch_sources(host, path, sleep=sleep)
+
+    def embed(self, *, on_embedded: OnCount | None = None) -> bool:
+        """Take in what is new and make all missing vectors; False if some were refused.
+
+        If another process makes vectors, both take turns until all are there. Raises
+        ``ProviderError`` if the embedder fails; vectors it made before are kept.
+        """
+        return self._parts.maintainer.embed(on_embedded=on_embedded)
+
+    def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
+        """Rebuild the index from the history and the notes.
+
+        The old one serves until the new one is complete. Vectors are kept.
+        """
+        return self._parts.maintainer.rebuild(on_taken=on_taken)
+
+    def salvage(self) -> SavedTexts | None:
+        """Save the texts of messages that only the index still has, if there are."""
+        return self._parts.maintainer.salvage_texts()
 
     # -- searching ---
 
@@ -259,10 +261,9 @@ class Memory:
         current turn is not found.
         """
         filters = Filters(host, project, date_from, date_to, days, session)
-        request = self._parts.search.make_request(
+        return self._parts.search.search(
             query, to_sources(scope, sources), filters, limit=limit
         )
-        return self._parts.search.search(request)
 
     def recall(
         self,
@@ -272,14 +273,10 @@ class Memory:
         limit: int = 10,
         session: str | None = None,
     ) -> RecallResult:
-        """Find chunks of conversations and files, best first.
-
-        ``source_type`` is conversation, file or all.
-        """
-        request = self._parts.search.make_request(
+        """Find chunks of a source type: conversation, file or all; best first."""
+        return self._parts.search.recall(
             query, to_source_type(source_type), Filters(session=session), limit=limit
         )
-        return self._parts.search.recall(request)
 
     def episodes(
         self,
@@ -295,10 +292,7 @@ class Memory:
     ) -> EpisodeResult:
         """Find messages that contain the query, newest first, with their neighbours."""
         filters = Filters(host, project, date_from, date_to, days, session)
-        request = self._parts.search.make_request(
-            query, frozenset({HitSource.MESSAGE}), filters, limit=limit
-        )
-        return self._parts.search.episodes(request)
+        return self._parts.search.episodes(query, filters, limit=limit)
 
     def context(
         self, prompt: str, *, session: str | None = None, max_tokens: int | None = None
@@ -306,26 +300,21 @@ class Memory:
         """The memories to put below the system prompt of an agent asked ``prompt``.
 
         The long-term memory, and what was said or noted before that fits the prompt,
-        but not in ``session`` itself. Never raises while the memory is open: if it
-        fails, there are none.
+        but not in ``session`` itself. If it fails, there are none; it does not raise.
         """
         return self._parts.prompt_context.build(
             prompt, session=session, max_tokens=max_tokens
         )
 
-    # -- tools and the run in progress ---
+    # -- tools, runs and the worker ---
 
     def tools(
         self, *, session: str | None = None, run: "RunHistory | None" = None
     ) -> tuple["Tool", ...]:
-        """The tools to give to an agent; ``session`` is the one it runs in.
-
-        With a ``run``, they include those that search the run.
-        """
+        """The tools to give to a session's agent, and those of its run if given."""
         # Only agents need them.
         from backstory.tools import bind_tools
 
-        session = to_optional_text(session, "session")
         answers = self._parts.own_answers
         return bind_tools(self, session=session, run=run, answers=answers)
 
@@ -335,10 +324,7 @@ class Memory:
         is_injected: Callable[[object], bool] | None = None,
         find_results: Callable[[object], Sequence[TextResult]] | None = None,
     ) -> "RunHistory":
-        """A history for one run of your own agent loop, with the configured limits.
-
-        ``RunHistory`` says what the arguments are for.
-        """
+        """A history for one run of your own agent loop; see ``RunHistory``."""
         return self._parts.new_run(is_injected, find_results)
 
     def live_run(
@@ -350,35 +336,10 @@ class Memory:
     ) -> "LiveRun":
         """The run in progress of an agent program, read from its transcript.
 
-        ``session`` is the id that the program passes to its hooks, ``transcript`` the
-        path; one is enough. Raises ``UnknownName`` if no program has it, and
-        ``SourceUnreadable`` if it is excluded or cannot be read.
+        Needs ``session``, the id that hooks are passed, or the path. Raises
+        ``UnknownName``, or ``SourceUnreadable`` if it is excluded or cannot be read.
         """
         return self._parts.open_live_run(session, transcript=transcript, host=host)
-
-    # -- looking after the index ---
-
-    def embed(self, *, on_embedded: OnCount | None = None) -> bool:
-        """Take in what is new and make all missing vectors; False if some were refused.
-
-        If another process is making vectors, both take turns until all are there.
-        Raises ``ProviderError`` if the embedder fails; vectors it made before are kept.
-        """
-        return self._parts.maintainer.embed(on_embedded=on_embedded)
-
-    def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
-        """Rebuild the index from the history and the notes.
-
-        The old one serves until the new one is complete. Vectors are kept.
-        """
-        return self._parts.maintainer.rebuild(on_taken=on_taken)
-
-    def salvage(self) -> SavedTexts | None:
-        """Save the texts of messages that the index has and the history has lost.
-
-        Returns None if there are none.
-        """
-        return self._parts.maintainer.salvage_texts()
 
     def work(self, *, lock: int | None = None) -> None:
         """Do the background work, unless another process is doing it.
@@ -399,9 +360,8 @@ class Memory:
     ) -> list[Session]:
         """All sessions, most recently active first.
 
-        ``project`` is a path, for sessions that ran in it or below it; or a name, for
-        sessions that ran in any folder with that name or whose path ends with it.
-        Raises ``UnknownName`` if no session ran there. ``since`` is a day or a time.
+        ``project`` is a path, for sessions that ran in it or below it, or the end of
+        one. Raises ``UnknownName`` if none did. ``since`` is a day or a time.
         """
         return self._parts.list_sessions(host, project, since=since, limit=limit)
 
@@ -427,8 +387,7 @@ class Memory:
 
         ``around`` is a message's number or native id.
         """
-        found = self.session(session) if isinstance(session, str) else session
-        return self._parts.iter_messages(found, around=around, context=context)
+        return self._parts.iter_messages(session, around=around, context=context)
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""

@@ -45,7 +45,8 @@ class RecordedMessage:
 class MessageRecorder:
     """Keeps messages, and remembers which sessions they were of.
 
-    ``on_day_change`` is told of a session that continues after midnight.
+    ``on_day_change`` is told of a session that continues after midnight;
+    ``on_recorded`` is called after each message.
     """
 
     def __init__(
@@ -56,12 +57,14 @@ class MessageRecorder:
         *,
         clock: Callable[[], datetime],
         on_day_change: Callable[[Session], object],
+        on_recorded: Callable[[], object],
     ) -> None:
         self._history = history
         self._rules = rules
         self._own_answers = own_answers
         self._clock = clock
         self._on_day_change = on_day_change
+        self._on_recorded = on_recorded
         self._excluded: set[tuple[str, str]] = set()
         # The sessions recorded here, the latest last, and their latest day.
         self._days: dict[tuple[str, str], date] = {}
@@ -105,7 +108,9 @@ class MessageRecorder:
             messages=[self._rules.keep(message)],
             replaces=True,
         )
-        return self._history.write(batch, now=self._clock()).last_message_id
+        written = self._history.write(batch, now=self._clock())
+        self._on_recorded()
+        return written.last_message_id
 
     def _is_from_own_tool(self, recorded: RecordedMessage, said: str) -> bool:
         """Whether a result is from one of our tools; often only the call names it."""

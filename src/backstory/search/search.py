@@ -92,7 +92,7 @@ class Search:
         """Parse a query; "yesterday" is relative to today."""
         return parse_query(text, today=self._clock().astimezone().date())
 
-    def make_request(
+    def _make_request(
         self,
         query: str,
         sources: frozenset[HitSource],
@@ -155,8 +155,16 @@ class Search:
 
     # -- answering ---
 
-    def search(self, request: Request) -> SearchResult:
+    def search(
+        self,
+        query: str,
+        sources: frozenset[HitSource],
+        filters: Filters,
+        *,
+        limit: int,
+    ) -> SearchResult:
         """Hits with replies, best first, and a suggestion if none answers well."""
+        request = self._make_request(query, sources, filters, limit=limit)
         result = self.find_hits(request)
         if result.is_weak and not request.period.why_empty:
             meant = self._suggest(request.query)
@@ -182,8 +190,16 @@ class Search:
             return self._fallback.search(request, self._explain(exc), until=until)
         return replace(result, notices=(*behind, *missing, *result.notices))
 
-    def recall(self, request: Request) -> RecallResult:
+    def recall(
+        self,
+        query: str,
+        sources: frozenset[HitSource],
+        filters: Filters,
+        *,
+        limit: int,
+    ) -> RecallResult:
         """Chunks of conversations and files, best first."""
+        request = self._make_request(query, sources, filters, limit=limit)
         request = replace(request, weights=weigh_for_chunks(request.weights))
         until = self._deadline(request)
         try:
@@ -206,8 +222,10 @@ class Search:
             is_empty_index=not found and not units,
         )
 
-    def episodes(self, request: Request) -> EpisodeResult:
+    def episodes(self, query: str, filters: Filters, *, limit: int) -> EpisodeResult:
         """Messages and their neighbours, newest first."""
+        messages = frozenset({HitSource.MESSAGE})
+        request = self._make_request(query, messages, filters, limit=limit)
         if request.period.why_empty:
             return EpisodeResult(request.query, notices=(request.period.why_empty,))
         until = self._deadline(request)

@@ -31,7 +31,7 @@ _OUTPUT_TOKENS = 3_000
 _OUTPUT_SHARE = 0.3
 # Of that, facts leave this share for the logs.
 _LOG_SHARE = 0.3
-# What stands around the facts and the logs in a prompt.
+# What surrounds the facts and the logs in a prompt.
 _FRAME_TOKENS = 100
 _MAX_LOG_CHARS = 8_000
 

@@ -30,6 +30,7 @@ from backstory.summaries.curate import Curator
 from backstory.summaries.late_triggers import LateTriggers
 from backstory.summaries.summarize import OnSession, Summarizer
 from backstory.system.locks import locked, try_locked
+from backstory.text.arguments import to_day
 from backstory.values.history import Session, SessionKind
 from backstory.values.moments import from_microseconds, start_of_day
 from backstory.values.reports import Curation, LogReport, LogStatus
@@ -134,12 +135,6 @@ class Summaries:
             self._store.mark_due(late.session_id, late.cause, now=self._clock())
             self._late_triggers.delete(late)
 
-    def mark_active_since(self, day: date) -> None:
-        """Ask for the logs of all sessions that were active on that day or later."""
-        where = SessionFilter(active_since=from_microseconds(start_of_day(day)).at)
-        for session in self._history.list_sessions(where):
-            self.mark_due(session, "asked for", wake=False)
-
     def mark_quiet(self, *, wake: bool = True) -> None:
         """Ask for the logs of sessions in which nothing was said for a while.
 
@@ -199,11 +194,19 @@ class Summaries:
 
     # -- writing ---
 
-    def write(self, on_session: OnSession | None = None) -> LogReport:
+    def write(
+        self,
+        on_session: OnSession | None = None,
+        *,
+        since: date | str | None = None,
+    ) -> LogReport:
         """Write the logs that are due now, after any other process that does so.
 
-        Raises ``NoModel`` when a model is needed and none is configured.
+        With ``since``, every session active from that day on is due as well. Raises
+        ``NoModel`` when a model is needed and none is configured.
         """
+        if (day := to_day(since, "since", today=self._today())) is not None:
+            self._mark_active_since(day)
         if not self.is_enabled:
             return LogReport(problems=["daily logs are turned off"])
         with locked(self.home / _LOCK):
@@ -212,6 +215,11 @@ class Summaries:
                 raise NoModel(_NO_MODEL)
             self.mark_quiet(wake=False)
             return self._run(on_session, is_asked_for=True)
+
+    def _mark_active_since(self, day: date) -> None:
+        where = SessionFilter(active_since=from_microseconds(start_of_day(day)).at)
+        for session in self._history.list_sessions(where):
+            self.mark_due(session, "asked for", wake=False)
 
     def work(self) -> None:
         """Do the worker's part: write what is due, and curate once a day."""

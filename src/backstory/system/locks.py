@@ -90,5 +90,5 @@ else:
         return True
 
     def _unlock(descriptor: int) -> None:
-        # Closing the file would not be enough if a child was forked meanwhile.
+        # Closing the file would not be enough if a child was forked in the meantime.
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -47,7 +47,7 @@ def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
     try:
         # First, so that a worker that is about to end sees it, or the lock is free.
         (home / _WANTED).touch(mode=0o600)
-        # A child forked meanwhile would keep the lock.
+        # A child forked in the meantime would keep the lock.
         with block_forks(), try_locked(home / _LOCK, is_handed_on=True) as lock:
             if lock is not None:
                 _start(home, settings, lock)

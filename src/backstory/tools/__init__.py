@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from backstory.errors import BadQuery, show_value
+from backstory.text.arguments import to_optional_text
 from backstory.text.own_answers import OwnAnswers
 from backstory.tools.base import (
     SCHEMA_FORMATS,
@@ -67,6 +68,7 @@ def bind_tools(
     """
     if run is not None and not isinstance(getattr(run, "answers", None), OwnAnswers):
         raise BadQuery(f"run is {show_value(run)}, not a run")
+    session = to_optional_text(session, "session")
     allows = memory.settings.flag
     asker = Asker(memory, session)
     given = (answers, None if run is None else run.answers)

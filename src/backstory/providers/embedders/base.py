@@ -34,7 +34,7 @@ class Embedder(Protocol):
     def fingerprint(self) -> str:
         """The model and whatever else changes its vectors; known without loading it.
 
-        After the last colon stands how the texts are prepared for the model.
+        After the last colon, it says how the texts are prepared for the model.
         """
         ...
 

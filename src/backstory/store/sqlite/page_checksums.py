@@ -192,12 +192,12 @@ def reserve_bytes(db: apsw.Connection) -> None:
 
 
 def add_checksums(db: apsw.Connection, path: Path) -> None:
-    """Give every page its checksum, if they have none, by writing the file anew.
+    """Give every page its checksum, if they have none, by rewriting the file.
 
     All of it is one transaction. If there is no room for it now, or another process is
     writing, it is left to the next time; a file that someone has given pages of another
-    size stays without. Raises ``CorruptError`` if the file should
-    have checksums but its header denies it.
+    size stays without. Raises ``CorruptError`` if the file should have checksums but
+    its header denies it.
     """
     if db.execute("PRAGMA application_id").get == APPLICATION_ID:
         if not has_checksums(read_first_page(path)):
@@ -206,7 +206,7 @@ def add_checksums(db: apsw.Connection, path: Path) -> None:
     try:
         first = read_first_page(path)
         if _has_our_size(first) and not has_checksums(first):
-            _write_anew(db)
+            _rewrite(db)
         # Not before the file itself has them: a process may be killed in between.
         if has_checksums(read_first_page(path)):
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -214,7 +214,7 @@ def add_checksums(db: apsw.Connection, path: Path) -> None:
         logger.info("%s: no checksums yet (%s)", path, exc)
 
 
-def _write_anew(db: apsw.Connection) -> None:
+def _rewrite(db: apsw.Connection) -> None:
     reserve_bytes(db)
     # In a file: in memory, a large history would take as much as it is large.
     db.execute("PRAGMA temp_store = FILE")
