@@ -350,6 +350,20 @@ def test_no_module_is_named_after_nothing() -> None:
     assert [name for name in names if FORBIDDEN_NAMES.search(name)] == []
 
 
+def test_no_value_is_computed_under_a_lock_that_a_fork_could_keep() -> None:
+    uses = [name_of(each) for each in MODULES if "cached_property" in names_in(each)]
+    assert uses == []  # backstory.values.lazy has one that can be forked
+
+
+def names_in(module: Path) -> set[str]:
+    return {
+        alias.name
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
 def test_the_package_never_prints() -> None:
     def prints(module: Path) -> list[int]:
         return [

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from datetime import date, datetime
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,6 +39,7 @@ from backstory.text.memories_frame import DropInjected, MemoriesFrame
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Problem, Session
+from backstory.values.lazy import lazy_property
 from backstory.values.reports import IndexReport, LogStatus, OnProgress, Status
 from backstory.values.runs import RunLimits
 
@@ -247,16 +248,16 @@ class Parts:
 
     # -- what only some uses need ---
 
-    @cached_property
+    @lazy_property
     def frame(self) -> MemoriesFrame:
         # Nobody else knows the identity of this history.
         return MemoriesFrame(self.history.identity)
 
-    @cached_property
+    @lazy_property
     def notebook(self) -> Notebook:
         return Notebook(self.home)
 
-    @cached_property
+    @lazy_property
     def recorder(self) -> MessageRecorder:
         return MessageRecorder(
             self.history,
@@ -270,7 +271,7 @@ class Parts:
     def _day_has_changed(self, session: Session) -> None:
         self.triggers.mark_day_change(session)
 
-    @cached_property
+    @lazy_property
     def prompt_context(self) -> PromptContext:
         return PromptContext(
             self.search,
@@ -282,7 +283,7 @@ class Parts:
             count_tokens=self.count_tokens,
         )
 
-    @cached_property
+    @lazy_property
     def local_sources(self) -> "LocalSources":
         # All importers and their libraries come with it.
         from backstory.ingest.sources import LocalSources
@@ -298,7 +299,7 @@ class Parts:
             clock=self.clock,
         )
 
-    @cached_property
+    @lazy_property
     def summaries(self) -> "Summaries":
         # Language models and HTTP come with it.
         from backstory.summaries.schedule import Summaries
@@ -314,7 +315,7 @@ class Parts:
             exclude=self.rules.exclude,
         )
 
-    @cached_property
+    @lazy_property
     def triggers(self) -> Triggers:
         # A lambda, so that the summaries are built only if something is marked.
         return Triggers(

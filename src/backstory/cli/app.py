@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -23,6 +23,7 @@ from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import start_worker
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
+from backstory.values.lazy import lazy_property
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
@@ -65,11 +66,11 @@ class App:
     clock: Callable[[], datetime] = utc_now
     starts_workers: bool = True
 
-    @cached_property
+    @lazy_property
     def settings(self) -> Settings:
         return load_settings(self.machine, self.flags)
 
-    @cached_property
+    @lazy_property
     def memory(self) -> "Memory":
         home = find_home(self.machine, self.home)
         # Slow to import, and --help and --version do not need it.

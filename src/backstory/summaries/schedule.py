@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 
 from backstory.errors import (
@@ -32,6 +31,7 @@ from backstory.summaries.summarize import OnSession, Summarizer
 from backstory.system.locks import locked, try_locked
 from backstory.text.arguments import to_day
 from backstory.values.history import Session, SessionKind
+from backstory.values.lazy import lazy_property
 from backstory.values.moments import from_microseconds, start_of_day
 from backstory.values.reports import Curation, LogReport, LogStatus
 
@@ -85,7 +85,7 @@ class Summaries:
         self._late_triggers = LateTriggers(home)
         self._locked_until = 0.0
 
-    @cached_property
+    @lazy_property
     def llm(self) -> Llm | None:
         """The model; None when none is configured. Raises ``ConfigError``."""
         return self._load_llm()

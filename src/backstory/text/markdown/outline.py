@@ -10,7 +10,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from itertools import accumulate
 
 from backstory.text.markdown.lines import (
@@ -27,6 +26,7 @@ from backstory.text.markdown.lines import (
     marker_of,
     split_lines,
 )
+from backstory.values.lazy import lazy_property
 
 # Lists nested deeper than anybody reads.
 _MAX_DEPTH = 20
@@ -108,19 +108,19 @@ class Outline:
     items: list[Item] = field(default_factory=list)
     rules: list[int] = field(default_factory=list)
 
-    @cached_property
+    @lazy_property
     def _heading_lines(self) -> list[int]:
         return [heading.first for heading in self.headings]
 
-    @cached_property
+    @lazy_property
     def _block_lines(self) -> list[int]:
         return [block.first for block in self.blocks]
 
-    @cached_property
+    @lazy_property
     def _item_lines(self) -> list[int]:
         return [item.first for item in self.items]
 
-    @cached_property
+    @lazy_property
     def paths(self) -> list[tuple[Heading, ...]]:
         """For each heading, the headings above it, the outermost first, and itself."""
         paths: list[tuple[Heading, ...]] = []
