@@ -280,6 +280,7 @@ class Parts:
             context_options(self.settings),
             is_log_of=is_marker_of,
             frame=self.frame,
+            folder=self.machine.folder,
             count_tokens=self.count_tokens,
         )
 

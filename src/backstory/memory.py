@@ -295,15 +295,21 @@ class Memory:
         return self._parts.search.episodes(query, filters, limit=limit)
 
     def context(
-        self, prompt: str, *, session: str | None = None, max_tokens: int | None = None
+        self,
+        prompt: str,
+        *,
+        session: str | None = None,
+        max_tokens: int | None = None,
+        project: str | Path | None = None,
     ) -> Context:
         """The memories to put below the system prompt of an agent asked ``prompt``.
 
-        The long-term memory, and what was said or noted before that fits the prompt,
-        but not in ``session`` itself. If it fails, there are none; it does not raise.
+        The long-term memory, and what helps with the prompt, but not of ``session``
+        itself, nor of other projects than the folder ``project`` (default: the current
+        one) without strong evidence. If it fails, there are none; it does not raise.
         """
         return self._parts.prompt_context.build(
-            prompt, session=session, max_tokens=max_tokens
+            prompt, session=session, max_tokens=max_tokens, project=project
         )
 
     # -- tools, runs and the worker ---

@@ -77,7 +77,7 @@ _WEIGHTS = Weights()
 SETTINGS = (
     Setting(
         "context.max_memories",
-        5,
+        3,
         "Maximum number of memories added to a prompt, besides MEMORY.md.",
         minimum=0,
         maximum=50,
