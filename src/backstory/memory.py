@@ -58,6 +58,7 @@ class Memory:
         self._all_parts = Parts(
             home, settings, machine, clock, start_worker, count_tokens
         )
+        self.count_tokens = self._all_parts.count_tokens
 
     @classmethod
     def open(
@@ -385,7 +386,7 @@ class Memory:
     ) -> Iterator[Message]:
         """The messages of a session in order, or ``context`` on each side of one.
 
-        ``around`` is a message's number or native id.
+        ``around`` is a message's number or native id, or -1 for the last one.
         """
         return self._parts.iter_messages(session, around=around, context=context)
 

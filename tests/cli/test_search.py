@@ -347,7 +347,8 @@ def test_search_on_a_terminal_marks_what_was_found(used: Searcher) -> None:
 
 ASKED = '{"query": "sqlite", "view": "episodes"}'
 ANSWER = """\
-## Match 1 — Session: 5d0c1c53-8a57-4f43-9f0e-3c3f6d8f2b11 | 2026-02-20 14:34
+## Match 1 — Session: 5d0c1c53-8a57-4f43-9f0e-3c3f6d8f2b11 | 2026-02-20 14:34 \
+| message: 2 | host: claude-code | project: /home/dev/demo
 
 USER: Which database?
 **ASSISTANT: SQLite. Its password = [masked]**
@@ -456,7 +457,7 @@ def test_tools_lists_what_an_agent_may_be_given(shell: Searcher) -> None:
     head, *lines = shell.out("tools").splitlines()
 
     assert head == "NAME                         WHAT IT DOES"
-    assert lines[1] == (
+    assert lines[2] == (
         "memory_search                Search past conversations and workspace files "
         "for relevant context"
     )

@@ -18,9 +18,10 @@ from backstory.render.hit_parts import (
     show_hit,
     shown_excerpt,
 )
+from backstory.render.models.sessions import SessionExtract, ShownExtract, ShownMessage
 from backstory.search.prompt_context import Context
 from backstory.settings import Chosen
-from backstory.text.escape import UNSAFE
+from backstory.text.escape import UNSAFE, neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Problem, Session
@@ -277,6 +278,36 @@ def _recalled_object(each: Recalled) -> dict[str, object]:
         "strength": hit.strength.value,
         "text": mask_and_escape(each.text),
         "show": show_hit(hit),
+    }
+
+
+def extract_object(extract: SessionExtract, shown: ShownExtract) -> dict[str, object]:
+    """An extract of a session as JSON, with the numbers of the messages around it."""
+    session = extract.session
+    return {
+        "host": mask_and_escape(session.host),
+        "project": _masked(session.project, mask_and_escape),
+        "session": _session_object(session, mask_and_escape),
+        "started_at": to_iso(session.started),
+        "last_active_at": to_iso(session.last_active),
+        "message_count": session.message_count,
+        "messages": [_shown_object(each) for each in shown.messages],
+        "earlier": shown.earlier,
+        "later": shown.later,
+    }
+
+
+def _shown_object(shown: ShownMessage) -> dict[str, object]:
+    message = shown.message
+    return {
+        "message_id": message.message_id,
+        "role": message.role.value,
+        "tool_name": mask_and_escape(shown.tool_name) or None,
+        "date": to_iso(message.sent),
+        "text": neutralize(shown.part),
+        "start": shown.start,
+        "length": len(shown.text),
+        "is_folded": shown.is_folded,
     }
 
 
