@@ -127,6 +127,16 @@ def hosts() -> str:
     return "\n".join([*lines, ""])
 
 
+def resumes() -> str:
+    lines = ["", "| agent program | command |", "|---|---|"]
+    for host in HOSTS:
+        if host.resume is not None:
+            command = host.resume.command.replace("{id}", "ID")
+            folder = "cd FOLDER && " if host.resume.in_project else ""
+            lines.append(f"| {host.title} | `{folder}{command}` |")
+    return "\n".join([*lines, ""])
+
+
 # -- values ---
 
 

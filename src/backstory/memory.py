@@ -77,14 +77,9 @@ class Memory:
         """
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
-        found = find_home(machine, home)
-        return cls(
-            found,
-            load_settings(machine, settings),
-            machine,
-            start_worker=partial(start_worker, found, settings),
-            count_tokens=count_tokens,
-        )
+        found, chosen = find_home(machine, home), load_settings(machine, settings)
+        wake = partial(start_worker, found, settings)
+        return cls(found, chosen, machine, start_worker=wake, count_tokens=count_tokens)
 
     def close(self) -> None:
         """Close the memory, its notebook and its runs; none can be used again."""
@@ -376,6 +371,10 @@ class Memory:
     def short_ids(self, sessions: Collection[Session]) -> dict[int, str]:
         """For each session's number, the shortest id that ``session`` finds it by."""
         return self._parts.history.short_ids(to_numbers(sessions))
+
+    def resume_commands(self, sessions: Collection[Session]) -> dict[int, str]:
+        """For each session's number, the command that continues it, if there is one."""
+        return self._parts.resume_commands(sessions)
 
     def messages(
         self,
