@@ -276,6 +276,23 @@ def test_what_cannot_be_read_is_refused_with_what_to_do_instead(
 
 # -- hostile content ---
 
+
+@pytest.mark.parametrize(("role", "near"), [("tool_result", 100), ("user", 2_000)])
+def test_a_secret_is_never_shown_in_part_where_a_message_is_cut(
+    memory: Memory, role: str, near: int
+) -> None:
+    secret = "sk-ant-" + "api03-" + "Zq8Wx3" * 8
+    for place in range(near - len(secret), near + 2, 3):
+        text = ("word " * near)[:place] + f" {secret} " + "tail " * 100
+        memory.record("keys", role, text)
+
+    found = tool(memory).run(session="keys", message=0)
+
+    # Four letters say what kind of secret it was.
+    assert "[masked]" in found.text
+    assert "8Wx3" not in repr(found)
+
+
 OURS = re.compile(
     r"\[Session s \(h, 3 messages\)\]|Text after \">\".*|\(It is empty\.\)"
     r"|\[[1-3]\] (?:User|Tool (?:call|result)[ \w.:/@+-]*)"
