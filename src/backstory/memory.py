@@ -58,6 +58,7 @@ class Memory:
         self._all_parts = Parts(
             home, settings, machine, clock, start_worker, count_tokens
         )
+        self.count_tokens = self._all_parts.count_tokens
 
     @classmethod
     def open(
@@ -76,14 +77,9 @@ class Memory:
         """
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
-        found = find_home(machine, home)
-        return cls(
-            found,
-            load_settings(machine, settings),
-            machine,
-            start_worker=partial(start_worker, found, settings),
-            count_tokens=count_tokens,
-        )
+        found, chosen = find_home(machine, home), load_settings(machine, settings)
+        wake = partial(start_worker, found, settings)
+        return cls(found, chosen, machine, start_worker=wake, count_tokens=count_tokens)
 
     def close(self) -> None:
         """Close the memory, its notebook and its runs; none can be used again."""
@@ -382,6 +378,10 @@ class Memory:
         """For each session's number, the shortest id that ``session`` finds it by."""
         return self._parts.history.short_ids(to_numbers(sessions))
 
+    def resume_commands(self, sessions: Collection[Session]) -> dict[int, str]:
+        """For each session's number, the command that continues it, if there is one."""
+        return self._parts.resume_commands(sessions)
+
     def messages(
         self,
         session: Session | str,
@@ -391,7 +391,7 @@ class Memory:
     ) -> Iterator[Message]:
         """The messages of a session in order, or ``context`` on each side of one.
 
-        ``around`` is a message's number or native id.
+        ``around`` is a message's number or native id, or -1 for the last one.
         """
         return self._parts.iter_messages(session, around=around, context=context)
 

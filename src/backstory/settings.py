@@ -285,6 +285,12 @@ SETTINGS = (
         "How long a search may take before it returns what it has found.",
         minimum=0.1,
     ),
+    Setting(
+        "tools.answer_tokens",
+        4_000,
+        "Maximum number of tokens in an answer of read_session.",
+        minimum=MIN_ANSWER_TOKENS,
+    ),
     *(
         Setting(enabling_setting(name), True, f"Give agents the tool {name}.")
         for name in sorted(TOOL_NAMES)
