@@ -36,6 +36,7 @@ LAYERS = (
     {"tools"},
     {"assembly"},
     {"memory", "repair"},
+    {"evals"},
     {"cli"},
 )
 # What else may be imported. A new arrow is a design decision: see ARCHITECTURE.md.
@@ -56,6 +57,7 @@ SURFACES = ("render", "tools", "cli")
 HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")
 # One package for each kind of adapter; the members do not know each other.
 FAMILIES = (
+    "evals.sets",
     "ingest.importers",
     "providers.embedders",
     "providers.llms",
