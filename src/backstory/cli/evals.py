@@ -133,7 +133,7 @@ def _check_ready(memory: Memory) -> None:
             "no conversation has been read yet", hint="run 'backstory index --wait'"
         )
     missing = status.index.with_meaning - status.index.embedded
-    if missing > 0:
+    if missing > 0 and status.index.embedder != "none":
         click.echo(
             f"Notice: {render_count(missing, 'vector')} not made yet; "
             "'backstory index --wait' makes them",
