@@ -101,6 +101,30 @@ def test_own_questions_are_asked_of_the_own_memory(
     )
 
 
+def test_a_message_is_not_taken_for_another_with_the_number_as_its_id(
+    shell: Shell, tmp_path: Path
+) -> None:
+    # The ids are numbers, in the opposite order of those that the history gives.
+    said = ["the red anchor", "the blue anchor", "the green anchor"]
+    talk = _write_lines(
+        tmp_path / "talk.backstory.jsonl",
+        *(
+            {"role": "user", "text": text, "id": 3 - at, "session": "talk"}
+            for at, text in enumerate(said)
+        ),
+    )
+    shell.run(*WITHOUT_VECTORS, "index", "--path", str(talk))
+    file = _write_lines(
+        tmp_path / "mine.jsonl",
+        {"question": "red anchor", "session": "talk", "message": "3"},
+        {"question": "green anchor", "session": "talk", "message": "1"},
+    )
+
+    scores = scores_of(shell, file)
+
+    assert scores["searches"] == [_score("question", 2, 1.0, session=1.0)]
+
+
 def test_asking_changes_nothing_and_reads_no_source(
     asked: Shell, tmp_path: Path
 ) -> None:

@@ -10,8 +10,8 @@ from backstory.memory import Memory
 from backstory.values.history import Session
 from backstory.values.hits import Hit, SearchResult
 
-# How many hits are shown by default, and how many are looked at to order the sessions.
-SHOWN = 10
+# As many as are shown by default, and enough to put sessions in order.
+_SHOWN_HITS = 10
 _SESSION_HITS = 50
 
 
@@ -78,6 +78,7 @@ class Examiner:
     def __init__(self, memory: Memory, clock: SettableClock) -> None:
         self._memory = memory
         self._clock = clock
+        self._ids: dict[int, dict[int, str]] = {}
 
     def ask(self, question: Question) -> Answered:
         self._clock.asked_at = question.asked_at
@@ -90,7 +91,7 @@ class Examiner:
 
     def _search(self, question: Question) -> SearchAnswer:
         began = time.perf_counter()
-        found = self._find(question, SHOWN)
+        found = self._find(question, _SHOWN_HITS)
         took_s = time.perf_counter() - began
         # A second search: with a higher limit, the first hits may be others.
         more = self._find(question, _SESSION_HITS)
@@ -132,7 +133,7 @@ class Examiner:
 
     def _judge(self, hit: Hit, wanted: Wanted) -> JudgedHit:
         message = self._wanted_message(hit, wanted)
-        is_in_session = is_wanted_session(hit.session, wanted)
+        is_in_session = _is_wanted_session(hit.session, wanted)
         if wanted.is_verbatim:
             is_right = _has_text(hit.text, wanted)
         elif wanted.messages or wanted.texts:
@@ -150,24 +151,32 @@ class Examiner:
 
     def _wanted_message(self, hit: Hit, wanted: Wanted) -> str | None:
         """Which of the wanted messages the hit is; None if it is none of them."""
-        if not wanted.messages or hit.session is None or hit.message_id is None:
+        if hit.session is None or hit.message_id is None:
             return None
-        # Only the history knows a message's native id.
-        (message,) = self._memory.messages(
-            hit.session, around=hit.message_id, context=0
-        )
-        return next(
-            (each for each in wanted.messages if is_part_of(message.native_id, each)),
-            None,
-        )
+        # The ids of two agent programs may be the same.
+        if not wanted.messages or not _is_wanted_session(hit.session, wanted):
+            return None
+        # One that came after the ids were read is not wanted.
+        native_id = self._native_ids(hit.session).get(hit.message_id, "")
+        records = (each for each in wanted.messages if _is_part_of(native_id, each))
+        return next(records, None)
+
+    def _native_ids(self, session: Session) -> dict[int, str]:
+        """The native id of each message of a session: a hit has only its number."""
+        if session.session_id not in self._ids:
+            self._ids[session.session_id] = {
+                message.message_id: message.native_id
+                for message in self._memory.messages(session)
+            }
+        return self._ids[session.session_id]
 
 
-def is_part_of(native_id: str, record: str) -> bool:
+def _is_part_of(native_id: str, record: str) -> bool:
     """Whether a message is this record, or one of the several that it became."""
     return native_id == record or native_id.startswith(f"{record}/")
 
 
-def is_wanted_session(session: Session | None, wanted: Wanted) -> bool:
+def _is_wanted_session(session: Session | None, wanted: Wanted) -> bool:
     """Whether it is a wanted session, or a subagent's of one."""
     if session is None:
         return False
@@ -194,7 +203,7 @@ def _session_rank(hits: tuple[Hit, ...], wanted: Wanted) -> int | None:
         (
             at
             for at, session in enumerate(sessions.values(), 1)
-            if is_wanted_session(session, wanted)
+            if _is_wanted_session(session, wanted)
         ),
         None,
     )

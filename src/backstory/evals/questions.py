@@ -16,10 +16,10 @@ _MOST_STRAYS = 20
 class Wanted:
     """What answers a question; a question that nothing answers wants nothing.
 
-    A hit is right if it is one of the ``messages`` or contains one of the ``texts``,
-    whatever their white space. With ``is_verbatim``, only a text counts, letter by
-    letter. If neither messages nor texts are given, any hit in one of the ``sessions``
-    is right. All ids are native ids.
+    A hit is right if it is one of the ``messages``, which must be in the ``sessions``,
+    or contains one of the ``texts``, whatever their white space. With ``is_verbatim``,
+    only a text counts, letter by letter. If only sessions are given, any hit in one of
+    them or in a subagent's is right. All ids are native ids.
     """
 
     messages: tuple[str, ...] = ()

@@ -124,5 +124,9 @@ def _find_files(row: EvalSet, data: Path) -> list[Path]:
     """The files of a set in this folder, or in one of the set's name there."""
     if data.is_file():
         return [data] if data.match(row.files) else []
-    folders = (data, data / row.name)
-    return next(filter(None, (sorted(each.glob(row.files)) for each in folders)), [])
+    for folder in (data, data / row.name):
+        # Not a pipe, which would be waited for.
+        files = [each for each in sorted(folder.glob(row.files)) if each.is_file()]
+        if files:
+            return files
+    return []
