@@ -53,7 +53,7 @@ PURE = ("errors", "values", "text")
 # It neither reads nor writes anything.
 PURE_LIBRARIES = {"orjson"}
 # Surfaces reach everything else through Memory.
-SURFACES = ("render", "tools", "cli")
+SURFACES = ("render", "tools", "evals", "cli")
 HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")
 # One package for each kind of adapter; the members do not know each other.
 FAMILIES = (

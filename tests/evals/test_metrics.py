@@ -122,6 +122,7 @@ def test_what_nothing_answers_should_be_weak_and_prompts_without_help_empty() ->
     )
 
     assert scores == Scores(
+        questions=6,
         unanswered=(UnansweredScore("words", "", 2, 0.5),),
         prompts=(
             PromptScore(
@@ -140,7 +141,6 @@ def test_what_nothing_answers_should_be_weak_and_prompts_without_help_empty() ->
         median_search_ms=20.0,
         median_context_ms=30.0,
     )
-    assert scores.questions == 6
 
 
 def test_without_sessions_to_find_there_is_no_share_of_them() -> None:

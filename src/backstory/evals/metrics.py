@@ -92,23 +92,13 @@ Score = SearchScore | UnansweredScore | PromptScore | NeedlessScore
 class Scores:
     """All scores of one set, by kind."""
 
+    questions: int = 0
     searches: tuple[SearchScore, ...] = ()
     unanswered: tuple[UnansweredScore, ...] = ()
     prompts: tuple[PromptScore, ...] = ()
     needless: tuple[NeedlessScore, ...] = ()
     median_search_ms: float = 0.0
     median_context_ms: float = 0.0
-
-    @property
-    def questions(self) -> int:
-        """How many were asked."""
-        rows: tuple[Score, ...] = (
-            *self.searches,
-            *self.unanswered,
-            *self.prompts,
-            *self.needless,
-        )
-        return sum(row.questions for row in rows if not row.part and row.kind != ALL)
 
 
 def score_answers(answers: Sequence[Answered]) -> Scores:
@@ -123,6 +113,7 @@ def score_answers(answers: Sequence[Answered]) -> Scores:
     if len({score.kind for score in by_kind}) > 1:
         by_kind.append(_score_searches(ALL, "", answered))
     return Scores(
+        len(answers),
         tuple(by_kind),
         tuple(_score_kinds(unanswered, _score_unanswered)),
         tuple(_score_kinds(helped, _score_prompts)),

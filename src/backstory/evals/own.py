@@ -10,7 +10,13 @@ from pathlib import Path
 
 import orjson
 
-from backstory.errors import SourceUnreadable, UnknownName, nearest_hint, show_value
+from backstory.errors import (
+    BadQuery,
+    SourceUnreadable,
+    UnknownName,
+    nearest_hint,
+    show_value,
+)
 from backstory.evals.questions import Question, Wanted
 from backstory.memory import Memory
 from backstory.system.files import open_file
@@ -46,7 +52,7 @@ def read_questions(path: Path, memory: Memory) -> tuple[list[Question], list[Pro
             continue
         try:
             questions.append(_look_up(memory, _parse_line(line, number)))
-        except (ValueError, UnknownName) as exc:
+        except (ValueError, BadQuery, UnknownName) as exc:
             problems.append(Problem(str(exc), number, str(path)))
     return questions, problems
 
@@ -168,7 +174,7 @@ def _texts(row: JsonObject, name: str) -> tuple[str, ...]:
 def _look_up(memory: Memory, question: Question) -> Question:
     """The question with native ids for what the file calls sessions and messages.
 
-    Raises ``UnknownName`` for what the memory does not have.
+    Raises ``UnknownName`` for what the memory does not have, and ``BadQuery``.
     """
     if question.project is not None:
         memory.sessions(project=question.project, limit=1)
