@@ -678,10 +678,14 @@ runpy.run_module("backstory", run_name="__main__")
 @pytest.mark.parametrize(
     ("words", "loaded"),
     [
-        (["--version"], {"backstory.memory", "backstory.tools"}),
+        (["--version"], {"backstory.memory", "backstory.tools", "backstory.evals"}),
         (["--help"], {"rich.console"}),
         (["status"], {"rich.console", "markdown_it", "asyncio", "subprocess", "numpy"}),
-        (["search", "x"], {"rich.console", "asyncio", "subprocess", "backstory.tools"}),
+        (
+            ["search", "x"],
+            {"rich.console", "asyncio", "subprocess", "backstory.tools"}
+            | {"backstory.evals"},
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
