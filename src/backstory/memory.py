@@ -223,10 +223,7 @@ class Memory:
         return self._parts.maintainer.embed(on_embedded=on_embedded)
 
     def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
-        """Rebuild the index from the history and the notes.
-
-        The old one serves until the new one is complete. Vectors are kept.
-        """
+        """Rebuild the index from the history and the notes; vectors are kept."""
         return self._parts.maintainer.rebuild(on_taken=on_taken)
 
     def salvage(self) -> SavedTexts | None:
@@ -344,10 +341,7 @@ class Memory:
         return self._parts.open_live_run(session, transcript=transcript, host=host)
 
     def work(self, *, lock: int | None = None) -> None:
-        """Do the background work, unless another process is doing it.
-
-        ``lock`` is the descriptor of the worker's lock if it was handed on.
-        """
+        """Do the background work, unless another process does; ``lock`` is its own."""
         run_as_worker(self.home, self._parts.work, lock=lock)
 
     # -- looking ---

@@ -113,7 +113,7 @@ class Examiner:
 
     def _remind(self, question: Question) -> PromptAnswer:
         began = time.perf_counter()
-        given = self._memory.context(question.text)
+        given = self._memory.context(question.text, project=question.project)
         took_s = time.perf_counter() - began
         return PromptAnswer(
             question,

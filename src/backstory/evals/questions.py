@@ -36,7 +36,8 @@ class Question:
     """A query to search for, or a prompt to be reminded at.
 
     ``part`` divides a kind further; ``asked_at`` is the time at which it is asked, if
-    it is not that of the whole memory; ``project`` restricts the search.
+    it is not that of the whole memory. ``project`` restricts a search; for a prompt, it
+    is the folder that the prompt is about.
     """
 
     name: str

@@ -42,6 +42,7 @@ def _to_question(label: JsonObject) -> Question:
         ),
         part=_part(label),
         asked_at=asked.at if asked else None,
+        project=label.get("cwd"),
         is_prompt=kind.startswith(_PROMPTS),
     )
 
