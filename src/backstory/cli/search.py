@@ -211,7 +211,8 @@ def _search_episodes(
 
 def _why_nothing(memory: Memory, notices: tuple[str, ...]) -> tuple[str, ...]:
     """Add a notice if nothing was found because nothing has been read."""
-    if memory.sessions(limit=1):
+    is_said = any("run 'backstory index'" in notice for notice in notices)
+    if is_said or memory.sessions(limit=1):
         return notices
     return (*notices, "no conversation has been read yet; run 'backstory index'")
 

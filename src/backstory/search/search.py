@@ -62,6 +62,7 @@ class Search:
         *,
         clock: Callable[[], datetime],
         check_host: Callable[[str | None], str | None],
+        read_changed: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self._history = history
         self._files = files
@@ -69,6 +70,7 @@ class Search:
         self._options = options
         self._clock = clock
         self._check_host = check_host
+        self._read_changed = read_changed
         self._fallback = FallbackSearch(
             history,
             lambda: find_memory_notes(files.home),
@@ -164,8 +166,10 @@ class Search:
         limit: int,
     ) -> SearchResult:
         """Hits with replies, best first, and a suggestion if none answers well."""
+        stale = self._read_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         result = self.find_hits(request)
+        result = replace(result, notices=(*stale, *result.notices))
         if result.is_weak and not request.period.why_empty:
             meant = self._suggest(request.query)
             result = replace(result, notices=(*result.notices, *meant))
@@ -199,6 +203,7 @@ class Search:
         limit: int,
     ) -> RecallResult:
         """Chunks of conversations and files, best first."""
+        stale = self._read_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         request = replace(request, weights=weigh_for_chunks(request.weights))
         until = self._deadline(request)
@@ -214,16 +219,18 @@ class Search:
             units = retriever.index.count_units()
             missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
-            return self._fallback.recall(request, self._explain(exc), until=until)
+            result = self._fallback.recall(request, self._explain(exc), until=until)
+            return replace(result, notices=(*stale, *result.notices))
         return RecallResult(
             request.query,
             tuple(found),
-            (*behind, *missing, *notices),
+            (*stale, *behind, *missing, *notices),
             is_empty_index=not found and not units,
         )
 
     def episodes(self, query: str, filters: Filters, *, limit: int) -> EpisodeResult:
         """Messages and their neighbours, newest first."""
+        stale = self._read_changed()
         messages = frozenset({HitSource.MESSAGE})
         request = self._make_request(query, messages, filters, limit=limit)
         if request.period.why_empty:
@@ -237,10 +244,8 @@ class Search:
             result = EpisodeResult(request.query, tuple(episodes), (*behind, *notices))
         except StoreProblem as exc:
             result = self._fallback.episodes(request, self._explain(exc), until=until)
-        if result.episodes:
-            return result
-        meant = self._suggest(request.query)
-        return replace(result, notices=(*result.notices, *meant))
+        meant = () if result.episodes else self._suggest(request.query)
+        return replace(result, notices=(*stale, *result.notices, *meant))
 
     def _deadline(self, request: Request) -> float:
         """When the search has to end, on the monotonic clock."""
