@@ -90,8 +90,11 @@ def _walk(
         return
     if part == "**":
         yield from _walk(folder, root, rest, entered)
+    rest = parts if part == "**" else rest
     for entry in entries:
-        yield from _visit(entry, root, parts if part == "**" else rest, entered)
+        # Most entries are of the wrong kind: there are more files than folders.
+        if entry.is_symlink() or entry.is_dir() == bool(rest):
+            yield from _visit(entry, root, rest, entered)
 
 
 def _matching(
