@@ -17,6 +17,7 @@ from backstory.index.files import IndexFiles
 from backstory.index.maintain import FindGuidance, Maintainer
 from backstory.index.note_days import NoteDays
 from backstory.notes.find import find_memory_notes
+from backstory.search.activity import NOTHING_SAID, find_activity
 from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
 from backstory.search.hits import HitSearch
@@ -33,6 +34,7 @@ from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.arguments import to_limit, to_period, to_query, to_text
 from backstory.text.query import parse_query
+from backstory.values.activity import Activity
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.query import Query
 from backstory.values.units import Container, FileRef, SessionRef, session_unit_id
@@ -170,10 +172,23 @@ class Search:
         request = self._make_request(query, sources, filters, limit=limit)
         result = self.find_hits(request)
         result = replace(result, notices=(*stale, *result.notices))
-        if result.is_weak and not request.period.why_empty:
+        activity = self._find_activity(request)
+        if activity is not None and activity.days:
+            result = replace(result, activity=activity)
+        elif activity is not None:
+            notices = dict.fromkeys((*result.notices, NOTHING_SAID))
+            result = replace(result, notices=tuple(notices))
+        elif result.is_weak and not request.period.why_empty:
             meant = self._suggest(request.query)
             result = replace(result, notices=(*result.notices, *meant))
         return replace(result, hits=add_replies(result.hits, self._history))
+
+    def _find_activity(self, request: Request) -> Activity | None:
+        try:
+            index = self._files.index
+            return find_activity(request, self._history, index, now=self._clock())
+        except StoreProblem:
+            return None  # hits are found without an index, too
 
     def find_hits(self, request: Request) -> SearchResult:
         """Hits, best first, without replies or suggestions."""
