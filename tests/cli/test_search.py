@@ -305,9 +305,10 @@ def test_what_is_printed_shows_a_session_whose_id_looks_like_an_option(
 
 
 def test_search_for_a_day_finds_what_was_said_on_it(used: Searcher) -> None:
-    shown = used.out("search", "what was said on 22 February 2026?")
+    shown = used.out("search", "what was said on 22 February 2026?", "--explain")
 
-    assert heads(shown) == [PLANTS]
+    # An overview of the day comes before it.
+    assert PLANTS in heads(shown)
 
 
 def test_search_as_json_is_one_object_with_nothing_masked(used: Searcher) -> None:

@@ -3,7 +3,6 @@
 import errno
 import fnmatch
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -102,8 +101,7 @@ def _matching(
 ) -> Iterable[os.DirEntry[str]]:
     if part in ("*", "**"):
         return entries
-    matches = re.compile(fnmatch.translate(part)).match
-    return [entry for entry in entries if matches(entry.name)]
+    return [entry for entry in entries if fnmatch.fnmatchcase(entry.name, part)]
 
 
 def _visit(
