@@ -261,7 +261,7 @@ def test_the_worker_reads_what_is_left(
     ) as other:
         assert other.search("walrus").notices == (
             "1 file of Claude Code changed since last read; "
-            "they are being read in the background",
+            "the background worker reads the rest",
         )
         assert asked
         other.work()

@@ -175,7 +175,7 @@ class Refresh:
             with suppress(OSError):
                 (self._home / _WANTED).touch(mode=0o600)
                 self._start_worker()
-            what_to_do = "they are being read in the background"
+            what_to_do = "the background worker reads the rest"
         return [
             f"{_count(len(files), 'file')} of {_title(host)} changed since last read; "
             f"{what_to_do}"

@@ -5,9 +5,8 @@ Titles are quoted on one line, so that no text can pass for a line of ours.
 
 from collections.abc import Iterator
 
-from backstory.render.format import render_count
+from backstory.render.format import render_count, render_hours
 from backstory.render.hit_parts import LABEL_CHARS, mask_lines
-from backstory.render.people.activity import render_hours
 from backstory.text.envelope import label
 from backstory.values.activity import Activity, DayActivity, SessionActivity
 

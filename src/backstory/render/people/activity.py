@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from backstory.render.format import render_count, render_time
+from backstory.render.format import render_count, render_hours
 from backstory.render.layout import cut_to_width, to_cell
 from backstory.render.people.hits import Style, folder_name, plain_style
 from backstory.text.cut import one_line
 from backstory.values.activity import Activity, DayActivity, SessionActivity
-from backstory.values.moments import Moment
 
 _MAX_TITLE_CHARS = 80
 _MAX_LOG_CHARS = 200
@@ -51,9 +50,3 @@ def _columns(sessions: Sequence[SessionActivity]) -> Iterator[str]:
             f"    {render_hours(each.first, each.last):11}  {name:{longest}}  "
             f"{each.session.host}  {render_count(each.messages, 'message')}  {title}"
         ).rstrip()
-
-
-def render_hours(first: Moment, last: Moment) -> str:
-    """From when to when on one day, in the reader's time zone."""
-    start, end = render_time(first)[11:], render_time(last)[11:]
-    return start if start == end else f"{start}–{end}"
