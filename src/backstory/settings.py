@@ -280,6 +280,13 @@ SETTINGS = (
         minimum=1,
     ),
     Setting(
+        "search.read_changed",
+        True,
+        "Before a search, read what agents have written since the last reading, if "
+        "that takes no longer than 0.2 seconds; a notice says what is left. If false, "
+        "only 'backstory index' reads.",
+    ),
+    Setting(
         "search.timeout_seconds",
         30.0,
         "How long a search may take before it returns what it has found.",

@@ -12,6 +12,7 @@ from backstory.store.base.history import (
     Batch,
     HistoryStore,
     KeptMessage,
+    ReadFile,
     SessionFilter,
     SourceKey,
     SourceState,
@@ -457,3 +458,27 @@ def test_how_messages_are_cut_into_batches_makes_no_difference(
     assert held(parts) == held(whole)
     whole.close()
     parts.close()
+
+
+def test_read_files_say_what_each_source_looked_like(store: HistoryStore) -> None:
+    for part in ("", "entry"):
+        state = SourceState(
+            SourceKey("/a.zip", part), "host", "format", f"seen{part}", excluded_by="x"
+        )
+        store.write(a_batch(progress=state), now=NOW)
+
+    assert sorted(store.list_read_files()) == [
+        ReadFile("/a.zip", "host", "seen", "x"),
+        ReadFile("/a.zip", "host", "seenentry", "x"),
+    ]
+
+
+def test_loose_problems_are_added_once(store: HistoryStore) -> None:
+    one, two = Problem("unreadable", path="/a"), Problem("unreadable", path="/b")
+    store.replace_loose_problems([one], now=NOW)
+
+    store.add_loose_problems([one, two], now=NOW)
+    assert store.list_problems() == [one, two]
+
+    store.replace_loose_problems([two], now=NOW)
+    assert store.list_problems() == [two]

@@ -5,6 +5,8 @@ output is cut to its limit, sessions in excluded folders are ignored, and so is 
 Backstory's own tools returned, which is a copy of memories.
 """
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -143,7 +145,8 @@ class Intake:
     ``after_line`` is where reading begins. ``reread`` is a set if the source is read
     from its start once more: then a known id is an old message met again, not an id
     given twice. ``made_now`` are the sessions that this run has created, by host and
-    id: they are emptied again if their folder turns out to be excluded.
+    id: they are emptied again if their folder turns out to be excluded. ``until`` is
+    when to stop reading, on the monotonic clock.
     """
 
     store: HistoryStore
@@ -158,6 +161,7 @@ class Intake:
     moved_from: SourceKey | None = None
     reread: set[int] | None = None
     made_now: set[tuple[str, str]] = field(default_factory=set)
+    until: float = math.inf
     written: list[Written] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     last_line: int = 0
@@ -217,6 +221,10 @@ class Intake:
             self._batch is not None and len(self._batch.messages) >= MAX_BATCH_MESSAGES
         ) or self._chars >= MAX_BATCH_CHARS
 
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() >= self.until
+
     def add(self, item: Item, line: int | None = None) -> None:
         """Take one item; ``line`` is where it is."""
         self.last_line = max(self.last_line, line or 0)
@@ -252,7 +260,12 @@ class Intake:
         batch.progress = progress
         problems = batch.problems
         # What a power cut undoes is read again: the place it was read to goes with it.
-        written = self.store.write(batch, now=self.clock(), is_durable=False)
+        written = self.store.write(
+            batch,
+            now=self.clock(),
+            is_durable=False,
+            is_patient=self.until == math.inf,
+        )
         self.written.append(written)
         self._made.update(written.made_sessions)
         self.made_now.update((self.host, made) for made in written.made_sessions)

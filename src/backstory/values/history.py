@@ -130,12 +130,16 @@ class FoundFile:
     @property
     def signature(self) -> str:
         """A text that changes when the file is written or replaced."""
-        return f"{self.size_bytes}:{self.mtime_ns}:{self.file_id}"
+        return file_signature(self.size_bytes, self.mtime_ns, self.file_id)
 
     @property
     def modified(self) -> Moment | None:
         """The file's own time; None if it is out of a date's range."""
         return to_modified(self.mtime_ns)
+
+
+def file_signature(size_bytes: int, mtime_ns: int, file_id: str) -> str:
+    return f"{size_bytes}:{mtime_ns}:{file_id}"
 
 
 @dataclass(frozen=True, slots=True)
