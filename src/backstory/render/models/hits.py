@@ -53,9 +53,7 @@ def render_ranked(
     blocks = [f'[Search Results for "{shown}" (scope: {scope}, {count})]']
     if result.activity is not None:
         blocks += render_activity(result.activity)
-        return "
-
-".join([*blocks, *_notice_block(result.notices)])
+        return "\n\n".join([*blocks, *_notice_block(result.notices)])
     query = result.parsed
     for number, hit in enumerate(result.hits, start=1):
         text = _ranked_text(hit, query)
