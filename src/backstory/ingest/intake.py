@@ -1,11 +1,12 @@
 """Gather what a source says into batches, and leave out what must not be kept.
 
 Everything that reaches the history passes here: private passages are dropped, tool
-output is cut to its limit, sessions in excluded folders are ignored, and so is what
-Backstory's own tools returned, which is a copy of memories.
+output loses its colours and is cut to its limit, sessions in excluded folders are
+ignored, and so is what Backstory's own tools returned, which is a copy of memories.
+What a program wrote into a person's message is kept, but not as the person's words.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
@@ -24,11 +25,14 @@ from backstory.store.base.history import (
     Written,
 )
 from backstory.system.files import is_inside
-from backstory.text.cut import cut_bytes, one_line
+from backstory.text.cut import cut_bytes
 from backstory.text.escape import replace_surrogates
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.own_calls import is_own_tool_call
+from backstory.text.prompt_markup import is_continuation, split_prompt
 from backstory.text.redaction import drop_private, hide_private
+from backstory.text.terminal import strip_terminal_codes
+from backstory.text.titles import make_title
 from backstory.values.history import (
     MAX_TITLE_CHARS,
     Item,
@@ -49,6 +53,11 @@ _EXCLUDED = "~excluded"
 _OWN_CALLS = "~recalls"
 _PROBLEMS = "~problems"
 _MADE = "~made"
+
+# What people and models said is kept to the letter.
+_VERBATIM = frozenset({Role.USER, Role.ASSISTANT})
+# What a program wrote into a message is one of its own, with this behind the id.
+_BESIDE = "/beside"
 
 Said = TypeVar("Said", NewMessage, SessionFacts)
 
@@ -103,7 +112,10 @@ class Rules:
         read, and how long those were.
         """
         message = _without_surrogates(message)
-        text, depth = hide_private(self.drop_injected(message.text), depth)
+        text = self.drop_injected(message.text)
+        if message.role not in _VERBATIM:
+            text = strip_terminal_codes(text)
+        text, depth = hide_private(text, depth)
         full_bytes = None
         if message.role is Role.TOOL_RESULT:
             before = (full for mark, full in cuts.items() if text.endswith(mark))
@@ -119,8 +131,33 @@ class Rules:
         facts = _without_surrogates(facts)
         if facts.title is None:
             return facts
-        title = one_line(drop_private(facts.title), MAX_TITLE_CHARS)
+        title = make_title(drop_private(facts.title), MAX_TITLE_CHARS)
         return replace(facts, title=title or None)
+
+
+def _iter_parts(kept: KeptMessage) -> Iterator[KeptMessage]:
+    """A message, with what a program wrote into it as a message of its own before it.
+
+    Nothing if the program wrote nothing but tags.
+    """
+    message = kept.message
+    if message.role not in (Role.USER, Role.SYSTEM):
+        yield kept
+        return
+    if message.role is Role.USER and is_continuation(message.text):
+        yield replace(kept, message=replace(message, role=Role.SUMMARY))
+        return
+    prompt = split_prompt(message.text)
+    words, beside = prompt.words, strip_terminal_codes(prompt.beside)
+    if message.role is Role.SYSTEM:
+        words, beside = "", "\n".join(filter(None, (beside, words)))
+    if beside:
+        # The words keep the program's own id of the message, to be looked up by it.
+        native_id = message.native_id + (_BESIDE if words else "")
+        said = replace(message, native_id=native_id, role=Role.SYSTEM, text=beside)
+        yield replace(kept, message=said)
+    if words:
+        yield replace(kept, message=replace(message, text=words))
 
 
 def _without_surrogates(said: Said) -> Said:
@@ -292,7 +329,7 @@ class Intake:
         )
         self._private = (piece_of, depth)
         self._chars += len(kept.message.text)
-        self._open().messages.append(kept)
+        self._open().messages.extend(_iter_parts(kept))
 
     def _is_excluded(self, session_id: str) -> bool:
         """Whether the session ran in an excluded folder, by this source or another."""

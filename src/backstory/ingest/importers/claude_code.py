@@ -53,12 +53,7 @@ _NOT_CONVERSATION = frozenset(
         "worktree-state",
     }
 )
-_COMMAND_OUTPUT = (
-    "<local-command-stdout>",
-    "<local-command-stderr>",
-    "<bash-stdout>",
-    "<bash-stderr>",
-)
+_PROGRAM_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 # A title given by the person outranks one made by the program.
 _TITLES = {
@@ -150,10 +145,12 @@ class _Reading:
 
     def _is_from_own_tool(self, role: Role, text: str) -> bool:
         """Whether a text is what a command of the person's own made Backstory print."""
-        if role is Role.SYSTEM and text.lstrip().startswith("<bash-std"):
+        if role is not Role.USER:
+            return False
+        if text.lstrip().startswith("<bash-std"):
             return bool(self.memo.pop("recalls", False))
         command = text.removeprefix("<bash-input>")
-        if role is Role.USER and command != text and is_own_tool_call(None, command):
+        if command != text and is_own_tool_call(None, command):
             self.memo["recalls"] = True
         return False
 
@@ -265,8 +262,8 @@ def _block(
                 return None
             if role is Role.USER:
                 text = _without_reminders(text)
-                # The program writes the output of the person's commands here, too.
-                if text.lstrip().startswith(_COMMAND_OUTPUT):
+                # What the program printed for its own commands is here, too.
+                if text.lstrip().startswith(_PROGRAM_OUTPUT):
                     role = Role.SYSTEM
             return (role, text, None, None) if text.strip() else None
         case "tool_use" | "server_tool_use" | "mcp_tool_use":

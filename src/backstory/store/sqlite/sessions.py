@@ -9,6 +9,8 @@ import apsw
 from backstory.store.base.history import Counts, SessionFilter
 from backstory.store.sqlite.rows import to_json
 from backstory.text.cut import one_line
+from backstory.text.terminal import strip_terminal_codes
+from backstory.text.titles import make_title
 from backstory.values.history import (
     MAX_TITLE_CHARS,
     Session,
@@ -151,15 +153,9 @@ def refresh_excerpts(
 
     ``read_from`` is kept from the session's first messages.
     """
-    # Its first characters are enough for one line.
-    opening = db.execute(
-        """
-        SELECT substr(text, 1, 1000) FROM messages
-         WHERE session_id = ? AND role = 'user'
-         ORDER BY position LIMIT 1
-        """,
-        (session_id,),
-    ).get
+    opening = _find_opening(db, session_id, "user") or _find_opening(
+        db, session_id, "assistant"
+    )
     preview = db.execute(
         """
         SELECT substr(text, 1, 1000) FROM messages
@@ -178,11 +174,26 @@ def refresh_excerpts(
         (
             read_from,
             new_messages,
-            one_line(opening or "", OPENING_CHARS),
-            one_line(preview or "", PREVIEW_CHARS),
+            opening,
+            one_line(strip_terminal_codes(preview or ""), PREVIEW_CHARS),
             session_id,
         ),
     )
+
+
+def _find_opening(db: apsw.Connection, session_id: int, role: str) -> str:
+    """The first message of that role that can be a title, as one."""
+    # Its first characters are enough for one line.
+    first = db.execute(
+        """
+        SELECT substr(text, 1, 1000) FROM messages
+         WHERE session_id = ? AND role = ?
+         ORDER BY position
+        """,
+        (session_id, role),
+    )
+    titles = (make_title(text, OPENING_CHARS) for (text,) in first)
+    return next(filter(None, titles), "")
 
 
 def empty_session(db: apsw.Connection, session_id: int) -> None:
@@ -311,8 +322,9 @@ def to_session(row: tuple[Any, ...]) -> Session:
         session_id=session_id,
         host=host,
         native_id=native_id,
-        # Earlier versions stored titles of any length.
-        title=one_line(title or "", MAX_TITLE_CHARS) or one_line(opening, TITLE_CHARS),
+        # Earlier versions stored titles of any length, and with markup.
+        title=make_title(title or "", MAX_TITLE_CHARS)
+        or make_title(opening, TITLE_CHARS),
         project=project,
         git_branch=git_branch,
         parent_id=parent_id,
