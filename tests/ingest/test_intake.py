@@ -104,17 +104,20 @@ def test_what_was_said_is_kept_whole_however_long(
 def test_tool_output_is_kept_up_to_its_limit_with_its_true_length(
     store: SqliteHistory,
 ) -> None:
-    take(an_intake(store), a_result("x" * 70_000, "c1"))
+    output = "x" * 69_988 + "Error: port 1"
 
+    take(an_intake(store), a_result(output, "c1"))
+
+    mark = "\n[cut: 4,465 of 70,001 bytes left out]\n"
     assert [(message.text, message.full_bytes) for message in kept(store)] == [
-        ("x" * 65_536 + "\n[cut: 65,536 of 70,000 bytes kept]", 70_000)
+        (output[:32_768] + mark + output[-32_768:], 70_001)
     ]
 
 
 def test_the_limit_of_tool_output_can_be_set(store: SqliteHistory) -> None:
     take(an_intake(store, Rules((), max_tool_output_bytes=2)), a_result("aéé", "c1"))
 
-    assert texts(store) == ["a\n[cut: 1 of 5 bytes kept]"]
+    assert texts(store) == ["a\n[cut: 4 of 5 bytes left out]\n"]
 
 
 def test_half_characters_are_replaced_wherever_they_stand(store: SqliteHistory) -> None:

@@ -556,7 +556,7 @@ def test_long_tool_output_is_cut_and_its_length_is_said(
         memory.index()
         (message,) = memory.messages(memory.session(SESSION))
 
-    assert message.text == "äääää\n[cut: 10 of 200 bytes kept]"
+    assert message.text == "äää\n[cut: 190 of 200 bytes left out]\nää"
     assert message.full_bytes == 200
 
 
