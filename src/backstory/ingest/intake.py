@@ -36,6 +36,7 @@ from backstory.text.titles import make_title
 from backstory.values.history import (
     MAX_TITLE_CHARS,
     Item,
+    MessageTitle,
     NewMessage,
     Problem,
     Role,
@@ -131,8 +132,12 @@ class Rules:
         facts = _without_surrogates(facts)
         if facts.title is None:
             return facts
-        title = make_title(drop_private(facts.title), MAX_TITLE_CHARS)
-        return replace(facts, title=title or None)
+        return replace(facts, title=self.keep_title(facts.title))
+
+    def keep_title(self, title: str) -> str | None:
+        """What may be stored of a title, if it is one."""
+        shown = drop_private(replace_surrogates(title))
+        return make_title(shown, MAX_TITLE_CHARS) or None
 
 
 def _iter_parts(kept: KeptMessage) -> Iterator[KeptMessage]:
@@ -263,6 +268,8 @@ class Intake:
                     self._add_message(item, line)
                 case SessionFacts():
                     self._add_facts(item)
+                case MessageTitle():
+                    self._add_title(item)
                 case Problem():
                     self._count_problem(item, line)
         except BackstoryError:
@@ -362,10 +369,18 @@ class Intake:
             about = SessionFacts(facts.native_id, project=facts.project)
             self._open().facts.append(self.rules.keep_facts(about))
 
+    def _add_title(self, titled: MessageTitle) -> None:
+        # Of whose session it is, nothing is known here. In the file of a session that
+        # is left out, it is most likely one that is left out as well.
+        title = self.rules.keep_title(titled.title)
+        if title is not None and not self._excluded:
+            self._open().titles.append(replace(titled, title=title))
+
     def _exclude(self, session_id: str) -> None:
         """Leave the session out, even what was taken in before its folder was known."""
         self._excluded.add(session_id)
         batch = self._open()
+        batch.titles.clear()
         batch.facts = [each for each in batch.facts if each.native_id != session_id]
         batch.messages = [
             each for each in batch.messages if each.message.session_id != session_id

@@ -23,7 +23,14 @@ from backstory.text.json_values import (
 )
 from backstory.text.own_calls import is_own_tool_call
 from backstory.text.redaction import drop_private
-from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import (
+    Item,
+    MessageTitle,
+    NewMessage,
+    Problem,
+    Role,
+    SessionFacts,
+)
 
 # Records about the program, not the conversation. The api-request family and
 # last-prompt repeat messages; attachments are what hooks and the program injected.
@@ -116,7 +123,6 @@ class _Reading:
         role = _role(record)
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
-        yield from self._summary_of(uuid, session_id)
         for index, block in enumerate(content):
             found = _block(block, role)
             if found is None:
@@ -154,13 +160,6 @@ class _Reading:
             self.memo["recalls"] = True
         return False
 
-    def _summary_of(self, uuid: str, session_id: str) -> Iterator[Item]:
-        """The title that a summary gave to the session of this message."""
-        summary = self.memo.get("summaries", {}).pop(uuid, None)
-        if summary is not None and self.memo.get("title_rank", 0) <= 1:
-            self.memo["title_rank"] = 1
-            yield SessionFacts(session_id, title=summary)
-
     def title(self, kind: str, record: JsonObject) -> Iterator[Item]:
         field, rank = _TITLES[kind]
         title = as_text(record.get(field))
@@ -168,8 +167,10 @@ class _Reading:
         # What waits in the memo is on disk as well.
         title = drop_private(title) if title is not None else None
         if title is not None and leaf is not None:
-            # It may speak of a session in another file: its leaf tells.
-            self.memo.setdefault("summaries", {})[leaf] = title
+            # It names the session that ends with this record, which may be in another
+            # file. Thinking comes first in a record, and is no message.
+            yield MessageTitle(leaf, title)
+            yield MessageTitle(f"{leaf}/1", title)
             return
         if title is None or rank < self.memo.get("title_rank", 0):
             return

@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 
 from backstory.store.base.history import Counts, SessionFilter
+from backstory.store.sqlite.message_titles import delete_titles
 from backstory.store.sqlite.rows import to_json
 from backstory.text.cut import one_line
 from backstory.text.terminal import strip_terminal_codes
@@ -29,9 +30,10 @@ PREVIEW_CHARS = 200
 TITLE_CHARS = 80
 
 COLUMNS = """
-    session_id, host, native_id, title, opening, project, git_branch, parent_id,
-    started_at, started_offset_min, last_active_at, last_active_offset_min,
-    message_count, preview, read_from, last_logged_message_id, kind
+    session_id, host, native_id, COALESCE(title, message_title), opening, project,
+    git_branch, parent_id, started_at, started_offset_min, last_active_at,
+    last_active_offset_min, message_count, preview, read_from,
+    last_logged_message_id, kind
 """
 
 
@@ -66,7 +68,10 @@ class IndexedFacts:
 
 def find_indexed_facts(db: apsw.Connection, session_id: int) -> IndexedFacts:
     title, kind, started_at = db.execute(
-        "SELECT title, kind, started_at FROM sessions WHERE session_id = ?",
+        """
+        SELECT COALESCE(title, message_title, opening), kind, started_at
+          FROM sessions WHERE session_id = ?
+        """,
         (session_id,),
     ).get
     return IndexedFacts(title, (kind, started_at))
@@ -198,12 +203,14 @@ def _find_opening(db: apsw.Connection, session_id: int, role: str) -> str:
 
 def empty_session(db: apsw.Connection, session_id: int) -> None:
     """Delete the messages of a session, and whatever quotes them."""
+    delete_titles(db, session_id)
     for table in ("messages", "summaries", "due_logs"):
         db.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
     db.execute(
         """
         UPDATE sessions
-           SET title = NULL, opening = '', preview = '', message_count = 0
+           SET title = NULL, message_title = NULL, opening = '', preview = '',
+               message_count = 0
          WHERE session_id = ?
         """,
         (session_id,),
