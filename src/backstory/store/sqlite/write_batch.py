@@ -113,12 +113,14 @@ class _BatchWriting:
         if sessions.find_indexed_facts(self._db, session_id) != before:
             # Messages without a time count as sent when the session began.
             changes.insert_whole_session(self._db, session_id, is_timeless_only=True)
-        # Earlier versions made other excerpts of the same messages.
-        if done.written or self._batch.reread is not None:
-            self._refresh_excerpts(session_id, done.inserted)
         if done.written:
+            sessions.refresh_excerpts(
+                self._db, session_id, done.inserted, self._batch.read_from
+            )
             changes.insert_changes(self._db, session_id, done.written)
             self._grown.add(session_id)
+        elif self._batch.reread is not None:
+            self._renew_excerpts(session_id)
         self._new_messages += done.inserted
         self._changed_messages += done.updated
         self._problems.extend(
@@ -126,9 +128,10 @@ class _BatchWriting:
         )
         self._last_message_id = done.last_message_id
 
-    def _refresh_excerpts(self, session_id: int, inserted: int) -> None:
+    def _renew_excerpts(self, session_id: int) -> None:
+        """Make the excerpts again: earlier versions made others of the messages."""
         before = sessions.find_indexed_facts(self._db, session_id)
-        sessions.refresh_excerpts(self._db, session_id, inserted, self._batch.read_from)
+        sessions.refresh_excerpts(self._db, session_id, 0, self._batch.read_from)
         if sessions.find_indexed_facts(self._db, session_id) != before:
             changes.insert_session_change(self._db, session_id)
 
