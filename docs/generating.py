@@ -127,6 +127,16 @@ def hosts() -> str:
     return "\n".join([*lines, ""])
 
 
+def resumes() -> str:
+    lines = ["", "| agent program | command |", "|---|---|"]
+    for host in HOSTS:
+        if host.resume is not None:
+            command = host.resume.command.replace("{id}", "ID")
+            folder = "cd FOLDER && " if host.resume.in_project else ""
+            lines.append(f"| {host.title} | `{folder}{command}` |")
+    return "\n".join([*lines, ""])
+
+
 # -- values ---
 
 
@@ -225,20 +235,23 @@ def tool(name: str) -> str:
     )
 
 
-def tool_text(name: str, *, session: str | None = None, **arguments: object) -> str:
-    """A call on the sample conversations, and the text that it returns."""
+def tool_text(name: str, *, run_of: str | None = None, **arguments: object) -> str:
+    """A call on the sample conversations, and the text that it returns.
+
+    ``run_of`` is the session whose run a tool searches.
+    """
     given = json.dumps(arguments)
-    text = _call(name, given, session).text
+    text = _call(name, given, run_of).text
     command = f"backstory call {name} '{given}'"
-    if session is not None:
-        command += f" --session {session}"
+    if run_of is not None:
+        command += f" --session {run_of}"
     return f"\n```console\n$ {command}\n{text}\n```\n"
 
 
-def tool_data(name: str, *, session: str | None = None, **arguments: object) -> str:
+def tool_data(name: str, *, run_of: str | None = None, **arguments: object) -> str:
     """The data of such a call; scores that depend on vectors are rounded."""
-    found = _call(name, json.dumps(arguments), session).data
-    found = _rounded(found) if session is None else found
+    found = _call(name, json.dumps(arguments), run_of).data
+    found = _rounded(found) if run_of is None else found
     return f"\n```json\n{json.dumps(found, indent=2, ensure_ascii=False)}\n```\n"
 
 
@@ -247,20 +260,22 @@ def tool_words(name: str, **arguments: object) -> str:
     return _call(name, json.dumps(arguments)).text
 
 
-def tool_errors(name: str, *wrong: Mapping[str, object]) -> str:
-    """The message of a tool for each of the invalid arguments."""
-    lines = ["", "| arguments | `validation_error` |", "|---|---|"]
+def tool_errors(
+    name: str, *wrong: Mapping[str, object], kind: str = "validation_error"
+) -> str:
+    """The message of a tool for each of the wrong arguments."""
+    lines = ["", f"| arguments | `{kind}` |", "|---|---|"]
     for arguments in wrong:
         given = json.dumps(arguments)
         lines.append(f"| `{given}` | {_call(name, given).text} |")
     return "\n".join([*lines, ""])
 
 
-def _call(name: str, arguments: str, session: str | None = None) -> ToolResult:
+def _call(name: str, arguments: str, run_of: str | None = None) -> ToolResult:
     """Call a tool; one that searches a run gets that of the sample session."""
     memory = _sample_memory()
     with _in_utc():
-        run = memory.new_run() if session is None else memory.live_run(session)
+        run = memory.new_run() if run_of is None else memory.live_run(run_of)
         bound = {tool.name: tool for tool in memory.tools(run=run)}
         return bound[name].call(json.loads(arguments))
 

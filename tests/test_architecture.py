@@ -36,6 +36,7 @@ LAYERS = (
     {"tools"},
     {"assembly"},
     {"memory", "repair"},
+    {"evals"},
     {"cli"},
 )
 # What else may be imported. A new arrow is a design decision: see ARCHITECTURE.md.
@@ -52,10 +53,11 @@ PURE = ("errors", "values", "text")
 # It neither reads nor writes anything.
 PURE_LIBRARIES = {"orjson"}
 # Surfaces reach everything else through Memory.
-SURFACES = ("render", "tools", "cli")
+SURFACES = ("render", "tools", "evals", "cli")
 HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")
 # One package for each kind of adapter; the members do not know each other.
 FAMILIES = (
+    "evals.sets",
     "ingest.importers",
     "providers.embedders",
     "providers.llms",

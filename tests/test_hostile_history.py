@@ -56,6 +56,7 @@ def test_no_field_of_a_history_breaks_what_is_shown(
         tools = {tool.name: tool for tool in memory.tools()}
         shown = {
             "search_history": tools["search_history"].call({"query": "needle"}).text,
+            "read_session": tools["read_session"].call({"session": session}).text,
             "memory_search": tools["memory_search"].call({"query": "needle"}).text,
             "context": memory.context("where is the needle").text,
         }

@@ -74,6 +74,7 @@ def usual_arguments(memory: Memory) -> dict[str, dict[str, Any]]:
         "session": {"name": "trip"},
         "messages": {"session": "trip"},
         "short_ids": {"sessions": memory.sessions()},
+        "resume_commands": {"sessions": memory.sessions()},
         "live_run": {"session": "trip"},
         "index": {"path": memory.home / "nothing"},
     }

@@ -5,7 +5,7 @@ where they are built.
 """
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import partial
@@ -16,6 +16,7 @@ from backstory.errors import BadQuery, ConfigError, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.maintain import Maintainer
 from backstory.ingest.hosts import get_host
+from backstory.ingest.hosts.resume import find_resume_commands
 from backstory.ingest.intake import Rules
 from backstory.ingest.record import MessageRecorder
 from backstory.ingest.watch import repeat_reading
@@ -25,7 +26,12 @@ from backstory.providers.embedders import load_embedder
 from backstory.providers.embedders.base import Embedder
 from backstory.search.prompt_context import ContextOptions, PromptContext
 from backstory.search.search import Search, SearchOptions
-from backstory.search.sessions import get_session, iter_messages, list_sessions
+from backstory.search.sessions import (
+    get_session,
+    iter_messages,
+    list_sessions,
+    to_numbers,
+)
 from backstory.search.weights import Weights
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore, SessionFilter
@@ -162,6 +168,12 @@ class Parts:
             yield message
             self.check_open()
 
+    def resume_commands(self, sessions: Collection[Session]) -> dict[int, str]:
+        """How to continue sessions in their own programs, by their numbers."""
+        to_numbers(sessions)
+        home = self.machine.home
+        return find_resume_commands(self.history, sessions, home=home)
+
     def list_projects(self) -> list[str]:
         """The current folder, and the folders that sessions ran in."""
         here = [str(self.machine.folder)] if self.machine.folder else []
@@ -280,6 +292,7 @@ class Parts:
             context_options(self.settings),
             is_log_of=is_marker_of,
             frame=self.frame,
+            folder=self.machine.folder,
             count_tokens=self.count_tokens,
         )
 

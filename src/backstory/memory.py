@@ -58,6 +58,7 @@ class Memory:
         self._all_parts = Parts(
             home, settings, machine, clock, start_worker, count_tokens
         )
+        self.count_tokens = self._all_parts.count_tokens
 
     @classmethod
     def open(
@@ -76,14 +77,9 @@ class Memory:
         """
         machine = this_machine()
         settings = (settings,) if isinstance(settings, str) else settings
-        found = find_home(machine, home)
-        return cls(
-            found,
-            load_settings(machine, settings),
-            machine,
-            start_worker=partial(start_worker, found, settings),
-            count_tokens=count_tokens,
-        )
+        found, chosen = find_home(machine, home), load_settings(machine, settings)
+        wake = partial(start_worker, found, settings)
+        return cls(found, chosen, machine, start_worker=wake, count_tokens=count_tokens)
 
     def close(self) -> None:
         """Close the memory, its notebook and its runs; none can be used again."""
@@ -295,15 +291,21 @@ class Memory:
         return self._parts.search.episodes(query, filters, limit=limit)
 
     def context(
-        self, prompt: str, *, session: str | None = None, max_tokens: int | None = None
+        self,
+        prompt: str,
+        *,
+        session: str | None = None,
+        max_tokens: int | None = None,
+        project: str | Path | None = None,
     ) -> Context:
         """The memories to put below the system prompt of an agent asked ``prompt``.
 
-        The long-term memory, and what was said or noted before that fits the prompt,
-        but not in ``session`` itself. If it fails, there are none; it does not raise.
+        The long-term memory, and what helps with the prompt, but not of ``session``
+        itself, nor of other projects than the folder ``project`` (default: the current
+        one) without strong evidence. If it fails, there are none; it does not raise.
         """
         return self._parts.prompt_context.build(
-            prompt, session=session, max_tokens=max_tokens
+            prompt, session=session, max_tokens=max_tokens, project=project
         )
 
     # -- tools, runs and the worker ---
@@ -376,6 +378,10 @@ class Memory:
         """For each session's number, the shortest id that ``session`` finds it by."""
         return self._parts.history.short_ids(to_numbers(sessions))
 
+    def resume_commands(self, sessions: Collection[Session]) -> dict[int, str]:
+        """For each session's number, the command that continues it, if there is one."""
+        return self._parts.resume_commands(sessions)
+
     def messages(
         self,
         session: Session | str,
@@ -385,7 +391,7 @@ class Memory:
     ) -> Iterator[Message]:
         """The messages of a session in order, or ``context`` on each side of one.
 
-        ``around`` is a message's number or native id.
+        ``around`` is a message's number or native id, or -1 for the last one.
         """
         return self._parts.iter_messages(session, around=around, context=context)
 

@@ -77,7 +77,7 @@ _WEIGHTS = Weights()
 SETTINGS = (
     Setting(
         "context.max_memories",
-        5,
+        3,
         "Maximum number of memories added to a prompt, besides MEMORY.md.",
         minimum=0,
         maximum=50,
@@ -285,6 +285,12 @@ SETTINGS = (
         30.0,
         "How long a search may take before it returns what it has found.",
         minimum=0.1,
+    ),
+    Setting(
+        "tools.answer_tokens",
+        4_000,
+        "Maximum number of tokens in an answer of read_session.",
+        minimum=MIN_ANSWER_TOKENS,
     ),
     *(
         Setting(enabling_setting(name), True, f"Give agents the tool {name}.")

@@ -271,6 +271,16 @@ def test_sessions_lists_the_most_recent_first(used_shell: Shell) -> None:
     )
 
 
+def test_sessions_shows_how_to_resume_each(used_shell: Shell) -> None:
+    shown = used_shell.out("sessions", "--resume").splitlines()
+
+    assert [line.strip() for line in shown if line.startswith("  ")] == [
+        "cd /srv/site/app && claude --resume other",
+        f"cd /home/dev/demo && claude --resume {SESSION}",
+    ]
+    assert shown[1].endswith("Other things")
+
+
 def test_sessions_as_json_is_a_list_of_objects(used_shell: Shell) -> None:
     listed = json.loads(used_shell.out("sessions", "--json", "--host", "claude-code"))
 
@@ -287,6 +297,7 @@ def test_sessions_as_json_is_a_list_of_objects(used_shell: Shell) -> None:
         "preview": "Other things",
         "read_from": str(session_file(used_shell.home, "other")),
         "last_logged_message_id": None,
+        "resume": "cd /srv/site/app && claude --resume other",
     }
 
 
@@ -338,6 +349,7 @@ def test_show_prints_a_transcript_to_read(used_shell: Shell) -> None:
         "Which database?\n"
         f"claude-code · {SESSION} · /home/dev/demo (main) · 4 messages · "
         "2026-02-20 14:32 – 14:34\n"
+        f"resume with: cd /home/dev/demo && claude --resume {SESSION}\n"
         "\n"
         "— 2026-02-20 —\n"
         "\n"
@@ -666,10 +678,14 @@ runpy.run_module("backstory", run_name="__main__")
 @pytest.mark.parametrize(
     ("words", "loaded"),
     [
-        (["--version"], {"backstory.memory", "backstory.tools"}),
+        (["--version"], {"backstory.memory", "backstory.tools", "backstory.evals"}),
         (["--help"], {"rich.console"}),
         (["status"], {"rich.console", "markdown_it", "asyncio", "subprocess", "numpy"}),
-        (["search", "x"], {"rich.console", "asyncio", "subprocess", "backstory.tools"}),
+        (
+            ["search", "x"],
+            {"rich.console", "asyncio", "subprocess", "backstory.tools"}
+            | {"backstory.evals"},
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

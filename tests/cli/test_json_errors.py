@@ -90,7 +90,7 @@ def json_commands() -> Iterator[str]:
 def test_every_other_command_prints_no_json_when_it_fails(
     shell: Shell, name: str
 ) -> None:
-    needed = {"search": "x", "show": "x", "context": "x"}
+    needed = {"search": "x", "show": "x", "context": "x", "eval": "x"}
     words = [name, "--json", *filter(None, [needed.get(name)])]
 
     done = shell.run(*words, BACKSTORY_HOME="/dev/null/x", BACKSTORY_CONFIG="/nope")
@@ -106,6 +106,7 @@ def test_every_other_command_prints_no_json_when_it_fails(
         " ".join(words[:-1]): words
         for words in (
             ("context", "x", "--session", NO_UTF8),
+            ("eval", NO_UTF8),
             ("search", NO_UTF8),
             ("search", "x", "--project", NO_UTF8),
             ("search", "x", "--host", NO_UTF8),

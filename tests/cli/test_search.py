@@ -75,6 +75,8 @@ def heads(shown: str) -> list[str]:
 # -- search ---
 
 PLANTS = "message  claude-code  2026-02-22 06:00  A database of plants  app"
+# Claude Code only finds the sessions of the folder that it is started in.
+RESUME = "cd /home/dev/demo && claude --resume 5d0c1c53-8a57-4f43-9f0e-3c3f6d8f2b11"
 WHICH = "message  claude-code  2026-02-20 14:32  Which database?  demo"
 
 
@@ -87,6 +89,7 @@ def test_search_shows_what_was_found_and_how_to_see_more(used: Searcher) -> None
         f"1  {score}  message  claude-code  2026-02-20 14:33  Which database?  demo",
         "   Tool (Bash): loans.csv",
         "   backstory show 5d0c1c53 --around 4",
+        f"   {RESUME}",
     ]
     assert "loans.csv" in used.out("show", "5d0c1c53", "--around", "4")
 
@@ -125,7 +128,24 @@ def test_search_shows_the_reply_to_what_was_asked(used: Searcher) -> None:
         "   User: Which database?",
         "   ↳ Agent: SQLite. Its password = hunter2x",
         "   backstory show 5d0c1c53 --around 1",
+        f"   {RESUME}",
     ]
+
+
+def test_a_session_with_several_hits_says_once_how_to_resume_it(
+    used: Searcher,
+) -> None:
+    shown = used.out("search", "database sqlite loans.csv", "--source", "message")
+
+    assert shown.count("backstory show 5d0c1c53") > 1
+    assert shown.count(RESUME) == 1
+
+
+@pytest.mark.parametrize("view", ["ranked", "episodes"])
+def test_search_as_json_says_how_to_resume(used: Searcher, view: str) -> None:
+    found = json.loads(used.out("search", "sqlite", "--view", view, "--json"))
+
+    assert [hit["resume"] for hit in found["results"]] == [RESUME]
 
 
 def test_search_as_json_has_the_reply(used: Searcher) -> None:
@@ -234,7 +254,7 @@ def test_search_by_date_has_a_heading_for_every_day(used: Searcher) -> None:
 def test_search_explains_its_scores(used: Searcher) -> None:
     shown = used.out("search", "loans.csv", "--explain").splitlines()
 
-    assert len(shown) == 4
+    assert len(shown) == 5
     assert "bm25 " in shown[2]
     assert " · " in shown[2]
 
@@ -246,6 +266,7 @@ def test_search_as_episodes_shows_what_was_said_around(used: Searcher) -> None:
    User: Which database?
  > Agent: SQLite. Its password = hunter2x
    backstory show 5d0c1c53 --around 2
+   cd /home/dev/demo && claude --resume 5d0c1c53-8a57-4f43-9f0e-3c3f6d8f2b11
 """
     )
 
@@ -347,7 +368,8 @@ def test_search_on_a_terminal_marks_what_was_found(used: Searcher) -> None:
 
 ASKED = '{"query": "sqlite", "view": "episodes"}'
 ANSWER = """\
-## Match 1 — Session: 5d0c1c53-8a57-4f43-9f0e-3c3f6d8f2b11 | 2026-02-20 14:34
+## Match 1 — Session: 5d0c1c53-8a57-4f43-9f0e-3c3f6d8f2b11 | 2026-02-20 14:34 \
+| message: 2 | host: claude-code | project: /home/dev/demo
 
 USER: Which database?
 **ASSISTANT: SQLite. Its password = [masked]**
@@ -456,7 +478,7 @@ def test_tools_lists_what_an_agent_may_be_given(shell: Searcher) -> None:
     head, *lines = shell.out("tools").splitlines()
 
     assert head == "NAME                         WHAT IT DOES"
-    assert lines[1] == (
+    assert lines[2] == (
         "memory_search                Search past conversations and workspace files "
         "for relevant context"
     )

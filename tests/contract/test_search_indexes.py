@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,6 +27,7 @@ from backstory.values.units import (
     Container,
     FileRef,
     NewChunk,
+    NewUnit,
     SessionRef,
     UnitKind,
     first_note_id,
@@ -70,6 +72,32 @@ def test_a_unit_comes_back_as_it_was_filed(index: SearchIndex) -> None:
     }
     assert index.counts() == IndexCounts(units=1, messages=1)
     assert index.verify() == []
+
+
+def test_sessions_with_tools_and_the_requests_of_messages_are_known(
+    index: SearchIndex,
+) -> None:
+    def said(unit_id: int, kind: UnitKind, session: int, position: int) -> NewUnit:
+        made = a_unit(unit_id, f"text {unit_id}", container=SessionRef(session))
+        return replace(made, kind=kind, position=position)
+
+    store_units(
+        index,
+        said(1, UnitKind.ASSISTANT, session=1, position=0),
+        said(2, UnitKind.USER, session=1, position=1),
+        said(3, UnitKind.OTHER, session=1, position=2),
+        said(4, UnitKind.ASSISTANT, session=1, position=3),
+        said(5, UnitKind.USER, session=1, position=4),
+        said(6, UnitKind.ASSISTANT, session=1, position=5),
+        said(7, UnitKind.USER, session=2, position=0),
+        said(8, UnitKind.ASSISTANT, session=2, position=1),
+    )
+
+    sessions = [SessionRef(1), SessionRef(2), SessionRef(3)]
+    assert index.find_sessions_with_tools(sessions) == {SessionRef(1)}
+    assert index.find_requests([1, 4, 6, 8, 99]) == {4: 2, 6: 5, 8: 7}
+    assert index.find_sessions_with_tools([]) == frozenset()
+    assert index.find_requests([]) == {}
 
 
 def test_a_unit_filed_again_takes_the_place_of_the_old_one(index: SearchIndex) -> None:

@@ -84,6 +84,7 @@ def test_a_session_as_an_object_has_its_times_in_their_own_zones() -> None:
         "preview": "The parser is broken",
         "read_from": "/home/dev/.claude/a.jsonl",
         "last_logged_message_id": None,
+        "resume": None,
     }
 
 

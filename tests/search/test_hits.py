@@ -497,8 +497,8 @@ def weak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
         for number, word in enumerate(words):
             text = f"{word} {unlike(number)}"
             memory.record(f"s{number}", "user", text, sent_at=NOW)
-        around = " ".join(map(unlike, range(1_000, 1_400)))
-        text = f"{around} kilo lima mike zulu {around}"
+        around = " ".join(map(unlike, range(1_000, 1_100)))
+        text = f"{around} zulu mike lima kilo {around}"
         memory.record("x", "tool_result", text, sent_at=at("2025-02-03"))
         yield memory
 
@@ -517,13 +517,13 @@ def test_a_hit_that_matches_well_is_shown_however_many_weak_ones_score_higher(
 
 
 @pytest.mark.parametrize("limit", [1, 5, 50])
-def test_where_nothing_matches_well_the_nearest_three_are_shown(
+def test_where_nothing_matches_well_the_nearest_are_shown_and_marked(
     weak: Memory, limit: int
 ) -> None:
     result = weak.search("kilo lima mike zulu", limit=limit, date_from="2026-01-01")
 
     assert result.notices == ("nothing matches well; these are the nearest",)
-    assert [hit.strength.value for hit in result.hits] == ["weak"] * min(3, limit)
+    assert [hit.strength.value for hit in result.hits] == ["weak"] * min(24, limit)
 
 
 def test_a_hit_by_meaning_alone_has_a_score(tmp_path: Path) -> None:

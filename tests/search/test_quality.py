@@ -219,7 +219,7 @@ def test_words_alone_answer_nothing_that_was_never_said(by_words: Filled) -> Non
     ("difficulty", "most"),
     [
         ("word", 1),
-        ("paraphrase", 8),
+        ("paraphrase", 11),
         ("cjk", 4),
         ("code", 1),
         ("date", 7),

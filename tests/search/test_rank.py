@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.search.rank import Candidate, Ranked, rank
+from backstory.search.rank import Candidate, Ranked, rank, to_candidates
+from backstory.search.retrieve import Retrieved
+from backstory.store.base.index import Unit
+from backstory.text.query import parse_words
 from backstory.values.hits import HitSource
-from backstory.values.units import SessionRef
+from backstory.values.units import SessionRef, UnitKind
 from tests.builders import USUAL
+from tests.index_builders import NOW
 
 WEIGHTS = USUAL.weights
 EQUAL = replace(WEIGHTS, message_weight=1.0, session_weight=1.0)
@@ -44,6 +48,82 @@ def test_age_counts_more_for_who_asks_for_the_recent() -> None:
 
 
 # -- tuned ---
+
+
+def test_what_was_typed_stands_before_what_resembles_it_the_newest_first() -> None:
+    ranked = rank(
+        [
+            a_candidate(1, words=9.0, cosine=0.9, age_days=0.0),
+            a_candidate(2, words=1.0, has_phrase=True, role_weight=0.6, age_days=90.0),
+            a_candidate(3, words=1.0, has_phrase=True, role_weight=0.6, age_days=1.0),
+            # Only a part of longer words.
+            a_candidate(4, words=0.0, has_phrase=True, age_days=0.0),
+        ],
+        EQUAL,
+        has_vectors=True,
+    )
+
+    assert [each.candidate.unit_id for each in ranked] == [3, 2, 1, 4]
+    assert [each.part("exact") for each in ranked] == [1.0, 1.0, 0.0, 0.0]
+    assert ranked[1].score > 0.5 > ranked[2].score
+
+
+def test_parts_of_words_are_exact_where_nobody_has_the_words() -> None:
+    ranked = rank(
+        [
+            a_candidate(1, cosine=0.9),
+            a_candidate(2, has_phrase=True, cosine=0.1),
+        ],
+        EQUAL,
+        has_vectors=True,
+    )
+
+    assert [each.candidate.unit_id for each in ranked] == [2, 1]
+
+
+def test_in_an_agentic_session_the_request_counts_and_not_the_neighbours() -> None:
+    def supports(is_agentic: bool) -> list[float]:
+        facts = {"is_agentic": is_agentic}
+        request = a_candidate(1, words=4.0, position=0, **facts)
+        step = a_candidate(2, words=2.0, position=1, request_id=1, **facts)
+        last = a_candidate(3, words=2.0, position=30, request_id=1, **facts)
+        ranked = rank([request, step, last], EQUAL, has_vectors=False)
+        beside = {each.candidate.unit_id: each.part("beside") for each in ranked}
+        return [round(beside[unit_id], 6) for unit_id in (1, 2, 3)]
+
+    assert supports(is_agentic=True) == [0.0, 0.1, 0.1]
+    assert supports(is_agentic=False) == [0.05, 0.1, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text_bytes", "is_agentic", "expected"),
+    [
+        (UnitKind.ASSISTANT, 10, True, 0.75),
+        (UnitKind.ASSISTANT, 60, True, 0.75),
+        (UnitKind.ASSISTANT, 190, True, 0.875),
+        (UnitKind.ASSISTANT, 600, True, 1.0),
+        (UnitKind.ASSISTANT, 9_000, True, 1.0),
+        (UnitKind.USER, 0, True, 0.8),
+        (UnitKind.USER, 30, True, 0.9),
+        (UnitKind.USER, 900, True, 1.0),
+        (UnitKind.OTHER, 900, True, 0.6),
+        (UnitKind.USER, 0, False, 1.0),
+        (UnitKind.ASSISTANT, 10, False, 1.0),
+        (UnitKind.ASSISTANT, 900, False, 0.75),
+    ],
+)
+def test_how_much_a_message_says_is_judged_by_its_length_where_tools_are_used(
+    kind: UnitKind, text_bytes: int, is_agentic: bool, expected: float
+) -> None:
+    session = SessionRef(1)
+    unit = Unit(1, kind, session, 0, None, text_bytes)
+    found = Retrieved(units={1: unit})
+    if is_agentic:
+        found.agentic = frozenset({session})
+
+    (candidate,) = to_candidates(parse_words("x"), found, now=NOW)
+
+    assert candidate.role_weight == pytest.approx(expected, abs=0.001)
 
 
 def test_what_was_found_by_one_scorer_is_scored_by_the_other_too() -> None:

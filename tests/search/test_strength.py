@@ -3,27 +3,35 @@
 import pytest
 
 from backstory.search.rank import Candidate
-from backstory.search.strength import is_relevant, judge
+from backstory.search.strength import Coverage, is_relevant, judge
 from backstory.values.hits import Strength
 from tests.search.test_rank import a_candidate
 
 
 @pytest.mark.parametrize(
-    ("coverage", "cosine", "has_phrase", "expected"),
+    ("share", "rarity", "cosine", "has_phrase", "expected"),
     [
-        (0.0, None, True, Strength.STRONG),
-        (0.9, None, False, Strength.STRONG),
-        (0.9, 0.1, False, Strength.FAIR),
-        (0.0, 0.7, False, Strength.STRONG),
-        (0.5, None, False, Strength.FAIR),
-        (0.1, 0.5, False, Strength.FAIR),
-        (0.4, 0.4, False, Strength.WEAK),
-        (0.4, None, False, Strength.WEAK),
+        (0.0, 0.0, None, True, Strength.STRONG),
+        (0.9, 1.0, None, False, Strength.STRONG),
+        (0.9, 1.0, 0.1, False, Strength.FAIR),
+        (0.0, 0.0, 0.7, False, Strength.STRONG),
+        (0.5, 0.5, None, False, Strength.FAIR),
+        (0.4, 0.4, None, False, Strength.WEAK),
+        (0.1, 0.1, 0.55, False, Strength.WEAK),
+        (0.1, 0.4, 0.55, False, Strength.FAIR),
+        (0.4, 0.1, 0.4, False, Strength.WEAK),
+        # The same share of the words, but rarer ones.
+        (0.4, 1.0, 0.4, False, Strength.FAIR),
     ],
 )
 def test_strength_is_judged_from_the_hit_alone(
-    coverage: float, cosine: float | None, has_phrase: bool, expected: Strength
+    share: float,
+    rarity: float,
+    cosine: float | None,
+    has_phrase: bool,
+    expected: Strength,
 ) -> None:
+    coverage = Coverage(share, rarity)
     assert judge(coverage, cosine, has_phrase=has_phrase) is expected
 
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from backstory.text.memories_frame import (
     MEMORIES_END,
-    MEMORIES_NOTE,
     MEMORY_HEADING,
     RELEVANT_HEADING,
+    RELEVANT_NOTE,
     MemoriesFrame,
 )
 
@@ -19,7 +19,7 @@ bodies = st.text().filter(lambda text: MEMORIES_END not in text)
 
 
 def a_frame(body: str = "- likes tea", heading: str = RELEVANT_HEADING) -> str:
-    return f"{heading}\n{MEMORIES_NOTE}\n\n{body}\n{MEMORIES_END}"
+    return f"{heading}\n{RELEVANT_NOTE}\n\n{body}\n{MEMORIES_END}"
 
 
 @given(bodies, st.sampled_from([MEMORY_HEADING, RELEVANT_HEADING]))
@@ -36,9 +36,9 @@ def test_what_a_home_sealed_it_leaves_out(body: str, heading: str) -> None:
             [
                 MEMORY_HEADING,
                 RELEVANT_HEADING,
-                MEMORIES_NOTE,
+                RELEVANT_NOTE,
                 MEMORIES_END,
-                *(f"{MEMORIES_NOTE} [{digit * 12}]" for digit in "0af"),
+                *(f"{RELEVANT_NOTE} [{digit * 12}]" for digit in "0af"),
             ]
         )
         | st.text(max_size=10)
@@ -67,7 +67,7 @@ def test_no_memories_need_no_seal() -> None:
 
 @pytest.mark.parametrize("count", [10_000])
 def test_a_text_full_of_frames_is_read_to_its_end(count: int) -> None:
-    start = f"{RELEVANT_HEADING}\n{MEMORIES_NOTE} [{'0' * 12}]\n"
+    start = f"{RELEVANT_HEADING}\n{RELEVANT_NOTE} [{'0' * 12}]\n"
     text = start * count + f"\n{MEMORIES_END}"
 
     assert OURS.drop(text) == text

@@ -10,6 +10,7 @@ from backstory.text.own_calls import is_own_tool_call
     [
         "mcp__backstory__search_history",
         "backstory-memory_search",
+        "mcp__backstory__read_session",
         "backstory.get_conversation_item",
         "backstory/save_memory",
         "Backstory:Update_Memory",

@@ -109,7 +109,8 @@ def test_search_history_describes_itself_as_designed(memory: Memory) -> None:
         {
             "name": "search_history",
             "description": "Search past conversation history, memory, and daily logs "
-            "for information the user mentioned before",
+            "for information the user mentioned before. read_session opens what it "
+            "finds.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -152,6 +153,16 @@ def test_search_history_describes_itself_as_designed(memory: Memory) -> None:
                         'excerpts, best first. "episodes": messages that contain the '
                         "query, newest first, each with the messages before and after "
                         "it.",
+                    },
+                    "project": {
+                        "type": "string",
+                        "description": "Only conversations in this folder or below it: "
+                        "its path, or its name",
+                    },
+                    "host": {
+                        "type": "string",
+                        "description": "Only conversations of this agent program, such "
+                        "as claude-code",
                     },
                 },
                 "required": ["query"],
@@ -268,7 +279,7 @@ def test_without_a_run_there_are_no_tools_for_one(memory: Memory) -> None:
 
 REQUIRED = "Parameter 'query' is required and cannot be empty"
 SCOPES = "Must be one of: all, memory, daily_log, sessions"
-NAMES = "query, scope, date_from, date_to, days, max_results, view"
+NAMES = "query, scope, date_from, date_to, days, max_results, view, project, host"
 
 
 @pytest.mark.parametrize(
@@ -475,7 +486,8 @@ def test_search_history_finds_what_was_said(used: Memory) -> None:
     assert head == '[Search Results for "restaurant" (scope: sessions, 1 result)]'
     assert first.startswith("--- Result 1 (score: ")
     assert first.endswith(
-        ', source: message, date: 2026-02-25, session: "Dinner Planning") ---'
+        ', source: message, date: 2026-02-25, session: "Dinner Planning", '
+        "id: s1, message: 1, host: python) ---"
     )
     assert text == (
         "User: Can you help me find a good sushi restaurant near Shibuya station?"
@@ -504,7 +516,7 @@ def test_episodes_stand_between_their_neighbours(used: Memory) -> None:
 
     assert found.text == (
         """\
-## Match 1 — Session: s1 | 2026-02-25 12:01
+## Match 1 — Session: s1 | 2026-02-25 12:01 | message: 2 | host: python
 
 USER: Can you help me find a good sushi restaurant near Shibuya station?
 **ASSISTANT: Sakura Sushi. Its booking password = [masked]**
@@ -553,6 +565,75 @@ def test_dates_narrow_the_search(
 
     assert found.error is None
     assert found.is_empty == (expected == 0)
+
+
+@pytest.mark.parametrize("view", ["ranked", "episodes"])
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"project": "/home/dev/demo"}, ["s3"]),
+        ({"project": "Demo"}, ["s3"]),
+        ({"host": "bot"}, ["s3"]),
+        ({"host": "python", "project": ""}, ["s2"]),
+        ({"host": "python", "project": "demo"}, []),
+        ({"host": None, "project": " "}, ["s2", "s3"]),
+    ],
+)
+def test_project_and_host_narrow_the_search(
+    used: Memory, view: str, where: dict[str, object], expected: list[str]
+) -> None:
+    used.record(
+        "s3", "user", "Which database is that?", host="bot", project="/home/dev/demo"
+    )
+
+    found = tool(used).call(
+        {"query": "which database", "scope": "sessions", "view": view, **where}
+    )
+
+    assert isinstance(found.data, dict)
+    ids = {each["session"]["id"] for each in found.data["results"]}
+    assert sorted(ids) == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (
+            {"host": "pyhton"},
+            "No agent program is called 'pyhton'. Did you mean 'python'?",
+        ),
+        (
+            {"project": "demon"},
+            "No session ran in a folder called 'demon'. Did you mean 'demo'?",
+        ),
+        ({"host": 5}, "Parameter 'host' must be a string: 5"),
+    ],
+)
+def test_an_unknown_project_or_host_is_refused_with_the_nearest(
+    used: Memory, where: dict[str, object], expected: str
+) -> None:
+    used.record("s3", "user", "Hello", project="/home/dev/demo")
+
+    found = tool(used).call({"query": "x", **where})
+
+    assert found == ToolResult(expected, None, "validation_error")
+
+
+@pytest.mark.parametrize("view", ["ranked", "episodes"])
+def test_a_hit_says_where_to_read_on(used: Memory, view: str) -> None:
+    name = "a trip, weak match) ---"
+    used.record(name, "user", "Where is the zyzzyva?", project="/a b/c")
+
+    found = tool(used).run(query="zyzzyva", view=view)
+
+    assert isinstance(found.data, dict)
+    (hit, *_) = found.data["results"]
+    number = hit["message_id"] if view == "ranked" else hit["matched"]["message_id"]
+    assert f"message: {number}" in found.text
+    assert 'project: "/a b/c"' in found.text
+    assert ") ---, message" not in found.text
+    read = tool(used, "read_session").run(session=hit["session"]["id"], message=number)
+    assert "> Where is the zyzzyva?" in read.text
 
 
 @pytest.mark.parametrize("view", ["ranked", "episodes"])

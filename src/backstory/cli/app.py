@@ -39,6 +39,7 @@ COMMANDS = {
     "context": "context",
     "curate": "context",
     "demo": "demo",
+    "eval": "evals",
     "index": "index",
     "logs": "notes",
     "memory": "notes",

@@ -1,5 +1,7 @@
 """context, curate: the memories that agents are given."""
 
+from pathlib import Path
+
 import click
 
 from backstory.cli.app import (
@@ -21,6 +23,11 @@ from backstory.render.people.notes import render_curation
     type=click.IntRange(min=0),
     help="Maximum number of tokens. Default: the setting context.max_tokens.",
 )
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path),
+    help="The folder that the prompt is about. Default: the current one.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def context(
@@ -28,6 +35,7 @@ def context(
     prompt: tuple[str, ...],
     session: str | None,
     max_tokens: int | None,
+    project: Path | None,
     as_json: bool,
 ) -> None:
     """Show the memories that fit PROMPT, as an agent is given them.
@@ -35,7 +43,9 @@ def context(
     They go below the agent's own system prompt. Exit code 1 means that there are none.
     """
     asked = " ".join(prompt)
-    found = app.memory.context(asked, session=session, max_tokens=max_tokens)
+    found = app.memory.context(
+        asked, session=session, max_tokens=max_tokens, project=project
+    )
     if as_json:
         click.echo(to_json(context_object(found)))
     elif found.text:

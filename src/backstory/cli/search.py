@@ -29,6 +29,7 @@ from backstory.text.arguments import MAX_DAYS
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
 from backstory.text.escape import neutralize
+from backstory.values.history import Session
 from backstory.values.hits import EpisodeResult, HitSource, SearchResult
 
 _NOTICE_CHARS = 500
@@ -162,7 +163,11 @@ def search(
         result = replace(result, notices=_why_nothing(app.memory, result.notices))
     if as_json:
         found = search_object(
-            result, scope=options.scope, mask=unchanged, by_date=by_date
+            result,
+            scope=options.scope,
+            mask=unchanged,
+            by_date=by_date,
+            resumes=app.memory.resume_commands(_sessions_of(result)),
         )
         click.echo(to_json(found))
     else:
@@ -176,7 +181,8 @@ def _echo_hits(
 ) -> None:
     lines = render_hits(
         result,
-        names=memory.short_ids([hit.session for hit in result.hits if hit.session]),
+        names=memory.short_ids(_sessions_of(result)),
+        resumes=memory.resume_commands(_sessions_of(result)),
         style=_style(),
         by_date=by_date,
         explain=explain,
@@ -185,21 +191,29 @@ def _echo_hits(
     _echo_found(result.query, lines, result.notices)
 
 
+def _sessions_of(result: SearchResult) -> list[Session]:
+    return [hit.session for hit in result.hits if hit.session]
+
+
 def _search_episodes(
     memory: Memory, words: str, options: SearchFlags, by_date: bool, as_json: bool
 ) -> None:
     result = options.find_episodes(memory, words)
     if not result.episodes:
         result = replace(result, notices=_why_nothing(memory, result.notices))
+    sessions = [each.session for each in result.episodes]
+    resumes = memory.resume_commands(sessions)
     if as_json:
         # They are in the order of their days already.
-        found = episodes_object(result, scope=options.scope, mask=unchanged)
+        found = episodes_object(
+            result, scope=options.scope, mask=unchanged, resumes=resumes
+        )
         click.echo(to_json(found))
     else:
-        names = memory.short_ids([each.session for each in result.episodes])
         lines = render_episodes(
             result,
-            names=names,
+            names=memory.short_ids(sessions),
+            resumes=resumes,
             style=_style(),
             by_date=by_date,
             width=terminal_width(),

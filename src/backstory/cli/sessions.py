@@ -29,6 +29,12 @@ from backstory.render.people.sessions import render_sessions, render_transcript
     type=click.IntRange(1, 1_000_000),
     help="Maximum number of sessions.",
 )
+@click.option(
+    "--resume",
+    "with_resume",
+    is_flag=True,
+    help="Show how to continue each in its own program, where it can be.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_obj
 def sessions(
@@ -37,19 +43,23 @@ def sessions(
     project: str | None,
     since: date | None,
     limit: int | None,
+    with_resume: bool,
     as_json: bool,
 ) -> None:
     """List all conversations, most recently active first."""
     found = app.memory.sessions(
         host=host, project=to_folder(project), since=since, limit=limit
     )
+    resumes = app.memory.resume_commands(found) if with_resume or as_json else {}
     if as_json:
-        click.echo(to_json([session_object(session) for session in found]))
+        objects = [session_object(each, resumes.get(each.session_id)) for each in found]
+        click.echo(to_json(objects))
         return
     if found:
         lines = render_sessions(
             found,
             names=app.memory.short_ids(found),
+            resumes=resumes,
             home=app.user_home,
             width=terminal_width(),
         )
@@ -85,10 +95,11 @@ def show(
     """
     found = app.memory.session(session)
     messages = app.memory.messages(found, around=around, context=neighbours)
+    resume = app.memory.resume_commands([found]).get(found.session_id)
     if as_json:
-        whole = session_object(found)
+        whole = session_object(found, resume)
         whole["messages"] = [message_object(message) for message in messages]
         click.echo(to_json(whole))
         return
-    transcript = render_transcript(found, messages, home=app.user_home)
+    transcript = render_transcript(found, messages, resume=resume, home=app.user_home)
     echo_lines(transcript)

@@ -1,6 +1,6 @@
 """Values as JSON, for programs. Text from history is verbatim unless it is masked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -18,9 +18,10 @@ from backstory.render.hit_parts import (
     show_hit,
     shown_excerpt,
 )
+from backstory.render.models.sessions import SessionExtract, ShownExtract, ShownMessage
 from backstory.search.prompt_context import Context
 from backstory.settings import Chosen
-from backstory.text.escape import UNSAFE
+from backstory.text.escape import UNSAFE, neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Problem, Session
@@ -50,7 +51,7 @@ def to_json(value: object) -> str:
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
-def session_object(session: Session) -> dict[str, object]:
+def session_object(session: Session, resume: str | None = None) -> dict[str, object]:
     return {
         "host": session.host,
         "id": session.native_id,
@@ -64,6 +65,7 @@ def session_object(session: Session) -> dict[str, object]:
         "preview": session.preview,
         "read_from": session.read_from,
         "last_logged_message_id": session.last_logged_message_id,
+        "resume": resume,
     }
 
 
@@ -174,13 +176,16 @@ def search_object(
     scope: str,
     mask: Mask = mask_and_escape,
     by_date: bool = False,
+    resumes: Mapping[int, str] | None = None,
 ) -> dict[str, object]:
+    """Hits as JSON; ``resumes`` adds the commands that continue their sessions."""
     query = result.parsed
     return {
         "query": mask(result.query),
         "scope": scope,
         "results": [
-            hit_object(hit, query, mask=mask) for _, hit in number_hits(result, by_date)
+            hit_object(hit, query, mask=mask) | _resume_object(hit.session, resumes)
+            for _, hit in number_hits(result, by_date)
         ],
         "notices": list(map(mask, result.notices)),
     }
@@ -218,13 +223,29 @@ def _reply_object(reply: Message | None, mask: Mask) -> dict[str, object] | None
     }
 
 
+def _resume_object(
+    session: Session | None, resumes: Mapping[int, str] | None
+) -> dict[str, object]:
+    """Nothing for an agent, who cannot type the command."""
+    if resumes is None:
+        return {}
+    return {"resume": resumes.get(session.session_id) if session else None}
+
+
 def episodes_object(
-    result: EpisodeResult, *, scope: str, mask: Mask = mask_and_escape
+    result: EpisodeResult,
+    *,
+    scope: str,
+    mask: Mask = mask_and_escape,
+    resumes: Mapping[int, str] | None = None,
 ) -> dict[str, object]:
     return {
         "query": mask(result.query),
         "scope": scope,
-        "results": [_episode_object(episode, mask) for episode in result.episodes],
+        "results": [
+            _episode_object(episode, mask) | _resume_object(episode.session, resumes)
+            for episode in result.episodes
+        ],
         "notices": list(map(mask, result.notices)),
     }
 
@@ -277,6 +298,36 @@ def _recalled_object(each: Recalled) -> dict[str, object]:
         "strength": hit.strength.value,
         "text": mask_and_escape(each.text),
         "show": show_hit(hit),
+    }
+
+
+def extract_object(extract: SessionExtract, shown: ShownExtract) -> dict[str, object]:
+    """An extract of a session as JSON, with the numbers of the messages around it."""
+    session = extract.session
+    return {
+        "host": mask_and_escape(session.host),
+        "project": _masked(session.project, mask_and_escape),
+        "session": _session_object(session, mask_and_escape),
+        "started_at": to_iso(session.started),
+        "last_active_at": to_iso(session.last_active),
+        "message_count": session.message_count,
+        "messages": [_shown_object(each) for each in shown.messages],
+        "earlier": shown.earlier,
+        "later": shown.later,
+    }
+
+
+def _shown_object(shown: ShownMessage) -> dict[str, object]:
+    message = shown.message
+    return {
+        "message_id": message.message_id,
+        "role": message.role.value,
+        "tool_name": mask_and_escape(shown.tool_name) or None,
+        "date": to_iso(message.sent),
+        "text": neutralize(shown.part),
+        "start": shown.start,
+        "length": len(shown.text),
+        "is_folded": shown.is_folded,
     }
 
 

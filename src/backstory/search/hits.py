@@ -66,17 +66,8 @@ class HitSearch:
     ) -> "_Choice":
         """The first hits that say something new, and later ones that match better."""
         choice = _Choice(limit)
-        for start in range(0, len(ranked), 2 * limit):
-            some = ranked[start : start + 2 * limit]
-            if start:
-                chosen, is_full = choice.hits, choice.is_full
-                some = [
-                    each
-                    for each in some
-                    if profile.may_improve(
-                        query, each.candidate, chosen, is_full=is_full
-                    )
-                ]
+
+        def add(some: Sequence[Ranked]) -> None:
             hydrator.load(found.units[each.candidate.unit_id] for each in some)
             hits = [
                 score_hit(
@@ -88,6 +79,16 @@ class HitSearch:
                 [hit for hit in hits if hit is not None],
                 is_noise=lambda hit: profile.is_noise(query, hit),
             )
+
+        add(ranked[: 2 * limit])
+        rest = ranked[2 * limit :]
+        while rest and not choice.is_full:
+            some, rest = rest[: 2 * limit], rest[2 * limit :]
+            add([each for each in some if profile.may_help(query, each.candidate)])
+        promising = profile.find_promising(
+            choice.hits, [each.candidate for each in rest]
+        )
+        add([each for each in rest if each.candidate.unit_id in promising])
         return choice
 
 
@@ -152,8 +153,8 @@ def score_hit(
     hit = hydrator.to_hit(candidate.unit_id)
     if hit is None:
         return None
-    coverage = measure_coverage(hit.text, found.rarity, index)
-    if not profile.is_relevant(ranked, coverage):
+    coverage = measure_coverage(hit.text, found.rarity, found.highest_rarity, index)
+    if not profile.is_relevant(ranked, coverage.share):
         return None
     return replace(
         hit,
@@ -164,7 +165,8 @@ def score_hit(
             *ranked.parts,
             ScorePart("bm25", candidate.words),
             ScorePart("cosine", candidate.cosine or 0.0),
-            ScorePart("coverage", coverage),
+            ScorePart("coverage", coverage.share),
+            ScorePart("rarity", coverage.rarity),
         ),
     )
 

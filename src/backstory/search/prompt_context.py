@@ -19,16 +19,20 @@ from backstory.errors import BackstoryError
 from backstory.notes.daily_logs import split_blocks
 from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import Notebook
+from backstory.search.hydrate import add_replies
 from backstory.search.search import Search
+from backstory.search.worth import choose_worthy
 from backstory.store.base.history import HistoryStore, find_exactly_named
-from backstory.text.arguments import to_number, to_text
+from backstory.text.arguments import to_number, to_path, to_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import QUOTED, label, quote_content
+from backstory.text.excerpts import excerpt
 from backstory.text.memories_frame import (
     MEMORIES_END,
-    MEMORIES_NOTE,
     MEMORY_HEADING,
+    MEMORY_NOTE,
     RELEVANT_HEADING,
+    RELEVANT_NOTE,
     MemoriesFrame,
     keep_all,
 )
@@ -37,7 +41,7 @@ from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.text.words import fold, word_set
 from backstory.values.history import Role, Session
-from backstory.values.hits import Hit, HitSource, Strength
+from backstory.values.hits import Hit, HitSource
 from backstory.values.query import Query
 from backstory.values.units import SessionRef
 
@@ -45,13 +49,17 @@ logger = logging.getLogger(__name__)
 
 # The kinds of hits that may become memories: not titles, and not guidance files.
 REMEMBERED = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.MESSAGE})
-_MAX_MEMORY_CHARS = 400
+_MAX_MEMORY_CHARS = 800
+_MAX_REPLY_CHARS = 400
+# How many of the best hits are considered.
+_CONSIDERED = 15
 # How many of a session's last messages are compared with its memories.
 _RECENT_MESSAGES = 100
 _MAX_TITLE_CHARS = 60
 # The share kept for relevant memories if the long-term memory would fill everything.
 _RELEVANT_SHARE = 0.4
 
+_NOTES = {MEMORY_HEADING: MEMORY_NOTE, RELEVANT_HEADING: RELEVANT_NOTE}
 _TITLE = re.compile(r"#\s*long-term memory\s*", re.IGNORECASE)
 _HEADING = re.compile(r"#{1,6}(?:\s|$)")
 _HEADING_MARKS = re.compile(r"^\s{0,3}#{1,2}(?=\s|$)")
@@ -96,7 +104,7 @@ class PromptContext:
     """Finds and formats the memories that a prompt is given.
 
     ``is_log_of`` says whether the block of a daily log with that marker is about a
-    session.
+    session; ``folder`` is the current one.
     """
 
     def __init__(
@@ -108,6 +116,7 @@ class PromptContext:
         *,
         is_log_of: Callable[[str, Session], bool],
         frame: MemoriesFrame,
+        folder: Path | None,
         count_tokens: CountTokens,
     ) -> None:
         self._search = search
@@ -116,24 +125,35 @@ class PromptContext:
         self._options = options
         self._is_log_of = is_log_of
         self._frame = frame
+        self._folder = folder
         self._count_tokens = count_tokens
 
     def build(
-        self, prompt: str, *, session: str | None, max_tokens: int | None
+        self,
+        prompt: str,
+        *,
+        session: str | None,
+        max_tokens: int | None,
+        project: str | Path | None,
     ) -> Context:
         """Build what to put below the system prompt. Never raises.
 
-        ``session`` is the prompt's own; what was said in it is left out.
+        ``session`` is the prompt's own; what was said in it is left out. ``project`` is
+        the folder that it is about; None for the current one.
         """
         try:
-            return self._build(prompt, session, max_tokens)
+            return self._build(prompt, session, max_tokens, project)
         except Exception:
             # A prompt must not fail because its memories do, whatever the cause.
             logger.exception("no memories for this prompt")
             return Context()
 
     def _build(
-        self, prompt: str, session: str | None, max_tokens: int | None
+        self,
+        prompt: str,
+        session: str | None,
+        max_tokens: int | None,
+        project: str | Path | None,
     ) -> Context:
         budget = self._options.max_tokens
         if max_tokens is not None:
@@ -151,7 +171,8 @@ class PromptContext:
                 name = to_text(session, "session")
                 asking = find_exactly_named(self._history, name)
             query = self._search.parse(prompt)
-            hits = self._find_memories(query, asking)
+            folder = self._find_folder(project)
+            hits = self._find_memories(query, asking, folder)
         except BackstoryError as exc:
             logger.warning("no relevant memories for this prompt: %s", exc)
         context = build_context(
@@ -162,20 +183,24 @@ class PromptContext:
             max_memories=self._options.max_memories,
             said=list(self._iter_said(asking)) if hits else (),
             seal=self._frame.seal,
+            query=query,
         )
         return replace(context, parsed=query) if context.memories else context
 
+    def _find_folder(self, project: str | Path | None) -> Path | None:
+        if project is None:
+            return self._folder
+        return Path(self._folder or "/", to_path(project, "project"))
+
     def _find_memories(
-        self, query: Query, asking: Sequence[Session]
+        self, query: Query, asking: Sequence[Session], folder: Path | None
     ) -> tuple[Hit, ...]:
-        """Hits that fit a prompt, without those of its own session and subagents."""
-        # More than needed: some are in the long-term memory already.
-        limit = 3 * self._options.max_memories
-        if not limit or not is_worth_searching(query):
+        """Hits worth adding to a prompt, not of its own session and subagents."""
+        if not self._options.max_memories or not is_worth_searching(query):
             return ()
         request = replace(
             self._search.make_plain_request(query, REMEMBERED),
-            limit=limit,
+            limit=_CONSIDERED,
             without_containers=frozenset(
                 SessionRef(each.session_id) for each in asking
             ),
@@ -183,14 +208,13 @@ class PromptContext:
         )
         own = {(each.host, each.native_id) for each in asking}
         is_in_own_log = self._own_log_check(asking)
-        hits = tuple(
+        hits = [
             hit
             for hit in self._search.find_hits(request).hits
             if not (hit.session and (hit.session.host, hit.session.parent_id) in own)
             and not is_in_own_log(hit)
-        )
-        on_days = tuple(hit for hit in hits if hit.is_on_named_day)
-        return on_days or hits
+        ]
+        return add_replies(choose_worthy(hits, folder), self._history)
 
     def _own_log_check(self, asking: Sequence[Session]) -> Callable[[Hit], bool]:
         """A check whether a hit is what a daily log says about the session that asks.
@@ -240,16 +264,17 @@ def build_context(
     *,
     max_tokens: int,
     count_tokens: CountTokens = most_tokens,
-    max_memories: int = 5,
+    max_memories: int = 3,
     said: Sequence[str] = (),
     seal: Callable[[str], str] = keep_all,
+    query: Query | None = None,
 ) -> Context:
     """Format the long-term memory and the hits that add to it within ``max_tokens``.
 
     ``said`` is what was said in the prompt's own session, which is not repeated.
-    ``seal`` marks the text as ours.
+    ``seal`` marks the text as ours. Of long texts, what fits the ``query`` is shown.
     """
-    sections = _Sections(list(_iter_pieces(memory)), hits, said, max_memories)
+    sections = _Sections(list(_iter_pieces(memory)), hits, said, max_memories, query)
     cost = _LineCost(count_tokens)
     room = max_tokens
     while True:
@@ -267,7 +292,7 @@ class _LineCost:
 
     def __init__(self, count_tokens: CountTokens) -> None:
         self._count = count_tokens
-        self._before = count_tokens(MEMORIES_NOTE)
+        self._before = count_tokens(RELEVANT_NOTE)
         self._known: dict[str, int] = {}
 
     def __call__(self, pieces: Iterable[str]) -> int:
@@ -275,7 +300,7 @@ class _LineCost:
 
     def _cost(self, piece: str) -> int:
         if piece not in self._known:
-            after = self._count(f"{MEMORIES_NOTE}\n{piece}")
+            after = self._count(f"{RELEVANT_NOTE}\n{piece}")
             self._known[piece] = max(0, after - self._before)
         return self._known[piece]
 
@@ -288,6 +313,7 @@ class _Sections:
     hits: Sequence[Hit]
     said: Sequence[str]
     max_memories: int
+    query: Query | None
 
     def write(self, room: int, cost: _LineCost) -> tuple[str, tuple[Hit, ...]]:
         """As much as fits into some tokens, and the hits that are in it."""
@@ -295,7 +321,7 @@ class _Sections:
         whole = _fit(MEMORY_HEADING, self.pieces, room, cost)
         given = [*whole, *self.said]
         new = list(islice(_new_hits(self.hits, given), self.max_memories))
-        lines = [_to_line(hit) for hit in new]
+        lines = [_to_line(hit, self.query) for hit in new]
         reserved = min(
             round(_RELEVANT_SHARE * room), cost(_section(RELEVANT_HEADING, lines))
         )
@@ -309,7 +335,7 @@ class _Sections:
 
 
 def _section(heading: str, pieces: Sequence[str]) -> list[str]:
-    return [heading, f"{MEMORIES_NOTE}\n", *pieces]
+    return [heading, f"{_NOTES[heading]}\n", *pieces]
 
 
 def _fit(
@@ -378,17 +404,10 @@ def _shown(piece: Sequence[str]) -> Iterator[str]:
 
 
 def _new_hits(hits: Iterable[Hit], given: Sequence[str]) -> Iterator[Hit]:
-    """The hits that answer, and say something the prompt does not have already."""
+    """The hits that say something the prompt does not have already."""
     known = fold("\n".join(given))
     known_words = [word_set(piece) for piece in given]
     for hit in hits:
-        if hit.strength is Strength.WEAK or hit.role in (
-            Role.TOOL_CALL,
-            Role.TOOL_RESULT,
-            Role.SYSTEM,
-            Role.ERROR,
-        ):
-            continue
         # Compared as the agent would see it.
         text = mask_secrets(hit.text).strip()
         words = word_set(text)
@@ -399,12 +418,30 @@ def _new_hits(hits: Iterable[Hit], given: Sequence[str]) -> Iterator[Hit]:
             yield hit
 
 
-def _to_line(hit: Hit) -> str:
-    """A memory on one line, after where it comes from and its date."""
+def _to_line(hit: Hit, query: Query | None) -> str:
+    """A memory on one line, after where it comes from and its date.
+
+    What the agent answered to it follows on a line of its own.
+    """
+    line = f"- [{_provenance(hit)}] {_speaker(hit.role)}"
+    line += _cut(hit.text, query, _MAX_MEMORY_CHARS)
+    if hit.reply is not None:
+        said = _cut(hit.reply.text, query, _MAX_REPLY_CHARS)
+        line += f"\n  {_speaker(hit.reply.role)}{said}"
+    return line
+
+
+def _speaker(role: Role | None) -> str:
+    return "" if role is None else f"{role.speaker}: "
+
+
+def _cut(text: str, query: Query | None, max_chars: int) -> str:
+    """The part of a text that fits the query, on one line."""
     # Masked before it is cut: half a secret would not be recognized.
-    text = one_line(quote_content(mask_secrets(hit.excerpt)), _MAX_MEMORY_CHARS)
-    speaker = "" if hit.role is None else f"{hit.role.speaker}: "
-    return f"- [{_provenance(hit)}] {speaker}{text}"
+    text = mask_secrets(text)
+    if query is not None:
+        text = excerpt(text, query, max_chars=max_chars)
+    return one_line(quote_content(text), max_chars)
 
 
 def _provenance(hit: Hit) -> str:

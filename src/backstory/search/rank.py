@@ -1,8 +1,14 @@
 """Put what was found in order, and keep the explanation.
 
 Everything that was found is scored both by words and by meaning, and only then
-compared; age never takes a score below a floor. The formulas of the spec, which do
-neither, are in ``spec_profile``.
+compared; age never takes a score below a floor. What contains the query as it was typed
+stands before everything that only resembles it. The formulas of the spec, which do none
+of this, are in ``spec_profile``.
+
+A session is agentic if tools were used in it. There, most of what an agent says are
+steps ("Let me run the tests"): near to many questions, the answer to none. So how much
+a message says is judged by its length, and what it is about by the request it answers,
+not by its neighbours.
 """
 
 import math
@@ -35,9 +41,15 @@ _PHRASE_BONUS = 0.3
 _UNEMBEDDED_SHARE = 0.6
 # What was said counts more than a tool's output or a summary.
 _ROLE_WEIGHTS = {UnitKind.SUMMARY: 0.9, UnitKind.OTHER: 0.6}
-# A long answer has a bit of everything; the question says what it was about.
+# In a chat, a long answer has a bit of everything; the question says what it was about.
 _LONG_ANSWER_BYTES = 500
 _LONG_ANSWER_WEIGHT = 0.75
+# In an agentic session, the weight of a message with few bytes, and from how many bytes
+# on it rises to one.
+_STEP_WEIGHT, _STEP_BYTES, _ANSWER_BYTES = 0.75, 60, 600
+_NOD_WEIGHT, _NOD_BYTES, _REQUEST_BYTES = 0.8, 15, 60
+# How much the request adds to a message of the agent that answers it.
+_REQUEST_SHARE = 0.1
 _DAY_US = 86_400e6
 
 _PARTS = (
@@ -51,6 +63,7 @@ _PARTS = (
     "source",
     "role",
     "age",
+    "exact",
 )
 
 Key = TypeVar("Key")
@@ -62,7 +75,8 @@ class Candidate:
 
     ``group`` is the session it belongs to. ``words`` is BM25 (0 if it has no word of
     the query), ``cosine`` is None if it has no vector. ``role_weight`` is less than one
-    for what nobody said, such as a tool's output.
+    for what nobody said, such as a tool's output. ``request_id`` is the message of the
+    user that a message of an agentic session answers.
     """
 
     unit_id: int
@@ -75,6 +89,8 @@ class Candidate:
     age_days: float | None = None
     role_weight: float = 1.0
     position: int = 0
+    is_agentic: bool = False
+    request_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +124,7 @@ def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Cand
         said_at = unit.said_at
         age_us = None if said_at is None else max(0.0, now_us - said_at)
         named = utc_spans if unit.kind in OF_A_DAY else spans
+        is_agentic = unit.container in found.agentic
         return Candidate(
             unit.unit_id,
             HIT_SOURCES[unit.kind],
@@ -118,17 +135,31 @@ def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Cand
             is_on_named_day=said_at is not None
             and any(first <= said_at < end for first, end in named),
             age_days=None if age_us is None else age_us / _DAY_US,
-            role_weight=_role_weight(unit),
+            role_weight=_role_weight(unit, is_agentic=is_agentic),
             position=unit.position,
+            is_agentic=is_agentic,
+            request_id=found.requests.get(unit.unit_id),
         )
 
     return [to_candidate(unit) for unit in found.units.values()]
 
 
-def _role_weight(unit: Unit) -> float:
-    if unit.kind is UnitKind.ASSISTANT and unit.text_bytes > _LONG_ANSWER_BYTES:
-        return _LONG_ANSWER_WEIGHT
+def _role_weight(unit: Unit, *, is_agentic: bool) -> float:
+    size = unit.text_bytes
+    match unit.kind:
+        case UnitKind.ASSISTANT if is_agentic:
+            return _rise(size, _STEP_WEIGHT, _STEP_BYTES, _ANSWER_BYTES)
+        case UnitKind.USER if is_agentic:
+            return _rise(size, _NOD_WEIGHT, _NOD_BYTES, _REQUEST_BYTES)
+        case UnitKind.ASSISTANT if size > _LONG_ANSWER_BYTES:
+            return _LONG_ANSWER_WEIGHT
     return _ROLE_WEIGHTS.get(unit.kind, 1.0)
+
+
+def _rise(size: int, lowest: float, low: int, high: int) -> float:
+    """From ``lowest`` to 1 while a size goes from ``low`` to ``high``, by its order."""
+    share = math.log(max(size, low) / low) / math.log(high / low)
+    return lowest + (1 - lowest) * min(1.0, share)
 
 
 def rank(
@@ -138,7 +169,10 @@ def rank(
     has_vectors: bool,
     wants_recent: bool = False,
 ) -> list[Ranked]:
-    """All candidates, best first; ties are broken by age, then by id."""
+    """All candidates, best first; ties are broken by age, then by id.
+
+    If some are exact matches, they get the upper half of the scores.
+    """
     words = divide_by_best({each.unit_id: each.words for each in candidates})
     meaning = _normalize_cosines(
         {each.unit_id: each.cosine for each in candidates if each.cosine is not None}
@@ -154,6 +188,7 @@ def rank(
             fits[each.unit_id] = by_words
     support = _session_support(candidates, fits)
     beside = _beside_support(candidates, fits)
+    exact = find_exact(candidates)
     # The sum of all that can be added, so that no score exceeds one.
     whole = (
         1
@@ -176,8 +211,14 @@ def rank(
             added / whole,
             weights.of(each.source),
             each.role_weight,
-            weights.age_factor(each.age_days, wants_recent=wants_recent),
+            # Of several that are what was typed, the newest is wanted first.
+            weights.age_factor(
+                each.age_days, wants_recent=wants_recent or each.unit_id in exact
+            ),
         )
+        score = math.prod(factors)
+        if exact:
+            score = ((each.unit_id in exact) + score) / 2
         values = (
             words[each.unit_id],
             meaning.get(each.unit_id, 0.0),
@@ -186,9 +227,17 @@ def rank(
             float(each.has_phrase),
             float(each.is_on_named_day),
             *factors,
+            float(each.unit_id in exact),
         )
-        ranked.append(Ranked(each, math.prod(factors), _PARTS, values))
+        ranked.append(Ranked(each, score, _PARTS, values))
     return sorted(ranked, key=best_first)
+
+
+def find_exact(candidates: Sequence[Candidate]) -> frozenset[int]:
+    """The candidates that contain what was typed: as words, if any contains it so."""
+    typed = [each for each in candidates if each.has_phrase]
+    whole = [each for each in typed if each.words > 0]
+    return frozenset(each.unit_id for each in whole or typed)
 
 
 def _session_support(
@@ -205,7 +254,10 @@ def _session_support(
 def _beside_support(
     candidates: Iterable[Candidate], fits: Mapping[int, float]
 ) -> dict[int, float]:
-    """What the messages before and after each message add to it."""
+    """What the messages before and after each message add to it.
+
+    In an agentic session, only what the request adds to the messages that answer it.
+    """
     at = {
         (each.group, each.position): fits[each.unit_id]
         for each in candidates
@@ -213,6 +265,10 @@ def _beside_support(
     }
     added = {}
     for each in candidates:
+        if each.is_agentic:
+            request = 0.0 if each.request_id is None else fits.get(each.request_id, 0.0)
+            added[each.unit_id] = _REQUEST_SHARE * request
+            continue
         around = [
             at.get((each.group, each.position + step), 0.0) for step in (-2, -1, 1, 2)
         ]

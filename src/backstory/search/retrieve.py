@@ -24,7 +24,7 @@ from backstory.system.fork_safety import reset_in_child
 from backstory.text.bm25 import rarity
 from backstory.values.moments import start_in_utc, start_of_day
 from backstory.values.query import DayRange, Query, Term
-from backstory.values.units import UnitKind
+from backstory.values.units import Container, SessionRef, UnitKind
 
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
@@ -54,7 +54,9 @@ _WORDS_ALONE = "searched by words alone"
 class Retrieved:
     """What one search found, or all of them: units and their scores so far.
 
-    ``frequent`` are texts that occur in too many units to list them all.
+    ``frequent`` are texts that occur in too many units to list them all. ``agentic``
+    are the sessions in which tools were used; for the agent's messages in them,
+    ``requests`` are the messages of the user that they answer.
     """
 
     words: dict[int, float] = field(default_factory=dict)
@@ -64,13 +66,21 @@ class Retrieved:
     frequent: list[str] = field(default_factory=list)
     plan: Words | None = None
     rarity: dict[Term, float] = field(default_factory=dict)
+    unit_count: int = 0
     vector: "Vector | None" = None
     notices: list[str] = field(default_factory=list)
     units: Mapping[int, Unit] = field(default_factory=dict)
+    agentic: frozenset[Container] = frozenset()
+    requests: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def unit_ids(self) -> set[int]:
         return {*self.words, *self.cosines, *self.with_text, *self.on_days}
+
+    @property
+    def highest_rarity(self) -> float:
+        """The rarity of a word that no unit has."""
+        return rarity(0, self.unit_count)
 
     def add(self, other: "Retrieved") -> None:
         """Add what another search found; its scores replace older ones."""
@@ -81,8 +91,11 @@ class Retrieved:
         self.frequent += other.frequent
         self.plan = other.plan or self.plan
         self.rarity |= other.rarity
+        self.unit_count = max(self.unit_count, other.unit_count)
         self.vector = self.vector if other.vector is None else other.vector
         self.units = {**self.units, **other.units}
+        self.agentic |= other.agentic
+        self.requests = {**self.requests, **other.requests}
         for notice in other.notices:
             self.notify(notice)
 
@@ -134,7 +147,23 @@ class Retriever:
         found = self._look(query, where, until=until, width=width)
         self._score(found, until=until)
         found.units = self.index.get_units(found.unit_ids)
+        self._find_turns(found)
         return found
+
+    def _find_turns(self, found: Retrieved) -> None:
+        """Find out which sessions are agentic, and what the agent's messages answer."""
+        units = found.units.values()
+        containers = {unit.container for unit in units}
+        found.agentic = self.index.find_sessions_with_tools(
+            {each for each in containers if isinstance(each, SessionRef)}
+        )
+        found.requests = self.index.find_requests(
+            [
+                unit.unit_id
+                for unit in units
+                if unit.kind is UnitKind.ASSISTANT and unit.container in found.agentic
+            ]
+        )
 
     def _look(
         self, query: Query, where: UnitFilter, *, until: float, width: int
@@ -246,6 +275,7 @@ class Retriever:
         return Retrieved(
             plan=choose_words(query.terms, asked, total),
             rarity={term: rarity(counts[term], total) for term in query.subject},
+            unit_count=total,
         )
 
     def _score_words(self, plan: Words, unit_ids: frozenset[int]) -> Retrieved:

@@ -19,6 +19,8 @@ from backstory.values.identity import is_below
 
 # More messages than any session has.
 _MAX_REACH = 10**12
+# Instead of a message's number, which is 1 or more.
+_LAST = -1
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -76,14 +78,19 @@ def iter_messages(
 ) -> Iterator[Message]:
     """The messages of a session in order, or ``context`` on each side of one.
 
-    ``around`` is a message's number or native id. Raises ``UnknownName``.
+    ``around`` is a message's number or native id, or -1 for the last message. Raises
+    ``UnknownName``.
     """
     if not isinstance(session, Session):
         raise BadQuery(f"session is {show_value(session)}, not a session")
     if around is None:
         return history.iter_messages(session.session_id)
+    reach = min(max(0, to_number(context, "context")), _MAX_REACH)
     if isinstance(around, int):
-        around = show_value(to_number(around, "around"))
+        if (number := to_number(around, "around")) == _LAST:
+            first = max(0, session.message_count - 1 - reach)
+            return history.iter_messages(session.session_id, first=first)
+        around = show_value(number)
     middle = history.find_message(session.session_id, to_text(around, "around"))
     if middle is None:
         raise UnknownName(
@@ -91,7 +98,6 @@ def iter_messages(
             f"'{show_name(around)}'",
             hint=f"run '{show_command(session.native_id)}' to see their numbers",
         )
-    reach = min(max(0, to_number(context, "context")), _MAX_REACH)
     return history.iter_messages(
         session.session_id,
         first=max(0, middle.position - reach),

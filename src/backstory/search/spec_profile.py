@@ -127,10 +127,13 @@ class SpecProfile:
     def is_noise(self, query: Query, hit: Hit) -> bool:
         return False
 
-    def may_improve(
-        self, query: Query, candidate: Candidate, hits: Sequence[Hit], *, is_full: bool
-    ) -> bool:
-        return not is_full
+    def may_help(self, query: Query, candidate: Candidate) -> bool:
+        return True
+
+    def find_promising(
+        self, hits: Sequence[Hit], rest: Sequence[Candidate]
+    ) -> frozenset[int]:
+        return frozenset()
 
     def finish(
         self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int

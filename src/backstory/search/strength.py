@@ -1,6 +1,8 @@
 """How well a hit answers by itself, and which hits are only noise."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from backstory.search.rank import Candidate
 from backstory.store.base.index import SearchIndex
@@ -12,27 +14,43 @@ from backstory.values.query import Query, Term
 _COVERAGE_CHARS = 20_000
 # Up to this many terms are keywords; more are a question.
 _KEYWORDS = 2
-# How many hits are shown if none matches well.
-_MAX_WEAK = 3
+# A hit with less evidence than this is weak.
+_ENOUGH_EVIDENCE = 0.725
+# How many of the best by words, and by meaning, may show that an answer is not weak. A
+# long text may have all the words and still score low.
+_PROMISING_BY_WORDS = 100
+_PROMISING_BY_MEANING = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many of the query's words a text has; the rare ones count more.
+
+    ``share`` is from 0 to 1; ``rarity`` is the sum of the words' rarities, where 1 is
+    that of a word that nothing has.
+    """
+
+    share: float = 0.0
+    rarity: float = 0.0
 
 
 def measure_coverage(
-    text: str, rarity: Mapping[Term, float], index: SearchIndex
-) -> float:
-    """The share of the query's words that a text has; the rare ones count more."""
+    text: str, rarity: Mapping[Term, float], highest: float, index: SearchIndex
+) -> Coverage:
+    """Which of the query's words a text has; ``highest`` is the highest rarity."""
     total = sum(rarity.values())
     if not total:
-        return 0.0
+        return Coverage()
     words = set(index.tokenize(index_words(text[:_COVERAGE_CHARS])))
     covered = 0.0
     for term, weight in rarity.items():
         spellings = map(index.tokenize, term.spellings)
         if any(words.issuperset(tokens) for tokens in spellings):
             covered += weight
-    return covered / total
+    return Coverage(covered / total, covered / highest)
 
 
-def judge_candidate(query: Query, candidate: Candidate, coverage: float) -> Strength:
+def judge_candidate(query: Query, candidate: Candidate, coverage: Coverage) -> Strength:
     """How well a candidate answers by itself."""
     if not query.subject and candidate.is_on_named_day:
         return Strength.STRONG  # a day is all that was asked for
@@ -45,7 +63,7 @@ def judge_candidate(query: Query, candidate: Candidate, coverage: float) -> Stre
 
 
 def judge(
-    coverage: float,
+    coverage: Coverage,
     cosine: float | None,
     *,
     has_phrase: bool,
@@ -53,18 +71,23 @@ def judge(
 ) -> Strength:
     """How well a hit answers by itself.
 
-    ``coverage`` is the share of the query's words it has; the rare ones count more.
-    The thresholds were measured on a public set of chats: of questions about the right
-    chats, 1 in 100 finds only weak hits; of questions about other chats, 9 in 10 do.
+    The thresholds were measured on public sets of chats and of agents' transcripts; see
+    docs/explanation/ranking.md.
     """
     near = -1.0 if cosine is None else cosine
-    has_words = coverage >= 0.8 and (cosine is None or near >= 0.2)
+    has_words = coverage.share >= 0.8 and (cosine is None or near >= 0.2)
     if has_phrase or has_words or near >= 0.6:
         return Strength.STRONG
-    # On a named day, less is needed; and in scripts without spaces, half of the pairs
-    # of characters that are searched for are not words.
-    enough, near_enough = (0.25, 0.3) if is_lenient else (0.5, 0.42)
-    is_weak = coverage < enough and near < near_enough
+    if is_lenient:
+        # On a named day, less is needed; and in scripts without spaces, half of the
+        # pairs of characters that are searched for are not words.
+        is_weak = coverage.share < 0.25 and near < 0.3
+    elif cosine is None:
+        is_weak = coverage.share < 0.5
+    else:
+        # Half of the words are much if they are rare, and little if they are not.
+        words = 0.5 * coverage.share + 0.1 * math.log1p(9 * coverage.rarity)
+        is_weak = cosine + words < _ENOUGH_EVIDENCE
     return Strength.WEAK if is_weak else Strength.FAIR
 
 
@@ -103,15 +126,18 @@ def may_help(query: Query, candidate: Candidate) -> bool:
     return (
         len(query.terms) > _KEYWORDS
         or candidate.words > 0
-        or judge_candidate(query, candidate, coverage=0.0) is not Strength.WEAK
+        or judge_candidate(query, candidate, Coverage()) is not Strength.WEAK
     )
 
 
-def may_be_strong(query: Query, candidate: Candidate) -> bool:
-    """Whether a candidate may be strong, as far as the index can tell."""
-    if candidate.words > 0:
-        return True
-    return judge_candidate(query, candidate, coverage=0.0) is Strength.STRONG
+def find_promising(candidates: Sequence[Candidate]) -> frozenset[int]:
+    """The candidates that are strong if any is: the best by words and by meaning."""
+    by_words = sorted(candidates, key=lambda each: -each.words)[:_PROMISING_BY_WORDS]
+    by_meaning = sorted(
+        (each for each in candidates if each.cosine is not None),
+        key=lambda each: -(each.cosine or 0.0),
+    )[:_PROMISING_BY_MEANING]
+    return frozenset(each.unit_id for each in (*by_words, *by_meaning))
 
 
 def choose_shown(hits: Sequence[Hit], limit: int) -> list[Hit]:
@@ -127,14 +153,14 @@ def choose_shown(hits: Sequence[Hit], limit: int) -> list[Hit]:
 
 
 def find_nearest(hits: Iterable[Hit], limit: int) -> list[Hit]:
-    """The few best of hits that are all weak, without those that say the same."""
+    """The best of hits that are all weak, without those that say the same."""
     nearest: list[Hit] = []
     for hit in sorted(hits, key=lambda hit: -hit.score):
         words = word_set(hit.text)
         known = (overlap(words, word_set(each.text)) for each in nearest)
         if not any(share > DUPLICATE_SHARE for share in known):
             nearest.append(hit)
-        if len(nearest) == min(limit, _MAX_WEAK):
+        if len(nearest) == limit:
             break
     return nearest
 
@@ -144,7 +170,7 @@ def are_all_weak(hits: Iterable[Hit]) -> bool:
 
 
 def _has_part(hit: Hit, name: str) -> bool:
-    return any(part.name == name and part.value > 0 for part in hit.parts)
+    return hit.part(name) > 0
 
 
 def _is_spaceless(query: Query) -> bool:

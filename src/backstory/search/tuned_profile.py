@@ -13,9 +13,9 @@ from backstory.search.strength import (
     are_all_weak,
     choose_shown,
     find_nearest,
+    find_promising,
     is_noise,
     is_relevant,
-    may_be_strong,
     may_help,
 )
 from backstory.search.weights import Weights
@@ -64,13 +64,14 @@ class Profile(Protocol):
         """Whether a hit does not help if anything better was found."""
         ...
 
-    def may_improve(
-        self, query: Query, candidate: Candidate, hits: Sequence[Hit], *, is_full: bool
-    ) -> bool:
-        """Whether a candidate after the best ones may be worth showing.
+    def may_help(self, query: Query, candidate: Candidate) -> bool:
+        """Whether a candidate may be worth showing if there are too few hits."""
+        ...
 
-        ``hits`` are those chosen so far; ``is_full`` says that there are enough.
-        """
+    def find_promising(
+        self, hits: Sequence[Hit], rest: Sequence[Candidate]
+    ) -> frozenset[int]:
+        """Which of the rest may be worth showing although there are enough hits."""
         ...
 
     def finish(
@@ -132,12 +133,13 @@ class TunedProfile:
     def is_noise(self, query: Query, hit: Hit) -> bool:
         return is_noise(query, hit)
 
-    def may_improve(
-        self, query: Query, candidate: Candidate, hits: Sequence[Hit], *, is_full: bool
-    ) -> bool:
-        if is_full:
-            return are_all_weak(hits) and may_be_strong(query, candidate)
+    def may_help(self, query: Query, candidate: Candidate) -> bool:
         return may_help(query, candidate)
+
+    def find_promising(
+        self, hits: Sequence[Hit], rest: Sequence[Candidate]
+    ) -> frozenset[int]:
+        return find_promising(rest) if are_all_weak(hits) else frozenset()
 
     def finish(
         self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int

@@ -17,6 +17,7 @@ from backstory.tools.base import (
 )
 from backstory.tools.get_conversation_item import GET_CONVERSATION_ITEM
 from backstory.tools.memory_search import MEMORY_SEARCH
+from backstory.tools.read_session import READ_SESSION
 from backstory.tools.save_memory import SAVE_MEMORY
 from backstory.tools.search_conversation_history import SEARCH_CONVERSATION_HISTORY
 from backstory.tools.search_history import SEARCH_HISTORY
@@ -41,6 +42,7 @@ __all__ = [
 
 TOOLS: tuple[ToolRow[Asker], ...] = (
     SEARCH_HISTORY,
+    READ_SESSION,
     MEMORY_SEARCH,
     SAVE_MEMORY,
     UPDATE_MEMORY,

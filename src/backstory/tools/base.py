@@ -18,7 +18,7 @@ import orjson
 
 from backstory.errors import BackstoryError, UnknownName, nearest_hint, show_value
 from backstory.text.cut import one_line
-from backstory.text.envelope import echo_query
+from backstory.text.envelope import echo_query, label
 from backstory.values.tool_names import enabling_setting
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ NOT_FOUND = "not_found"
 EMPTY = "Parameter '{name}' is required and cannot be empty"
 # How much of a wrong value is quoted in an error.
 _MAX_QUOTED_CHARS = 100
+# Long enough for the names of several sessions.
+_MAX_SENTENCE_CHARS = 400
 _FAILED = {SEARCH_ERROR: "Search failed", SAVE_ERROR: "Saving failed"}
 
 JsonSchema = Mapping[str, object]
@@ -260,20 +262,47 @@ def read_choice(
     return value
 
 
-def read_number(arguments: Arguments, name: str, *, default: int, maximum: int) -> int:
-    """A whole number; the default if missing or below 1. Models also write "5"."""
+def read_number(
+    arguments: Arguments, name: str, *, default: int, maximum: int, minimum: int = 1
+) -> int:
+    """A whole number; the default if missing or too small. Models also write "5"."""
     value = arguments.get(name)
     if value is None:
         return default
     number = math.nan
     if isinstance(value, int) and not isinstance(value, bool):
-        number = min(max(value, 0), maximum)
+        number = min(max(value, minimum - 1), maximum)
     elif isinstance(value, float | str):
         with suppress(ValueError):
             number = float(value)
     if not math.isfinite(number):
         raise BadArgument(f"Parameter '{name}' must be a number: {say_value(value)}")
-    return min(int(number), maximum) if number >= 1 else default
+    return min(int(number), maximum) if number >= minimum else default
+
+
+def read_flag(arguments: Arguments, name: str) -> bool:
+    """True or false, false if missing. Models also write "true"."""
+    value = arguments.get(name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise BadArgument(f"Parameter '{name}' must be true or false: {say_value(value)}")
+
+
+def read_optional_text(arguments: Arguments, name: str) -> str | None:
+    """A text; None if missing or blank, as models leave out what is optional."""
+    value = arguments.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadArgument(f"Parameter '{name}' must be a string: {say_value(value)}")
+    return value if value and value.strip() else None
+
+
+def say_unknown(exc: UnknownName, hint: str) -> str:
+    """What does not exist, and what to do instead, as sentences."""
+    sentences = [label(said, _MAX_SENTENCE_CHARS) for said in (str(exc), hint) if said]
+    said = " ".join(f"{each[0].upper()}{each[1:]}." for each in sentences)
+    return said.replace("?.", "?")
 
 
 def say_value(value: object) -> str:

@@ -14,7 +14,7 @@ from backstory.tools.base import (
     ToolRow,
     read_number,
     read_text,
-    say_value,
+    say_unknown,
 )
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
     try:
         item = run.get(item_id)
     except UnknownName as exc:
-        sentences = [say_value(said) for said in (exc, exc.hint) if said]
-        said = " ".join(f"{each[0].upper()}{each[1:]}." for each in sentences)
-        return ToolResult(said.replace("?.", "?"), error=NOT_FOUND)
+        return ToolResult(say_unknown(exc, exc.hint), error=NOT_FOUND)
     if offset and offset >= len(item.text):
         raise BadArgument(
             f"Parameter 'offset' must be less than {len(item.text)}, the length of "

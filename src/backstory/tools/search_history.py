@@ -3,7 +3,9 @@
 import re
 from contextlib import suppress
 from datetime import date
+from typing import TypedDict
 
+from backstory.errors import UnknownName
 from backstory.render.models.hits import render_episodes, render_ranked
 from backstory.render.objects import episodes_object, search_object
 from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
@@ -16,7 +18,9 @@ from backstory.tools.base import (
     ToolRow,
     read_choice,
     read_number,
+    read_optional_text,
     read_query,
+    say_unknown,
     say_value,
 )
 
@@ -29,40 +33,63 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     query = read_query(arguments)
     scope = read_choice(arguments, "scope", SCOPES, default="all")
-    date_from = _read_date(arguments, "date_from")
-    date_to = _read_date(arguments, "date_to")
-    days = read_number(arguments, "days", default=0, maximum=MAX_DAYS)
+    where = _read_filters(arguments)
     limit = read_number(
         arguments, "max_results", default=DEFAULT_RESULTS, maximum=MAX_RESULTS
     )
     view = read_choice(arguments, "view", VIEWS, default="ranked")
-    if view == "episodes":
-        if scope not in SCOPES_WITH_EPISODES:
-            known = ", ".join(SCOPES_WITH_EPISODES)
-            raise BadArgument(
-                f"Invalid scope '{scope}' for view 'episodes', which shows "
-                f"conversations. Must be one of: {known}"
-            )
-        found = asker.memory.episodes(
-            query,
-            date_from=date_from,
-            date_to=date_to,
-            days=days,
-            limit=limit,
-            session=asker.session,
-        )
-        return ToolResult(render_episodes(found), episodes_object(found, scope=scope))
-    result = asker.memory.search(
-        query,
-        scope=scope,
-        date_from=date_from,
-        date_to=date_to,
-        days=days,
-        limit=limit,
-        session=asker.session,
+    try:
+        if view == "episodes":
+            return _find_episodes(asker, query, scope, where, limit)
+        return _search(asker, query, scope, where, limit)
+    except UnknownName as exc:
+        # A project or a host that nothing is known of.
+        raise BadArgument(say_unknown(exc, exc.hint)) from exc
+
+
+def _search(
+    asker: Asker, query: str, scope: str, where: "_Filters", limit: int
+) -> ToolResult:
+    memory = asker.memory
+    result = memory.search(
+        query, scope=scope, limit=limit, session=asker.session, **where
     )
-    text = render_ranked(result, scope=scope)
+    names = memory.short_ids([hit.session for hit in result.hits if hit.session])
+    text = render_ranked(result, scope=scope, names=names)
     return ToolResult(text, search_object(result, scope=scope))
+
+
+def _find_episodes(
+    asker: Asker, query: str, scope: str, where: "_Filters", limit: int
+) -> ToolResult:
+    if scope not in SCOPES_WITH_EPISODES:
+        known = ", ".join(SCOPES_WITH_EPISODES)
+        raise BadArgument(
+            f"Invalid scope '{scope}' for view 'episodes', which shows "
+            f"conversations. Must be one of: {known}"
+        )
+    found = asker.memory.episodes(query, limit=limit, session=asker.session, **where)
+    return ToolResult(render_episodes(found), episodes_object(found, scope=scope))
+
+
+class _Filters(TypedDict):
+    """Where to search, as both kinds of search take it."""
+
+    date_from: date | None
+    date_to: date | None
+    days: int
+    project: str | None
+    host: str | None
+
+
+def _read_filters(arguments: Arguments) -> _Filters:
+    return {
+        "date_from": _read_date(arguments, "date_from"),
+        "date_to": _read_date(arguments, "date_to"),
+        "days": read_number(arguments, "days", default=0, maximum=MAX_DAYS),
+        "project": read_optional_text(arguments, "project"),
+        "host": read_optional_text(arguments, "host"),
+    }
 
 
 def _read_date(arguments: Arguments, name: str) -> date | None:
@@ -79,7 +106,7 @@ def _read_date(arguments: Arguments, name: str) -> date | None:
 SEARCH_HISTORY = ToolRow(
     "search_history",
     "Search past conversation history, memory, and daily logs for information the user "
-    "mentioned before",
+    "mentioned before. read_session opens what it finds.",
     {
         "type": "object",
         "properties": {
@@ -117,6 +144,16 @@ SEARCH_HISTORY = ToolRow(
                 "description": 'How to show results. "ranked" (default): excerpts, '
                 'best first. "episodes": messages that contain the query, newest '
                 "first, each with the messages before and after it.",
+            },
+            "project": {
+                "type": "string",
+                "description": "Only conversations in this folder or below it: its "
+                "path, or its name",
+            },
+            "host": {
+                "type": "string",
+                "description": "Only conversations of this agent program, such as "
+                "claude-code",
             },
         },
         "required": ["query"],

@@ -81,7 +81,11 @@ class Hit:
     @property
     def is_on_named_day(self) -> bool:
         """Whether it was said on a day that the query names."""
-        return any(part.name == "day" and part.value > 0 for part in self.parts)
+        return self.part("day") > 0
+
+    def part(self, name: str) -> float:
+        """A part of the score; 0 if there is none with that name."""
+        return next((part.value for part in self.parts if part.name == name), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,12 @@
 """The names of the tools that agents are given. What each does is in ``tools/``."""
 
-MEMORY_TOOL_NAMES = ("search_history", "memory_search", "save_memory", "update_memory")
+MEMORY_TOOL_NAMES = (
+    "search_history",
+    "read_session",
+    "memory_search",
+    "save_memory",
+    "update_memory",
+)
 # These work on the run in progress only.
 RUN_TOOL_NAMES = ("search_conversation_history", "get_conversation_item")
 TOOL_NAMES = MEMORY_TOOL_NAMES + RUN_TOOL_NAMES

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from backstory.errors import UnknownName, nearest_hint
-from backstory.ingest.hosts.base import Folder, Host, Pattern
+from backstory.ingest.hosts.base import Folder, Host, Pattern, Resume
 from backstory.text.arguments import show_name, to_text
 
 
@@ -33,6 +33,7 @@ HOSTS = (
                 ),
             ),
         ),
+        resume=Resume("claude --resume {id}", in_project=True, is_of_parent=True),
     ),
     Host("aider", "Aider", in_projects=(Pattern(".aider.chat.history.md", "aider"),)),
     # These have no fixed place: they are read with --path.
@@ -121,6 +122,7 @@ HOSTS = (
                 (Pattern("state_*.sqlite", "codex-threads"),),
             ),
         ),
+        resume=Resume("codex resume {id}"),
     ),
     Host(
         "pi",
@@ -138,6 +140,7 @@ HOSTS = (
                 (Pattern("*.jsonl", "pi"), Pattern("*/*.jsonl", "pi")),
             ),
         ),
+        resume=Resume("pi --session {id}", in_project=True),
     ),
     Host(
         "openclaw",
@@ -182,6 +185,7 @@ HOSTS = (
                 ),
             ),
         ),
+        resume=Resume("gemini --resume {id}", in_project=True, is_of_parent=True),
     ),
     Host(
         "copilot-cli",
@@ -196,6 +200,7 @@ HOSTS = (
                 ),
             ),
         ),
+        resume=Resume("copilot --resume={id}", is_of_parent=True),
     ),
     Host(
         "opencode",
@@ -207,6 +212,7 @@ HOSTS = (
                 (Pattern("opencode*.db", "opencode"),),
             ),
         ),
+        resume=Resume("opencode --session {id}", in_project=True, is_of_parent=True),
     ),
     Host(
         "llm",

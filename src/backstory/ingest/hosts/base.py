@@ -48,13 +48,31 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
+class Resume:
+    """How a person continues a session: a command, with ``{id}`` for the session's id.
+
+    ``in_project``: the program only looks for sessions of the folder it is started in.
+    ``is_of_parent``: a session with a parent is that of a subagent, which the program
+    continues only as part of its parent; otherwise it may be a fork.
+    """
+
+    command: str
+    in_project: bool = False
+    is_of_parent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
-    """One agent program. ``in_projects`` are files it keeps in each project folder."""
+    """One agent program. ``in_projects`` are files it keeps in each project folder.
+
+    ``resume`` is set only if the program's documentation says how.
+    """
 
     name: str
     title: str
     folders: tuple[Folder, ...] = ()
     in_projects: tuple[Pattern, ...] = ()
+    resume: Resume | None = None
 
 
 def _expand(place: str, home: Path) -> Path:

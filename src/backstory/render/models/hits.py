@@ -3,7 +3,7 @@
 The header lines are ours; no content can pass for one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from backstory.render.format import render_count, render_day, render_time
 from backstory.render.hit_parts import (
@@ -37,8 +37,13 @@ from backstory.values.query import Query
 _NOTICE_CHARS = 300
 
 
-def render_ranked(result: SearchResult, *, scope: str) -> str:
-    """Hits, best first, as ``search_history`` returns them."""
+def render_ranked(
+    result: SearchResult, *, scope: str, names: Mapping[int, str] | None = None
+) -> str:
+    """Hits, best first, as ``search_history`` returns them.
+
+    ``names`` are short ids of their sessions.
+    """
     count = len(result.hits)
     head = (
         f'[Search Results for "{echo_query(result.query)}" '
@@ -48,7 +53,7 @@ def render_ranked(result: SearchResult, *, scope: str) -> str:
     query = result.parsed
     for number, hit in enumerate(result.hits, start=1):
         text = _ranked_text(hit, query)
-        blocks.append(f"{_ranked_header(number, hit)}\n{text}")
+        blocks.append(f"{_ranked_header(number, hit, names or {})}\n{text}")
     if not result.hits:
         blocks.append(
             "No matching results found. Try broader keywords or a different scope."
@@ -56,7 +61,7 @@ def render_ranked(result: SearchResult, *, scope: str) -> str:
     return "\n\n".join([*blocks, *_notice_block(result.notices)])
 
 
-def _ranked_header(number: int, hit: Hit) -> str:
+def _ranked_header(number: int, hit: Hit, names: Mapping[int, str]) -> str:
     facts = [
         f"score: {hit.score:.2f}",
         f"source: {hit.source.value}",
@@ -64,9 +69,30 @@ def _ranked_header(number: int, hit: Hit) -> str:
     ]
     if hit.source is HitSource.MESSAGE and hit.session is not None:
         facts.append(f'session: "{_title(hit.session)}"')
+    if hit.session is not None:
+        facts += _place(hit.session, hit.message_id, names)
     if hit.strength is Strength.WEAK:
         facts.append("weak match")
     return f"--- Result {number} ({', '.join(facts)}) ---"
+
+
+def _place(
+    session: Session, message_id: int | None, names: Mapping[int, str]
+) -> list[str]:
+    """Where a conversation is, so that ``read_session`` can open it."""
+    facts = {
+        "id": names.get(session.session_id, session.native_id),
+        "message": "" if message_id is None else str(message_id),
+        "host": session.host,
+        "project": session.project or "",
+    }
+    return [f"{name}: {_fact(fact)}" for name, fact in facts.items() if fact]
+
+
+def _fact(text: str) -> str:
+    """A name in a list of facts, in quotes if it could pass for several of them."""
+    shown = label(mask_cached(text), LABEL_CHARS)
+    return f'"{shown}"' if {" ", ","} & set(shown) else shown
 
 
 def _ranked_text(hit: Hit, query: Query) -> str:
@@ -121,8 +147,11 @@ def render_episodes(result: EpisodeResult) -> str:
 def _episode_block(number: int, episode: Episode, query: Query) -> str:
     session = label(mask_cached(episode.session.native_id), LABEL_CHARS)
     time = render_time(episode.matched.sent) or "unknown"
+    place = _place(episode.session, episode.matched.message_id, {})
+    facts = [f"Session: {session}", time, *place[1:]]
+    head = " | ".join(fact.replace("|", "/") for fact in facts)
     lines = [
-        f"## Match {number} — Session: {session.replace('|', '/')} | {time}",
+        f"## Match {number} — {head}",
         "",
         *(_episode_line(message, None) for message in if_present(episode.before)),
         f"**{_episode_line(episode.matched, query)}**",

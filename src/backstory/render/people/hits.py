@@ -43,13 +43,19 @@ def render_hits(
     result: SearchResult,
     *,
     names: Mapping[int, str],
+    resumes: Mapping[int, str] | None = None,
     style: Style = plain_style,
     by_date: bool = False,
     explain: bool = False,
     width: int | None = None,
 ) -> Iterator[str]:
-    """Hits to read on a terminal; ``names`` are short ids of their sessions."""
+    """Hits to read on a terminal.
+
+    ``names`` are short ids of their sessions, ``resumes`` the commands that continue
+    them, which are shown once for each session.
+    """
     query = result.parsed
+    resumes = dict(resumes or {})
     listed = {hit.message_id for hit in result.hits}
     day = ""
     for number, hit in number_hits(result, by_date):
@@ -64,6 +70,8 @@ def render_hits(
             yield style(_INDENT + " · ".join(parts), "dim")
         more = show_hit(hit, names) or neutralize(hit.path or "")
         yield style(_INDENT + more, "dim")
+        if hit.session and (resume := resumes.pop(hit.session.session_id, None)):
+            yield style(_INDENT + resume, "dim")
         yield ""
 
 
@@ -125,12 +133,14 @@ def render_episodes(
     result: EpisodeResult,
     *,
     names: Mapping[int, str],
+    resumes: Mapping[int, str] | None = None,
     style: Style = plain_style,
     by_date: bool = False,
     width: int | None = None,
 ) -> Iterator[str]:
     """Matches and their neighbours; each line of a match begins with ``>``."""
     query = result.parsed
+    resumes = dict(resumes or {})
     day = ""
     for number, episode in enumerate(result.episodes, start=1):
         session, matched = episode.session, episode.matched
@@ -151,6 +161,8 @@ def render_episodes(
             yield from _person_lines(message, width)
         name = names.get(session.session_id, session.native_id)
         yield style(_INDENT + show_command(name, matched.message_id), "dim")
+        if resume := resumes.pop(session.session_id, None):
+            yield style(_INDENT + resume, "dim")
         yield ""
 
 

@@ -27,10 +27,14 @@ def render_sessions(
     sessions: Sequence[Session],
     *,
     names: Mapping[int, str],
+    resumes: Mapping[int, str] | None = None,
     home: Path,
     width: int | None,
 ) -> Iterator[str]:
-    """One line per session; ``names`` are their short ids."""
+    """One line per session; ``names`` are their short ids.
+
+    ``resumes`` are the commands that continue them, each shown below its session.
+    """
     # On a terminal, the title needs room; of a long path, the end says most.
     folder_width = None if width is None else max(_MIN_FOLDER_CHARS, width // 6)
     rows = [
@@ -45,7 +49,12 @@ def render_sessions(
         for session in sessions
     ]
     heads = ("LAST ACTIVE", "HOST", "ID", "MESSAGES", "PROJECT", "TITLE")
-    yield from render_columns(heads, rows, right={3}, width=width)
+    head, *lines = render_columns(heads, rows, right={3}, width=width)
+    yield head
+    for session, line in zip(sessions, lines, strict=True):
+        yield line
+        if resume := (resumes or {}).get(session.session_id):
+            yield f"  {resume}"
 
 
 def _ending(text: str, width: int | None) -> str:
@@ -59,9 +68,13 @@ def _ending(text: str, width: int | None) -> str:
 
 
 def render_transcript(
-    session: Session, messages: Iterable[Message], *, home: Path
+    session: Session,
+    messages: Iterable[Message],
+    *,
+    resume: str | None = None,
+    home: Path,
 ) -> Iterator[str]:
-    """A conversation to read from top to bottom."""
+    """A conversation to read from top to bottom; ``resume`` is how to continue it."""
     yield to_cell(session.title) or "(no title)"
     place = render_path(session.project or "", home)
     if place and session.git_branch:
@@ -76,6 +89,8 @@ def render_transcript(
     yield " · ".join(to_cell(fact) for fact in facts if fact)
     if session.parent_id:
         yield f"part of {to_cell(session.parent_id)}"
+    if resume:
+        yield f"resume with: {resume}"
     tools: dict[str, str] = {}
     day = ""
     for message in messages:

@@ -266,7 +266,7 @@ class HistoryStore(Protocol):
         """The last reply to what the user said at each place.
 
         That is the assistant's last message before the user's next one, among the next
-        20 messages of the two; other roles do not count. A place without a reply is
+        100 messages of the two; other roles do not count. A place without a reply is
         left out.
         """
         ...

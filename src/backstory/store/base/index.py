@@ -18,6 +18,7 @@ from backstory.values.units import (
     FileRef,
     NewChunk,
     NewUnit,
+    SessionRef,
     UnitKind,
 )
 
@@ -380,6 +381,16 @@ class SearchIndex(Protocol):
 
     def get_units(self, unit_ids: Collection[int]) -> dict[int, Unit]:
         """The units with these numbers; unknown numbers are left out."""
+        ...
+
+    def find_sessions_with_tools(
+        self, sessions: Collection[SessionRef]
+    ) -> frozenset[SessionRef]:
+        """Those of these sessions that have messages of tools."""
+        ...
+
+    def find_requests(self, unit_ids: Collection[int]) -> dict[int, int]:
+        """For each of these messages, the user's last message before it, if any."""
         ...
 
     def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:

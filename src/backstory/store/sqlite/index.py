@@ -33,7 +33,7 @@ from backstory.store.sqlite.indexed_containers import list_files
 from backstory.store.sqlite.text_scan import TextScan
 from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.store.sqlite.words import WordSearch
-from backstory.values.units import Container
+from backstory.values.units import Container, SessionRef
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
@@ -144,6 +144,16 @@ class SqliteIndex:
     def get_units(self, unit_ids: Collection[int]) -> dict[int, Unit]:
         with self._connection.reading() as db:
             return units.get_units(db, unit_ids)
+
+    def find_sessions_with_tools(
+        self, sessions: Collection[SessionRef]
+    ) -> frozenset[SessionRef]:
+        with self._connection.reading() as db:
+            return units.find_sessions_with_tools(db, sessions)
+
+    def find_requests(self, unit_ids: Collection[int]) -> dict[int, int]:
+        with self._connection.reading() as db:
+            return units.find_requests(db, unit_ids)
 
     def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
         with self._connection.reading() as db:

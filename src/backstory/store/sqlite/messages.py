@@ -17,7 +17,7 @@ _COLUMNS = """
 """
 
 # How many messages after the user's are searched for the last reply to it.
-_REPLY_STEPS = 20
+_REPLY_STEPS = 100
 
 # A session and a position in it, or the first and the last of several.
 Place = tuple[int, int]

@@ -18,7 +18,14 @@ from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.unit_filter import to_clause
 from backstory.store.sqlite.words import delete_words
 from backstory.values.moments import Moment
-from backstory.values.units import Container, FileRef, NewUnit, UnitKind, first_note_id
+from backstory.values.units import (
+    Container,
+    FileRef,
+    NewUnit,
+    SessionRef,
+    UnitKind,
+    first_note_id,
+)
 
 # The first and last moment that ``datetime`` can hold, in microseconds.
 _FIRST_TIME = Moment(datetime.min.replace(tzinfo=UTC)).to_microseconds()
@@ -108,9 +115,10 @@ def list_message_units(
     rows = db.execute(
         """
         SELECT unit_id FROM units
-         WHERE source_id = ? AND position BETWEEN ? AND ? AND unit_id < ?
+         WHERE source_id = ? AND kind IN (SELECT value FROM json_each(?))
+           AND position BETWEEN ? AND ? AND unit_id < ?
         """,
-        (session_id, first, last, first_note_id()),
+        (session_id, to_json(UnitKind), first, last, first_note_id()),
     )
     return [unit_id for (unit_id,) in rows]
 
@@ -180,6 +188,36 @@ def get_units(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, Unit]
         (to_json(unit_ids),),
     )
     return {row[0]: _to_unit(row) for row in rows}
+
+
+def find_sessions_with_tools(
+    db: apsw.Connection, sessions: Collection[SessionRef]
+) -> frozenset[SessionRef]:
+    rows = db.execute(
+        """
+        SELECT value FROM json_each(?) AS sessions
+         WHERE EXISTS (SELECT 1 FROM units
+                        WHERE source_id = sessions.value AND kind = ?)
+        """,
+        (to_json(each.session_id for each in sessions), UnitKind.OTHER),
+    )
+    return frozenset(SessionRef(session_id) for (session_id,) in rows)
+
+
+def find_requests(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, int]:
+    """For each of these messages, the user's last message before it, if any."""
+    rows = db.execute(
+        """
+        SELECT unit_id, (SELECT unit_id FROM units AS requests
+                          WHERE requests.source_id = units.source_id
+                            AND requests.kind = ?
+                            AND requests.position < units.position
+                          ORDER BY position DESC LIMIT 1)
+          FROM units WHERE unit_id IN (SELECT value FROM json_each(?))
+        """,
+        (UnitKind.USER, to_json(unit_ids)),
+    )
+    return {unit_id: request for unit_id, request in rows if request is not None}
 
 
 def list_last_messages(

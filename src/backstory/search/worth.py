@@ -1,0 +1,77 @@
+"""Which hits are worth putting into a prompt that did not ask for them.
+
+A search answers a question; a reminder interrupts. So a hit must be near the prompt in
+meaning and share words with it that are rare; and one from another project must be much
+nearer. docs/explanation/reminding.md says how the numbers were chosen.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from backstory.system.files import is_inside
+from backstory.text.words import STOP_WORDS, word_set
+from backstory.values.history import Role
+from backstory.values.hits import Hit, Strength
+
+# Less than this is not worth it, and neither is much less than the best.
+_LEAST_WORTH = 0.75
+_SHARE_OF_BEST = 0.8
+# What a hit from another project is worth.
+_OTHER_PROJECT_SHARE = 0.65
+# How much a word counts that is as rare as a word can be.
+_RAREST_WORD = 9.0
+# Without vectors, the words must be rarer than one of the rarest.
+_LEAST_RARITY = 1.1
+# A message with fewer words than this says nothing by itself.
+_LEAST_WORDS = 12
+_READ_CHARS = 4_000
+
+_SAID_BY_NOBODY = (Role.TOOL_CALL, Role.TOOL_RESULT, Role.SYSTEM, Role.ERROR)
+
+
+def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
+    """The hits that are worth it, the best first; ``project`` is the prompt's."""
+    # On a day that the prompt names, whatever answers is wanted.
+    on_days = [hit for hit in hits if hit.is_on_named_day and _answers(hit)]
+    if on_days:
+        return on_days
+    worths = {
+        number: worth
+        for number, hit in enumerate(hits)
+        if hit.role not in _SAID_BY_NOBODY and _says_something(hit)
+        if (worth := _measure(hit, project)) >= _LEAST_WORTH
+    }
+    best = max(worths.values(), default=0.0)
+    order = sorted(worths, key=lambda number: -worths[number])
+    return [hits[n] for n in order if worths[n] >= _SHARE_OF_BEST * best]
+
+
+def _answers(hit: Hit) -> bool:
+    return hit.strength is not Strength.WEAK and hit.role not in _SAID_BY_NOBODY
+
+
+def _says_something(hit: Hit) -> bool:
+    """Whether a message has enough words; a note may be short."""
+    if hit.role is None:
+        return True
+    words = word_set(hit.text[:_READ_CHARS]) - STOP_WORDS
+    return sum(len(word) > 1 for word in words) >= _LEAST_WORDS
+
+
+def _measure(hit: Hit, project: Path | None) -> float:
+    is_ours = _is_of_project(hit, project)
+    rarity, cosine = hit.part("rarity"), hit.part("cosine")
+    if not cosine:
+        # No vector: the words alone must do.
+        return 1.0 if is_ours and rarity >= _LEAST_RARITY else 0.0
+    worth = cosine * math.log1p(_RAREST_WORD * rarity)
+    return worth if is_ours else _OTHER_PROJECT_SHARE * worth
+
+
+def _is_of_project(hit: Hit, project: Path | None) -> bool:
+    """Whether a hit may be of the prompt's project, as far as both are known."""
+    if project is None or hit.project is None:
+        return True
+    other = Path(hit.project)
+    return is_inside(other, project) or is_inside(project, other)

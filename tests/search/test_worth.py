@@ -1,0 +1,83 @@
+"""Which hits are worth putting into a prompt."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backstory.search.worth import choose_worthy
+from backstory.values.history import Role
+from backstory.values.hits import Hit, HitSource, ScorePart, Strength
+
+SHOP = Path("/home/ada/shop")
+TEXT = (
+    "We moved invoices to PostgreSQL because SQLite could not take the nightly import "
+    "while accountants were writing; backups run hourly."
+)
+
+
+def a_hit(
+    *, cosine: float = 0.5, rarity: float = 1.0, project: str | None = str(SHOP)
+) -> Hit:
+    parts = (ScorePart("cosine", cosine), ScorePart("rarity", rarity))
+    return Hit(
+        HitSource.MESSAGE,
+        0.4,
+        Strength.FAIR,
+        TEXT,
+        TEXT,
+        role=Role.ASSISTANT,
+        project=project,
+        parts=parts,
+    )
+
+
+@pytest.mark.parametrize(
+    ("hit", "is_worth_it"),
+    [
+        (a_hit(), True),
+        (a_hit(project=str(SHOP / "web")), True),
+        (a_hit(project=None), True),
+        # Near, but with no rare words; rare words, but far.
+        (a_hit(rarity=0.1), False),
+        (a_hit(cosine=0.2), False),
+        # Another project needs stronger evidence.
+        (a_hit(project="/home/ada/garden"), False),
+        (a_hit(project="/home/ada/garden", cosine=0.7), True),
+        # Without a vector, only rare words of the same project count.
+        (a_hit(cosine=0.0, rarity=1.2), True),
+        (a_hit(cosine=0.0, rarity=1.0), False),
+        (a_hit(cosine=0.0, rarity=1.2, project="/home/ada/garden"), False),
+        # A step on the way says nothing; a note may be short.
+        (replace(a_hit(), text="Now let me run the tests of the import"), False),
+        (replace(a_hit(), text="Invoices: PostgreSQL", role=None), True),
+        (replace(a_hit(), role=Role.TOOL_RESULT), False),
+    ],
+)
+def test_a_hit_is_worth_it_if_it_is_near_and_shares_rare_words(
+    hit: Hit, is_worth_it: bool
+) -> None:
+    assert choose_worthy([hit], SHOP) == ([hit] if is_worth_it else [])
+
+
+def test_the_best_come_first_and_much_worse_ones_are_left_out() -> None:
+    best, good, poor = a_hit(cosine=0.6), a_hit(cosine=0.55), a_hit(cosine=0.4)
+
+    assert choose_worthy([poor, good, best], SHOP) == [best, good]
+    assert choose_worthy([poor], SHOP) == [poor]
+
+
+def test_on_a_day_that_the_prompt_names_whatever_answers_is_wanted() -> None:
+    day = (ScorePart("day", 1.0),)
+    said, weak = (
+        replace(a_hit(), parts=day),
+        replace(a_hit(), parts=day, strength=Strength.WEAK),
+    )
+
+    assert choose_worthy([a_hit(), said, weak], SHOP) == [said]
+
+
+def test_where_no_project_is_known_all_projects_count_alike() -> None:
+    hits = [a_hit(), a_hit(project="/home/ada/garden")]
+
+    assert choose_worthy(hits, None) == hits
