@@ -134,7 +134,8 @@ SETTINGS = (
     Setting(
         "index.max_tool_output_bytes",
         64 * 1024,
-        "How much of each tool result is kept; a cut is marked with the full length.",
+        "How much of each tool result is kept, half of it the end; a cut is marked "
+        "with the full length.",
         minimum=0,
     ),
     Setting(

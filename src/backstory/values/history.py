@@ -1,7 +1,7 @@
 """Sessions and messages: as a source states them, and as the store holds them.
 
-``SessionFacts`` and ``NewMessage`` are what a source says; ``Session`` and ``Message``
-are what the store holds.
+``SessionFacts``, ``NewMessage`` and ``MessageTitle`` are what a source says;
+``Session`` and ``Message`` are what the store holds.
 """
 
 from dataclasses import dataclass, field
@@ -88,6 +88,17 @@ class NewMessage:
     sent: Moment | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MessageTitle:
+    """A title for whichever session has the message with this id of its program.
+
+    It counts if the session itself states none.
+    """
+
+    message_id: str
+    title: str
+
+
 class CutString(NamedTuple):
     """A string that was cut while it was read: how it ends now, how long it was."""
 
@@ -112,7 +123,7 @@ class Problem:
         return f"{place}: {self.reason}" if place else self.reason
 
 
-Item = SessionFacts | NewMessage | Problem
+Item = SessionFacts | NewMessage | MessageTitle | Problem
 
 
 # -- where it comes from --------------------------------------------------------------

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from backstory.values.history import Message, NewMessage, Problem, Session, SessionFacts
+from backstory.values.history import (
+    Message,
+    MessageTitle,
+    NewMessage,
+    Problem,
+    Session,
+    SessionFacts,
+)
 from backstory.values.notes import SeenNote
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
@@ -74,7 +81,8 @@ class Batch:
     later lines are deleted. ``moved_from`` is the key of the source under its former
     name. ``emptied`` are sessions whose content must be deleted; only their ids are
     kept. ``is_companion``: the source only adds facts to sessions that exist; while one
-    does not, the source counts as changed, so that it is read again.
+    does not, the source counts as changed, so that it is read again. ``titles`` wait
+    for the messages that they name.
 
     ``replaces``: a message with a known id replaces the old one. Otherwise the same id
     with another text means that the file used the id twice, and both texts are kept.
@@ -86,6 +94,7 @@ class Batch:
     read_from: str | None = None
     facts: list[SessionFacts] = field(default_factory=list)
     messages: list[KeptMessage] = field(default_factory=list)
+    titles: list[MessageTitle] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     emptied: list[str] = field(default_factory=list)
     progress: SourceState | None = None
