@@ -34,6 +34,10 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         (notes / "daily" / "2026-02-25.md").write_text(LOG, encoding="utf-8")
         for days, text in ((3, "The parser fails on empty invoices"), (1, "Deploy it")):
             it.record("old", "user", text, sent_at=NOW - timedelta(days=days))
+        # Words are only rare where there are others.
+        for number in range(40):
+            at = NOW - timedelta(days=300 + number)
+            it.record("older", "user", f"plum{number} pear{number}", sent_at=at)
         yield it
 
 
