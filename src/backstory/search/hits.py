@@ -167,6 +167,7 @@ def score_hit(
             ScorePart("cosine", candidate.cosine or 0.0),
             ScorePart("coverage", coverage.share),
             ScorePart("rarity", coverage.rarity),
+            ScorePart("agentic", float(candidate.is_agentic)),
         ),
     )
 

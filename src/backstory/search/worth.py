@@ -23,7 +23,7 @@ _OTHER_PROJECT_SHARE = 0.65
 _RAREST_WORD = 9.0
 # Without vectors, the words must be rarer than one of the rarest.
 _LEAST_RARITY = 1.1
-# A short message of an agent with fewer words than this is a step on the way.
+# Where tools are used, a message with fewer words is an order or a step on the way.
 _LEAST_WORDS = 12
 _READ_CHARS = 4_000
 
@@ -52,8 +52,8 @@ def _answers(hit: Hit) -> bool:
 
 
 def _says_something(hit: Hit) -> bool:
-    """Whether a message is more than a step of an agent that uses tools."""
-    if hit.role is not Role.ASSISTANT or hit.part("role") == 1.0:
+    """Whether a message has enough words; in a chat, or as a note, it may be short."""
+    if not hit.part("agentic"):
         return True
     words = word_set(hit.text[:_READ_CHARS]) - STOP_WORDS
     return sum(len(word) > 1 for word in words) >= _LEAST_WORDS
