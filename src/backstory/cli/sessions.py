@@ -68,6 +68,9 @@ def sessions(
         click.echo(f"None of {render_count(total, 'session')} matches.")
     else:
         click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
+        # There may have been some, in a history that is lost.
+        problems = app.memory.status().problems
+        echo_lines(render_problems(problems, home=app.user_home))
 
 
 @commands.command(short_help="Show a conversation.")

@@ -188,7 +188,8 @@ class Search:
             missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.search(request, self._explain(exc), until=until)
-        return replace(result, notices=(*behind, *missing, *result.notices))
+        damage = self._maintainer.tell_of_damage()
+        return replace(result, notices=(*behind, *damage, *missing, *result.notices))
 
     def recall(
         self,
@@ -218,7 +219,7 @@ class Search:
         return RecallResult(
             request.query,
             tuple(found),
-            (*behind, *missing, *notices),
+            (*behind, *self._maintainer.tell_of_damage(), *missing, *notices),
             is_empty_index=not found and not units,
         )
 
@@ -234,7 +235,10 @@ class Search:
             episodes, notices = find_episodes(
                 request, self._history, self._get_retriever(), until=until
             )
-            result = EpisodeResult(request.query, tuple(episodes), (*behind, *notices))
+            damage = self._maintainer.tell_of_damage()
+            result = EpisodeResult(
+                request.query, tuple(episodes), (*behind, *damage, *notices)
+            )
         except StoreProblem as exc:
             result = self._fallback.episodes(request, self._explain(exc), until=until)
         if result.episodes:

@@ -1,6 +1,8 @@
 """Put a sound history in the place of a damaged one, and keep the damaged one."""
 
-import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -12,8 +14,13 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.database_file import copy_to
+from backstory.store.sqlite.doubtful_messages import find_number, parse_row
 from backstory.store.sqlite.history import MIGRATIONS
+from backstory.store.sqlite.page_checksums import VERIFIED
+from backstory.store.sqlite.raw_tables import RawRow
 from backstory.store.sqlite.salvage import remove_database, salvage_database
+from backstory.values.history import Message
+from backstory.values.proof import Proof, ProveMessages
 from backstory.values.reports import SalvagedHistory
 
 _NEW_NAME = "salvaged-history.db"
@@ -22,16 +29,77 @@ _NEW_NAME = "salvaged-history.db"
 _NOT_TAKEN = frozenset({"identity", "changes", "sources", "problems"})
 
 
-def salvage_history(path: Path) -> SalvagedHistory:
-    """Repair a history, or make a new one of all that can be read in it."""
+def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
+    """Repair a history, or make a new one of all that can be read in it.
+
+    Messages in damaged pages are taken unless ``prove`` refutes them; those that it
+    knows nothing of are counted.
+    """
     new = path.with_name(_NEW_NAME)
+    doubtful = _DoubtfulRows(prove)
     with translated(path):
-        salvaged = salvage_database(path, MIGRATIONS, new, without=_NOT_TAKEN)
+        salvaged = salvage_database(
+            path, MIGRATIONS, new, without=_NOT_TAKEN, choose_doubtful=doubtful.choose
+        )
         lost = {} if salvaged.is_complete else _complete(new)
     kept_as = _put_in_place(path, new)
     return SalvagedHistory(
-        kept_as, salvaged.damaged, salvaged.is_complete, lost_messages=lost
+        kept_as,
+        salvaged.damaged,
+        salvaged.is_complete,
+        lost_messages=lost,
+        unproven_messages=doubtful.unproven,
     )
+
+
+@dataclass(slots=True)
+class _DoubtfulRows:
+    """Chooses from the rows of damaged pages, and counts what cannot be proven."""
+
+    prove: ProveMessages
+    unproven: int = 0
+
+    def choose(
+        self, path: Path, rows: Mapping[str, list[RawRow]]
+    ) -> dict[str, list[RawRow]]:
+        found = [
+            (row, message)
+            for row in rows.get("messages", ())
+            if (message := parse_row((row.rowid, *row.values[1:]))) is not None
+        ]
+        proofs = self.prove([message for _, message in found])
+        with _opened(path) as db:
+            chosen = [
+                (row, proof)
+                for (row, message), proof in zip(found, proofs, strict=True)
+                if proof is not Proof.REFUTED and not _has_other_id(db, message)
+            ]
+        self.unproven = sum(proof is Proof.UNKNOWN for _, proof in chosen)
+        return {"messages": [row for row, _ in chosen]}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[apsw.Connection | None]:
+    """The damaged database, with its checksums; None if it cannot be opened."""
+    try:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=VERIFIED)
+    except apsw.Error:
+        yield None
+        return
+    try:
+        yield db
+    finally:
+        close_database(db)
+
+
+def _has_other_id(db: apsw.Connection | None, message: Message) -> bool:
+    """Whether a sound index knows the message under another id."""
+    if db is None:
+        return False
+    try:
+        return find_number(db, message) != message.message_id
+    except apsw.Error:
+        return False
 
 
 def _complete(path: Path) -> dict[str, int]:
@@ -99,7 +167,7 @@ def _put_in_place(path: Path, new: Path) -> Path:
     copy_to(path, kept_as)
     log = path.with_name(f"{path.name}-wal")
     if log.exists():
-        shutil.copyfile(log, kept_as.with_name(f"{kept_as.name}-wal"))
+        copy_to(log, kept_as.with_name(f"{kept_as.name}-wal"))
     for ending in ("-wal", "-shm"):
         # They would be taken for those of the new file.
         path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
