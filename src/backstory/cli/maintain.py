@@ -36,7 +36,8 @@ def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
 
     With --repair, a new history.db takes the place of a damaged one: it has everything
     that can be read, and the damaged file is kept. A damaged index is rebuilt. Exit
-    code 23 means that something is damaged.
+    code 23 means that something is damaged or lost, 20 that a file could not be
+    checked.
     """
     home = find_home(app.machine, app.home)
     if repair:

@@ -9,6 +9,7 @@ import apsw
 
 from backstory.store.sqlite.connection import (
     close_database,
+    from_os_error,
     open_database,
     transaction,
     translated,
@@ -37,12 +38,21 @@ def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
     """
     new = path.with_name(_NEW_NAME)
     doubtful = _DoubtfulRows(prove)
-    with translated(path):
-        salvaged = salvage_database(
-            path, MIGRATIONS, new, without=_NOT_TAKEN, choose_doubtful=doubtful.choose
-        )
-        lost = {} if salvaged.is_complete else _complete(new)
-    kept_as = _put_in_place(path, new)
+    try:
+        with translated(path):
+            salvaged = salvage_database(
+                path,
+                MIGRATIONS,
+                new,
+                without=_NOT_TAKEN,
+                choose_doubtful=doubtful.choose,
+            )
+            lost = {} if salvaged.is_complete else _complete(new)
+        kept_as = _put_in_place(path, new)
+    except OSError as exc:
+        raise from_os_error(path, exc) from exc
+    finally:
+        remove_database(new)
     return SalvagedHistory(
         kept_as,
         salvaged.damaged,
@@ -164,15 +174,19 @@ def _make_consistent(db: apsw.Connection) -> None:
 def _put_in_place(path: Path, new: Path) -> Path:
     """Exchange the files; returns where the damaged one is now."""
     kept_as = _free_name(path)
-    copy_to(path, kept_as)
-    log = path.with_name(f"{path.name}-wal")
-    if log.exists():
-        copy_to(log, kept_as.with_name(f"{kept_as.name}-wal"))
+    try:
+        copy_to(path, kept_as)
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists():
+            copy_to(log, kept_as.with_name(f"{kept_as.name}-wal"))
+    except OSError:
+        # Half a copy is no use, and takes the room that is missing.
+        remove_database(kept_as)
+        raise
     for ending in ("-wal", "-shm"):
         # They would be taken for those of the new file.
         path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
     new.replace(path)
-    remove_database(new)
     return kept_as
 
 
