@@ -59,6 +59,18 @@ _TALK = """
     besprochen gemacht geredet gesagt gesprochen passiert zusammenfassung
 """
 _TALK_WORDS = frozenset(_TALK.split())
+# In a question about somebody's days, they ask for all that was done; elsewhere, they
+# may be what is looked for: "the build".
+_DONE = """
+    accomplish accomplished achieve achieved activities activity add added ask asked
+    build building built busy change changed complete completed finish finished fix
+    fixed implement implemented list overview progress project projects session sessions
+    ship shipped show spend spent stuff task tasks thing things time touched week weeks
+    work working write written wrote
+"""
+_DONE_WORDS = frozenset(_DONE.split())
+_ASKS_FOR_SOMEBODY = re.compile(r"\b(?:i|me|my|we|our|us|you)\b", re.I)
+_MAX_QUESTION_CHARS = 200
 _TALK_SIGNS = frozenset("我们你咱做了过什么说聊谈讨论干些都在有的事情吗呢")
 _ANY_DAY = date(2000, 1, 1)
 _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
@@ -87,6 +99,25 @@ def parse_query(text: str, *, today: date) -> Query:
         phrases=_parse_phrases(read),
         days=tuple(dict.fromkeys(one.days for one in dates)),
         wants_recent=bool(recent),
+    )
+
+
+def asks_what_was_done(query: Query, *, on_given_days: bool = False) -> bool:
+    """Whether a query asks what was done on some days, and not for anything else.
+
+    ``on_given_days``: the days need not be named, because the caller gives them.
+    """
+    if query.phrases or len(query.text) > _MAX_QUESTION_CHARS:
+        return False
+    if query.days and not query.subject:
+        return True
+    if not (query.days or on_given_days) or not query.subject:
+        return False
+    return bool(_ASKS_FOR_SOMEBODY.search(query.text)) and all(
+        _is_function_word(term)
+        or _asks_for_talk(term)
+        or fold(term.text) in _DONE_WORDS
+        for term in query.subject
     )
 
 
