@@ -26,7 +26,7 @@ from backstory.values.reports import DamagedPage, SalvagedFile
 
 # Tables whose rows are known by their number of columns, if nothing else tells; of the
 # older versions too.
-_BY_COLUMNS = {11: "messages", 13: "sources", 16: "sessions", 17: "sessions"}
+_BY_COLUMNS = {11: "messages", 13: "sources"} | dict.fromkeys((16, 17, 18), "sessions")
 # Read again with what a torn write may have been, before a page counts as damaged.
 _TRIES = 3
 
