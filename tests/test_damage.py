@@ -38,6 +38,7 @@ from tests.index_builders import (
     WordEmbedder,
     an_indexed_memory,
     found,
+    say,
     say_all,
     write_memory,
 )
@@ -400,10 +401,30 @@ def test_what_no_index_can_prove_is_saved_and_counted(spoilt: Shell) -> None:
     repair = spoilt.run("check", "--repair")
 
     assert (
-        "29 messages from damaged pages could not be compared with the index, and may "
-        "have wrong characters.\n"
+        "29 messages from damaged pages could not be compared with the index, or not "
+        "entirely, and may have wrong characters.\n"
     ) in repair.stdout
     assert len(shown(spoilt)) == 29
+
+
+def test_a_tool_s_name_that_no_index_can_prove_is_counted(tmp_path: Path) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        for n in range(3):
+            say(
+                memory,
+                f"giraffe {n}",
+                role="tool_call",
+                tool_name="look",
+                call_id=f"call-{n}",
+            )
+        memory.search("giraffe")
+    history = tmp_path / "backstory" / "history.db"
+    overwrite(history, history.read_bytes().index(b"call-1"), b"XYZ")
+
+    repaired = repair_home(tmp_path / "backstory")
+
+    assert repaired is not None
+    assert (repaired.lost_messages, repaired.unproven_messages) == ({}, 3)
 
 
 def test_a_letter_whose_case_was_changed_is_not_taken_for_proven(

@@ -13,8 +13,12 @@ from backstory.index.lost_texts import as_indexed
 from backstory.store.base.index import IndexedText, SearchIndex
 from backstory.values.history import Message
 from backstory.values.identity import meaning_hash
+from backstory.values.moments import Moment
 from backstory.values.proof import Proof, prove_nothing
 from backstory.values.units import MESSAGES, SessionRef, UnitKind
+
+# The time zone that is farthest from UTC.
+_MAX_OFFSET_MIN = 14 * 60
 
 
 def prove_by_files(files: IndexFiles, messages: Sequence[Message]) -> Sequence[Proof]:
@@ -45,7 +49,21 @@ def _prove(message: Message, text: IndexedText | None) -> Proof:
         and _has_kind(message, text.unit.kind)
         and _has_time(message, text)
     )
-    return Proof.PROVEN if is_same else Proof.REFUTED
+    if not is_same:
+        return Proof.REFUTED
+    return Proof.PROVEN if _is_all_compared(message) else Proof.PARTLY
+
+
+def _is_all_compared(message: Message) -> bool:
+    """Whether a message has nothing that the index does not keep."""
+    unknown = (message.tool_name, message.call_id, message.full_bytes)
+    return all(value is None for value in unknown) and _is_zone(message.sent)
+
+
+def _is_zone(sent: Moment | None) -> bool:
+    """Whether a time has the offset of a time zone; the index keeps times in UTC."""
+    offset_min = 0 if sent is None else sent.utc_offset_min or 0
+    return offset_min % 15 == 0 and abs(offset_min) <= _MAX_OFFSET_MIN
 
 
 def _has_kind(message: Message, kind: UnitKind) -> bool:

@@ -10,6 +10,8 @@ class Proof(Enum):
     """Whether a message is what was stored, according to another record of it."""
 
     PROVEN = auto()
+    # Its text is; of something else, such as the name of a tool, there is no record.
+    PARTLY = auto()
     REFUTED = auto()
     # There is no other record of it.
     UNKNOWN = auto()

@@ -93,7 +93,7 @@ class SalvagedHistory:
 
     ``is_complete``: nothing is missing. Otherwise ``lost_messages`` counts what is, by
     session. ``unproven_messages`` were saved from damaged pages, and nothing else tells
-    whether they are what was stored.
+    whether all of them is what was stored.
     """
 
     kept_as: Path

@@ -89,8 +89,8 @@ def render_salvaged(saved: SalvagedHistory, *, home: Path) -> Iterator[str]:
     if saved.unproven_messages:
         count = render_count(saved.unproven_messages, "message")
         yield (
-            f"{count} from damaged pages could not be compared with the index, and may "
-            "have wrong characters."
+            f"{count} from damaged pages could not be compared with the index, or not "
+            "entirely, and may have wrong characters."
         )
     yield f"The damaged file is kept as {render_path(str(saved.kept_as), home)}."
 

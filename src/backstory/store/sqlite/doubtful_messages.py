@@ -29,13 +29,13 @@ _COLUMN_TYPES: tuple[tuple[type, ...], ...] = (
 def find_proven(
     db: apsw.Connection, message_ids: Collection[int], prove: ProveMessages
 ) -> dict[int, Message]:
-    """Those of the messages that can be read, and are proven to be what was stored."""
+    """Those of the messages that can be read, and whose texts are proven."""
     read = [each for each in _read(db, message_ids) if _has_own_id(db, each)]
     proofs = prove(read)
     return {
         message.message_id: message
         for message, proof in zip(read, proofs, strict=True)
-        if proof is Proof.PROVEN
+        if proof in (Proof.PROVEN, Proof.PARTLY)
     }
 
 

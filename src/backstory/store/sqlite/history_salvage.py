@@ -34,7 +34,7 @@ def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
     """Repair a history, or make a new one of all that can be read in it.
 
     Messages in damaged pages are taken unless ``prove`` refutes them; those that it
-    knows nothing of are counted.
+    cannot prove entirely are counted.
     """
     new = path.with_name(_NEW_NAME)
     doubtful = _DoubtfulRows(prove)
@@ -84,7 +84,7 @@ class _DoubtfulRows:
                 for (row, message), proof in zip(found, proofs, strict=True)
                 if proof is not Proof.REFUTED and not _has_other_id(db, message)
             ]
-        self.unproven = sum(proof is Proof.UNKNOWN for _, proof in chosen)
+        self.unproven = sum(proof is not Proof.PROVEN for _, proof in chosen)
         return {"messages": [row for row, _ in chosen]}
 
 
