@@ -92,7 +92,7 @@ def test_own_questions_are_asked_of_the_own_memory(
         "\n"
         "Prompts that a memory helps\n"
         "kind    n  nothing   text  message  session  precision  tokens\n"
-        "prompt  1    0.000  1.000    1.000        -      1.000     …\n"
+        "prompt  1    0.000  1.000    1.000        -      1.000      …\n"
         "\n"
         "Prompts that none helps\n"
         "kind             n  nothing  tokens\n"

@@ -46,6 +46,20 @@ _TYPED = re.compile(
     f"|(?P<word>{_LETTER}+(?:[{_JOINERS}]{{1,3}}{_LETTER}+)*)"
 )
 _WORD = re.compile(r"[^\W_]+")
+# What nobody writes in a sentence: src/app.py, user_id, --no-verify, ECONNREFUSED,
+# parseJson, 3f2a9bc, v1.2.3, https://…; but not e-mail, 10:30 or and/or.
+_CODE = re.compile(
+    r"[^\W_]_|_[^\W_]|^--?[A-Za-z]|[^\W_](?:\.|::|[=#@$])[^\W_]|://|/.*/|^[~.]?/."
+    r"|[A-Za-z]:\\|[a-z][A-Z]|^[A-Z][A-Z0-9]{5,}$|^(?=.*[0-9])(?=.*[a-f])[0-9a-f]{7,40}$"
+)
+_MIN_CODE_CHARS = 4
+# They say what kind of thing it is, or that it is looked for.
+_ABOUT = """
+    called class command commit constant defined error file find flag function hash link
+    look method module option path see seen set show url use used uses using variable
+"""
+_ABOUT_CODE = frozenset(_ABOUT.split())
+_AROUND_CODE = "\"'`.,;:!?()[]{}<>“”„‘’«»"
 # Names in which signs only take the place of a space: auth-token, parse_json, e-mail.
 _IDENTIFIER = re.compile(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
 _SEGMENT = re.compile(r"[^/\\:@#?]+")
@@ -96,7 +110,7 @@ def parse_query(text: str, *, today: date) -> Query:
         folded=fold(text),
         terms=terms,
         subject=subject,
-        phrases=_parse_phrases(read),
+        phrases=_parse_phrases(read) or _parse_code(read),
         days=tuple(dict.fromkeys(one.days for one in dates)),
         wants_recent=bool(recent),
     )
@@ -143,6 +157,23 @@ def _parse_phrases(text: str) -> tuple[str, ...]:
     phrases = dict.fromkeys(fold(phrase.strip()) for phrase in inside)
     phrases.pop("", None)
     return tuple(phrases)[:_MAX_PHRASES]
+
+
+def _parse_code(text: str) -> tuple[str, ...]:
+    """The identifiers, paths and the like in a text that asks for nothing else."""
+    code: dict[str, None] = {}
+    for typed in text.split():
+        bare = typed.strip(_AROUND_CODE)
+        if len(bare) >= _MIN_CODE_CHARS and _CODE.search(bare):
+            code[fold(bare)] = None
+        elif not all(map(_only_asks, _iter_terms(bare))):
+            return ()
+    return tuple(code)[:_MAX_PHRASES]
+
+
+def _only_asks(term: Term) -> bool:
+    is_about = fold(term.text) in _ABOUT_CODE
+    return is_about or _is_function_word(term) or _asks_for_talk(term)
 
 
 # -- terms ---
