@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from backstory.memory import Memory
 from backstory.repair import check_home
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.page_checksums import VERIFIED
+from backstory.values.reports import CheckedFile
 from tests.builders import a_line, append, session_file
 from tests.chance import SOAK, seeds
 from tests.index_builders import WordEmbedder, an_indexed_memory
@@ -299,6 +301,20 @@ def test_a_full_disk_stops_a_reading_that_goes_on_when_there_is_room(
     assert everything(a_memory(small_disk, home=home)) == everything(
         a_memory(clean, home=home)
     )
+
+
+def test_a_check_on_a_full_disk_finds_no_damage(small_disk: Path) -> None:
+    with a_memory(small_disk) as memory:
+        memory.record("trip", "user", "small")
+    home = small_disk / "backstory"
+    (home / "index.db").touch()
+    with suppress(OSError):
+        (small_disk / "filler").write_bytes(bytes(2 << 20))
+
+    history, index = check_home(home)
+
+    assert history == CheckedFile(home / "history.db")
+    assert (index.problems, "the disk is full" in index.not_checked) == ((), True)
 
 
 def test_recording_on_a_full_disk_says_so_and_loses_nothing_before_it(

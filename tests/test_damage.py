@@ -6,6 +6,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 
 from backstory.errors import BackstoryError
 from backstory.memory import Memory
-from backstory.repair import check_home
+from backstory.repair import check_home, repair_home
 from backstory.store.sqlite.connection import split_statements
+from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.page_checksums import (
     UNVERIFIED,
     has_checksums,
@@ -30,11 +32,13 @@ from backstory.store.sqlite.page_codes import (
     checksum,
     correct_page,
 )
+from backstory.values.history import Message
 from tests.chance import SOAK, seeds
 from tests.index_builders import (
     WordEmbedder,
     an_indexed_memory,
     found,
+    say,
     say_all,
     write_memory,
 )
@@ -323,6 +327,197 @@ def test_everything_that_can_be_read_is_saved_and_the_rest_counted(
     assert f"({lost});" in notices[1]
 
 
+# -- a few wrong bytes in a page of messages ------------------------------------------
+
+_WRONG = b"\x11\x92\xa7"
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with one page of thirty short messages; copied, never changed."""
+    folder = tmp_path_factory.mktemp("crowded")
+    with an_indexed_memory(folder) as memory:
+        say_all(memory, (f"Giraffe Number {n} of the zoo" for n in range(30)))
+        memory.search("giraffe")
+    return folder / "backstory"
+
+
+def a_shell(crowded: Path, folder: Path) -> Shell:
+    shutil.copytree(crowded, folder / "backstory")
+    (folder / "person").mkdir()
+    return Shell(folder / "person", folder / "backstory")
+
+
+@pytest.fixture
+def spoilt(crowded: Path, tmp_path: Path) -> Shell:
+    """A home in which three bytes of the eighth message are wrong."""
+    shell = a_shell(crowded, tmp_path)
+    history = shell.kept / "history.db"
+    overwrite(history, history.read_bytes().index(b"Giraffe Number 7 of"), _WRONG)
+    return shell
+
+
+def shown(shell: Shell) -> list[str]:
+    show = shell.run("show", "s1", "--json")
+    return [each["text"] for each in orjson.loads(show.stdout)["messages"]]
+
+
+def test_a_few_wrong_bytes_hide_only_their_own_message(spoilt: Shell) -> None:
+    texts = shown(spoilt)
+    whole = spoilt.run("show", "s1", "--around", "9", "-C", "0")
+    search = spoilt.run("search", "number", "-n", "50", "--json")
+    episodes = spoilt.run("search", "--view", "episodes", "number 8 of", "--json")
+
+    assert texts.pop(7).startswith("[This message is damaged: page ")
+    assert texts == [f"Giraffe Number {n} of the zoo" for n in range(30) if n != 7]
+    assert "Giraffe Number 8 of the zoo" in whole.stdout
+    found = [hit["excerpt"] for hit in orjson.loads(search.stdout)["results"]]
+    assert sum("is damaged" in text for text in found) == 1
+    assert "Giraffe Number 9 of the zoo" in episodes.stdout
+
+
+def test_a_few_wrong_bytes_cost_only_their_own_message(spoilt: Shell) -> None:
+    repair = spoilt.run("check", "--repair")
+    texts = shown(spoilt)
+    deep = spoilt.run("check", "--deep")
+    spoilt.run("search", "giraffe")
+    (saved,) = spoilt.kept.glob("lost-messages-*.backstory.jsonl")
+
+    assert repair.stdout.splitlines()[:2] == [
+        "Saved what could be read of history.db. 1 message could not:",
+        "  python/s1: 1",
+    ]
+    assert "could not be compared" not in repair.stdout
+    assert texts == [f"Giraffe Number {n} of the zoo" for n in range(30) if n != 7]
+    assert deep.returncode == 0
+    # The index still knows what the damaged one said.
+    assert orjson.loads(saved.read_bytes())["text"] == "giraffe number 7 of the zoo"
+
+
+def test_what_no_index_can_prove_is_saved_and_counted(spoilt: Shell) -> None:
+    for file in spoilt.kept.glob("index*"):
+        file.unlink()
+
+    repair = spoilt.run("check", "--repair")
+
+    assert (
+        "29 messages from damaged pages could not be compared with the index, or not "
+        "entirely, and may have wrong characters.\n"
+    ) in repair.stdout
+    assert len(shown(spoilt)) == 29
+
+
+def test_a_tool_s_name_that_no_index_can_prove_is_counted(tmp_path: Path) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        for n in range(3):
+            say(
+                memory,
+                f"giraffe {n}",
+                role="tool_call",
+                tool_name="look",
+                call_id=f"call-{n}",
+            )
+        memory.search("giraffe")
+    history = tmp_path / "backstory" / "history.db"
+    overwrite(history, history.read_bytes().index(b"call-1"), b"XYZ")
+
+    repaired = repair_home(tmp_path / "backstory")
+
+    assert repaired is not None
+    assert (repaired.lost_messages, repaired.unproven_messages) == ({}, 3)
+
+
+def test_a_letter_whose_case_was_changed_is_not_taken_for_proven(
+    crowded: Path, tmp_path: Path
+) -> None:
+    shell = a_shell(crowded, tmp_path)
+    history = shell.kept / "history.db"
+    # The index compares texts without case.
+    at = history.read_bytes().index(b"Giraffe Number 7 of")
+    overwrite(history, at, b"gIRAFFE")
+
+    assert [n for n, text in enumerate(shown(shell)) if "is damaged" in text] == [7]
+
+
+@pytest.mark.parametrize("seed", seeds(6, soaking=300))
+def test_a_repair_saves_no_message_that_is_wrong(
+    crowded: Path, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    truth = _stored(crowded)
+    home = a_shell(crowded, tmp_path).kept
+    history = home / "history.db"
+    page = history.read_bytes().index(b"Giraffe Number 7 of") // PAGE_BYTES
+    length = chance.choice([2, 3, 30, 300])
+    at = page * PAGE_BYTES + chance.randrange(PAGE_BYTES - length)
+    overwrite(history, at, chance.randbytes(length))
+
+    repaired = repair_home(home)
+    left = _stored(home)
+
+    assert repaired is not None
+    assert [message for message in left if message not in truth] == []
+    lost = sum(repaired.lost_messages.values())
+    assert len(left) == len(truth) - lost
+
+
+def _stored(home: Path) -> list[Message]:
+    with closing(SqliteHistory(home / "history.db")) as history:
+        return list(history.iter_messages(1))
+
+
+def test_damage_that_a_command_met_is_named_until_a_check_finds_none(
+    spoilt: Shell,
+) -> None:
+    sound = (spoilt.kept / "history.db").read_bytes()
+    before = spoilt.run("status").stdout
+    index = spoilt.run("index")
+    spoilt.run("show", "s1")
+    after = spoilt.run("status").stdout
+    search = spoilt.run("search", "giraffe")
+    spoilt.run("check", "--repair")
+    repaired = spoilt.run("status").stdout
+
+    page = sound.index(b" Number 7 of") // PAGE_BYTES + 1
+    named = (
+        f"history.db is damaged (page {page} does not match its checksum); run "
+        "'backstory check'"
+    )
+    assert "Problems:  none\n" in before
+    assert index.returncode == 0
+    assert f"Problems:  1\n  {named}\n" in after
+    assert f"Notice: {named}\n" in search.stderr
+    assert "history.db is damaged" not in repaired
+
+
+def test_damaged_messages_are_not_taken_for_one(crowded: Path, tmp_path: Path) -> None:
+    shell = a_shell(crowded, tmp_path)
+    history = shell.kept / "history.db"
+    at = history.read_bytes().index(b"Giraffe Number 7 of")
+    overwrite(history, at - at % PAGE_BYTES, bytes(PAGE_BYTES))
+
+    search = orjson.loads(shell.run("search", "giraffe", "-n", "5", "--json").stdout)
+
+    damaged = ["is damaged" in hit["excerpt"] for hit in search["results"]]
+    assert damaged == [True] * 5
+    assert search["notices"][0].endswith("run 'backstory check'")
+
+
+def test_all_that_a_repair_leaves_is_private(crowded: Path, tmp_path: Path) -> None:
+    shell = a_shell(crowded, tmp_path)
+    with an_indexed_memory(tmp_path) as memory:
+        # While it is open, there is a log.
+        say_all(memory, ["Another one"], session="s2")
+        history = shell.kept / "history.db"
+        overwrite(history, history.read_bytes().index(b"Giraffe Number 7 of"), _WRONG)
+        repair_home(shell.kept)
+
+    kept = sorted(file.name for file in shell.kept.glob("history-damaged-*"))
+    modes = {file.stat().st_mode & 0o777 for file in shell.kept.iterdir()}
+    assert kept == ["history-damaged-1.db", "history-damaged-1.db-wal"]
+    assert modes == {0o600}
+
+
 def test_a_history_whose_list_of_tables_is_lost_can_be_salvaged(
     filled: Path, tmp_path: Path
 ) -> None:
@@ -336,7 +531,8 @@ def test_a_history_whose_list_of_tables_is_lost_can_be_salvaged(
 
     assert repair.returncode == 0
     with an_indexed_memory(tmp_path / "headless") as memory:
-        assert [each.message_count for each in memory.sessions()] == [20, 20, 20]
+        found = {each.native_id: each.message_count for each in memory.sessions()}
+        assert found == {"s0": 20, "s1": 20, "s2": 20}
 
 
 def test_only_the_vectors_that_cannot_be_read_are_made_again(

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from backstory.errors import BackstoryError, BadQuery, ConfigError, UnknownName
 from backstory.index.files import IndexFiles
+from backstory.index.history_damage import note_damage
 from backstory.index.maintain import Maintainer
+from backstory.index.proof import prove_by_files
 from backstory.ingest.hosts import get_host
 from backstory.ingest.hosts.resume import find_resume_commands
 from backstory.ingest.intake import Rules
@@ -89,10 +91,14 @@ class Parts:
         # Checked here, so that a typo shows at once and not when something is read.
         self.excluded_hosts = read_excluded_hosts(settings)
         self._runs: weakref.WeakSet[RunHistory] = weakref.WeakSet()
-        self.history: HistoryStore = SqliteHistory(home / HISTORY_NAME)
         self.own_answers = OwnAnswers()
         self.rules = read_rules(settings, machine, self.drop_injected)
         self.index_files = IndexFiles(home, embedder_loader(settings, machine))
+        self.history: HistoryStore = SqliteHistory(
+            home / HISTORY_NAME,
+            prove=partial(prove_by_files, self.index_files),
+            on_damage=partial(note_damage, home),
+        )
         in_background = settings.flag("embedder.in_background")
         self.maintainer = Maintainer(
             self.index_files,

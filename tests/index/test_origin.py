@@ -19,6 +19,12 @@ from tests.shell import Shell
 MADE_AGAIN = "the history was restored or replaced, so its index is made again"
 
 
+NOT_READ_IN = (
+    "texts of messages that the history lost; 'backstory index --path' reads them in, "
+    "or delete the file"
+)
+
+
 def back_up(home: Path, to: Path) -> None:
     """Copy the history, as ``sqlite3 history.db ".backup"`` does."""
     to.unlink(missing_ok=True)
@@ -75,7 +81,8 @@ def test_after_a_restore_a_search_finds_what_the_history_says_now(
             "penguin three",
             "penguin two",
         ]
-        assert memory.search("seal").notices == ()
+        (unread,) = memory.search("seal").notices
+        assert unread.endswith(f": {NOT_READ_IN}")
         assert memory._parts.index_files.index.verify() == []
 
 
@@ -340,6 +347,64 @@ def test_when_a_lost_history_begins_anew_the_texts_are_saved_first(
         "seal one",
         "walrus two",
     ]
+
+
+_SEARCH = ("--set", "embedder.name=none", "search", "heron")
+
+
+@pytest.mark.parametrize("ends", ["read in", "deleted"])
+def test_saved_texts_are_named_until_they_are_read_in_or_deleted(
+    lost: Shell, tmp_path: Path, ends: str
+) -> None:
+    with an_indexed_memory(tmp_path) as memory:
+        say(memory, "heron three", session="heron")
+        memory.index()
+
+    (saved,) = lost.kept.glob("lost-messages-*.backstory.jsonl")
+    status = lost.run("status")
+    search = lost.run(*_SEARCH)
+    if ends == "deleted":
+        saved.unlink()
+    else:
+        lost.run("index", "--path", str(saved))
+
+    assert f"Problems:  1\n  {saved}: {NOT_READ_IN}\n" in status.stdout
+    assert search.stderr == f"Notice: {saved}: {NOT_READ_IN}\n"
+    assert "Problems:  none\n" in lost.run("status").stdout
+    assert lost.run(*_SEARCH).stderr == ""
+
+
+@pytest.mark.parametrize("how", ["empty", "missing"])
+@pytest.mark.parametrize("words", [["check"], ["check", "--repair"]])
+def test_a_check_says_that_the_history_is_lost(
+    lost: Shell, how: str, words: list[str]
+) -> None:
+    if how == "missing":
+        lose_history(lost.kept)
+
+    check = lost.run(*words)
+
+    assert (check.returncode, check.stdout.splitlines()) == (
+        23,
+        [
+            f"{lost.kept / 'history.db'}: damaged",
+            f"  it is {how}, but the index knows 2 messages of it; restore a backup of "
+            "history.db, or run 'backstory salvage' to save their texts",
+            f"{lost.kept / 'index.db'}: sound",
+        ],
+    )
+    assert lost.run("salvage").returncode == 0
+
+
+def test_a_list_of_no_sessions_says_that_the_history_is_lost(lost: Shell) -> None:
+    listed = lost.run("sessions")
+    as_json = lost.run("sessions", "--json")
+
+    assert listed.stdout.startswith("No sessions.")
+    assert as_json.stdout == "[]\n"
+    assert [each.stderr for each in (listed, as_json)] == [
+        f"1 problem:\n  {LOST}\n"
+    ] * 2
 
 
 def test_what_the_index_knows_of_a_lost_history_can_be_saved_and_read_in(

@@ -14,7 +14,7 @@ from backstory.cli.app import (
     commands,
     echo_lines,
 )
-from backstory.errors import StoreDamaged
+from backstory.errors import StoreDamaged, StoreProblem
 from backstory.render.format import render_count, render_path
 from backstory.render.objects import checked_object, to_json
 from backstory.render.people.reports import (
@@ -36,7 +36,8 @@ def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
 
     With --repair, a new history.db takes the place of a damaged one: it has everything
     that can be read, and the damaged file is kept. A damaged index is rebuilt. Exit
-    code 23 means that something is damaged.
+    code 23 means that something is damaged or lost, 20 that a file could not be
+    checked.
     """
     home = find_home(app.machine, app.home)
     if repair:
@@ -46,7 +47,8 @@ def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
             for line in lines:
                 click.echo(line, err=as_json)
     found = check_home(home, is_deep=deep)
-    if repair and any(file.problems for file in found):
+    # If the history is lost, the index is all that knows of it, and must stay.
+    if repair and any(file.problems and file.is_derived for file in found):
         app.memory.rebuild()
         found = check_home(home, is_deep=deep)
     if as_json:
@@ -55,6 +57,8 @@ def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
         echo_lines(render_checked(found, home=app.user_home))
     if any(file.problems for file in found):
         raise SystemExit(StoreDamaged.exit_code)
+    if any(file.not_checked for file in found):
+        raise SystemExit(StoreProblem.exit_code)
 
 
 @commands.command()

@@ -8,6 +8,7 @@ from backstory.cli.app import App, commands, echo_lines, terminal_width
 from backstory.cli.parameters import FIRST_DAY, to_folder
 from backstory.render.format import render_count
 from backstory.render.objects import message_object, session_object, to_json
+from backstory.render.people.reports import render_problems
 from backstory.render.people.sessions import render_sessions, render_transcript
 
 
@@ -54,8 +55,7 @@ def sessions(
     if as_json:
         objects = [session_object(each, resumes.get(each.session_id)) for each in found]
         click.echo(to_json(objects))
-        return
-    if found:
+    elif found:
         lines = render_sessions(
             found,
             names=app.memory.short_ids(found),
@@ -68,6 +68,16 @@ def sessions(
         click.echo(f"None of {render_count(total, 'session')} matches.")
     else:
         click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
+    if not found:
+        _say_what_is_lost(app)
+
+
+def _say_what_is_lost(app: App) -> None:
+    """Tell what is wrong: there may have been sessions, in a history that is lost."""
+    if not app.memory.sessions():
+        problems = app.memory.status().problems
+        for line in render_problems(problems, home=app.user_home):
+            click.echo(line, err=True)
 
 
 @commands.command(short_help="Show a conversation.")

@@ -5,76 +5,150 @@ memory.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from backstory.errors import StoreProblem
+from backstory.errors import StoreFull, StoreLocked, StoreProblem, StoreUnwritable
 from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME
+from backstory.index.history_damage import forget_damage
+from backstory.index.origin import HISTORY
+from backstory.index.proof import prove_by_index
+from backstory.store.base.index import SearchIndex
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.store.sqlite.history_salvage import salvage_history
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.store.sqlite.salvage import list_damaged_pages
+from backstory.values.proof import ProveMessages, prove_nothing
 from backstory.values.reports import CheckedFile, SalvagedHistory
 
 logger = logging.getLogger(__name__)
 
+Check = Callable[[Path, bool], list[str]]
+
 
 def check_files(home: Path, *, is_deep: bool = False) -> list[CheckedFile]:
     """What is wrong with each file of a home; ``is_deep`` compares all rows as well."""
-    checks: tuple[tuple[str, Callable[[Path, bool], list[str]]], ...] = (
+    checks: tuple[tuple[str, Check], ...] = (
         (HISTORY_NAME, _check_history),
         (INDEX_NAME, _check_index),
         (EMBEDDINGS_NAME, _check_embeddings),
     )
-    return [
-        CheckedFile(home / name, tuple(_check(home / name, check, is_deep)))
+    found = [
+        _check(home / name, check, is_deep)
         for name, check in checks
         if (home / name).exists()
     ]
+    if not (home / HISTORY_NAME).exists():
+        lost = _describe_loss(home / HISTORY_NAME, "it is missing")
+        return [*(CheckedFile(home / HISTORY_NAME, (each,)) for each in lost), *found]
+    if not found[0].problems and not found[0].not_checked:
+        forget_damage(home)
+    return found
 
 
-def _check(
-    path: Path, check: Callable[[Path, bool], list[str]], is_deep: bool
-) -> list[str]:
-    damaged = [str(page) for page in list_damaged_pages(path)]
+def _check(path: Path, check: Check, is_deep: bool) -> CheckedFile:
+    checked = CheckedFile(path, is_derived=path.name != HISTORY_NAME)
     try:
-        return damaged or check(path, is_deep)
+        damaged = [str(page) for page in list_damaged_pages(path)]
+        return replace(checked, problems=tuple(damaged or check(path, is_deep)))
+    except (StoreFull, StoreLocked, StoreUnwritable) as exc:
+        # That says nothing about what is in the file.
+        return replace(checked, not_checked=str(exc))
     except StoreProblem as exc:
-        return [str(exc)]
+        return replace(checked, problems=(str(exc),))
 
 
 def _check_history(path: Path, is_deep: bool) -> list[str]:
-    history = SqliteHistory(path)
-    try:
+    with closing(SqliteHistory(path)) as history:
+        if not history.last_change_id():
+            return _describe_loss(path, "it is empty")
         return history.verify() if is_deep else []
-    finally:
-        history.close()
+
+
+def _describe_loss(path: Path, what: str) -> list[str]:
+    """What is lost with a history, if the index beside it knows messages."""
+    with suppress(StoreProblem), _opened_index(path.with_name(INDEX_NAME)) as index:
+        known = 0 if index is None else index.counts().messages
+        if known:
+            return [
+                f"{what}, but the index knows {known:,} messages of it; restore a "
+                "backup of history.db, or run 'backstory salvage' to save their texts"
+            ]
+    return []
+
+
+@contextmanager
+def _opened_index(path: Path) -> Iterator[SearchIndex | None]:
+    """The index; None if there is none. Raises ``StoreProblem``."""
+    if not path.exists():
+        yield None
+        return
+    with (
+        closing(SqliteEmbeddings(path.with_name(EMBEDDINGS_NAME))) as embeddings,
+        closing(SqliteIndex(path, embeddings)) as index,
+    ):
+        yield index
 
 
 def _check_index(path: Path, is_deep: bool) -> list[str]:
-    embeddings = SqliteEmbeddings(path.with_name(EMBEDDINGS_NAME))
-    index = SqliteIndex(path, embeddings)
-    try:
+    with _opened_index(path) as index:
+        assert index is not None
         index.check()
         return index.verify() if is_deep else []
-    finally:
-        index.close()
-        embeddings.close()
 
 
 def _check_embeddings(path: Path, is_deep: bool) -> list[str]:
-    embeddings = SqliteEmbeddings(path)
-    try:
+    with closing(SqliteEmbeddings(path)) as embeddings:
         embeddings.list_hashes()
         return []
-    finally:
-        embeddings.close()
 
 
 def repair_history(home: Path) -> SalvagedHistory | None:
-    """Repair the history if it is damaged; returns None if it is not."""
+    """Repair the history if it is damaged; returns None if it is not.
+
+    What is in damaged pages is compared with the index. Raises ``StoreProblem`` if it
+    cannot be written.
+    """
     path = home / HISTORY_NAME
-    if not path.exists() or not _check(path, _check_history, True):
+    if not path.exists() or not _is_damaged(path):
         return None
-    return salvage_history(path)
+    with _proving(path) as prove:
+        saved = salvage_history(path, prove=prove)
+    forget_damage(home)
+    return saved
+
+
+def _is_damaged(path: Path) -> bool:
+    # An empty one is whole; there is nothing in it to repair.
+    return bool(_check(path, _verify_history, is_deep=True).problems)
+
+
+def _verify_history(path: Path, is_deep: bool) -> list[str]:
+    with closing(SqliteHistory(path)) as history:
+        return history.verify()
+
+
+@contextmanager
+def _proving(path: Path) -> Iterator[ProveMessages]:
+    """Compares messages with the index, if there is a sound one of this history."""
+    prove: ProveMessages = prove_nothing
+    with ExitStack() as opened:
+        try:
+            index = opened.enter_context(_opened_index(path.with_name(INDEX_NAME)))
+            if index is not None and _is_of(index, path):
+                index.check()
+                prove = partial(prove_by_index, index)
+        except StoreProblem as exc:
+            logger.info("%s", exc)
+        yield prove
+
+
+def _is_of(index: SearchIndex, path: Path) -> bool:
+    """Whether an index was made from this history, if the history still tells."""
+    with suppress(StoreProblem), closing(SqliteHistory(path)) as history:
+        return index.get_state(HISTORY) == history.identity
+    return True

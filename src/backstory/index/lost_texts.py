@@ -27,6 +27,8 @@ _ROLES = {
     UnitKind.OTHER: "tool_result",
 }
 
+_NAME = "lost-messages-*.backstory.jsonl"
+
 # A unit of a message, and its folded text.
 Text = tuple[Unit, str]
 
@@ -43,12 +45,21 @@ def save_lost_texts(
         return None
     made_from = (index.get_state(name) or "" for name in (HISTORY, LAST_CHANGE))
     name = content_id(*made_from, str(len(lost)))[3:11]
-    path = folder / f"lost-messages-{name}.backstory.jsonl"
+    path = folder / _NAME.replace("*", name)
     lines = b"".join(orjson.dumps(each) + b"\n" for each in _to_lines(lost))
     with storing(path):
         if not path.exists():
             write_new(path, lines)
     return SavedTexts(path, len(lost))
+
+
+def list_unread_texts(folder: Path, history: HistoryStore) -> list[Path]:
+    """The files of such texts that the history has not read yet."""
+    saved = sorted(folder.glob(_NAME))
+    if not saved:
+        return []
+    read = {Path(source.path) for source in history.list_sources()}
+    return [path for path in saved if not {path, path.resolve()} & read]
 
 
 def _find_lost(index: SearchIndex, history: HistoryStore) -> list[Text]:
@@ -57,7 +68,7 @@ def _find_lost(index: SearchIndex, history: HistoryStore) -> list[Text]:
     missing = [
         (unit, text)
         for unit, text in texts
-        if unit.unit_id not in stored or _as_indexed(stored[unit.unit_id].text) != text
+        if unit.unit_id not in stored or as_indexed(stored[unit.unit_id].text) != text
     ]
     if not missing:
         return []
@@ -69,10 +80,11 @@ def _find_lost(index: SearchIndex, history: HistoryStore) -> list[Text]:
 def _iter_texts(history: HistoryStore) -> Iterator[str]:
     for session in history.list_sessions(SessionFilter()):
         for message in history.iter_messages(session.session_id):
-            yield _as_indexed(message.text)
+            yield as_indexed(message.text)
 
 
-def _as_indexed(text: str) -> str:
+def as_indexed(text: str) -> str:
+    """A text as the index keeps it."""
     # In the index, a NUL ends a text.
     return fold(text).replace("\0", "\1")
 

@@ -23,7 +23,8 @@ from backstory.errors import (
 )
 from backstory.index.build import IndexBuilder
 from backstory.index.files import INDEX_NAME, IndexFiles
-from backstory.index.lost_texts import save_lost_texts
+from backstory.index.history_damage import list_noted_damage
+from backstory.index.lost_texts import list_unread_texts, save_lost_texts
 from backstory.index.origin import IndexOrigin
 from backstory.index.vectors import VectorBuilder
 from backstory.notes.find import (
@@ -52,6 +53,10 @@ _VECTOR_LOCK = "vectors.lock"
 _DAMAGE_MARK = "index-damaged"
 _DAMAGED = "it is damaged and will be rebuilt; 'backstory rebuild' does it now"
 _STILL_BUILDING = "the index is still being built; older things may be missing"
+_NOT_READ_IN = (
+    "texts of messages that the history lost; 'backstory index --path' reads them in, "
+    "or delete the file"
+)
 _OTHER_HISTORY = "it was made from another history"
 _MADE_AGAIN = "the history was restored or replaced, so its index is made again"
 # How long a search may spend on taking in what is new, and wait for other writers: one
@@ -132,6 +137,7 @@ class Maintainer:
         except StoreProblem as exc:
             self._check_origin(builder)
             notices.append(f"the newest things may be missing: {exc}")
+        notices += self._tell_of_unread(notices)
         self._wake_worker()
         if not _NOTE_UNITS & set(kinds):
             problems = []
@@ -167,6 +173,18 @@ class Maintainer:
             "it was lost, restore a backup of history.db, or run 'backstory salvage' "
             "to save their texts"
         )
+
+    def _tell_of_unread(self, notices: Sequence[str]) -> list[str]:
+        """One notice about saved texts, unless the others name them."""
+        unread = list_unread_texts(self._home, self._history)
+        if not unread or any(str(path) in each for path in unread for each in notices):
+            return []
+        more = f" (and {len(unread) - 1:,} more)" if len(unread) > 1 else ""
+        return [f"{unread[0]}{more}: {_NOT_READ_IN}"]
+
+    def tell_of_damage(self) -> list[str]:
+        """A notice if the history was found damaged, in this search or before."""
+        return [str(each) for each in list_noted_damage(self._home)]
 
     def _save_lost_texts(self) -> SavedTexts | None:
         return save_lost_texts(self._files.index, self._history, self._home)
@@ -471,14 +489,16 @@ class Maintainer:
             return IndexStatus(embedder=name, problem=str(exc))
 
     def list_problems(self) -> list[Problem]:
-        """What is wrong between the index and the history."""
-        if not self._files.has_index():
-            return []
-        try:
-            is_lost = self._builder().origin() is IndexOrigin.LOST
-            return [Problem(self._describe_loss())] if is_lost else []
-        except StoreProblem:
-            return []  # the status of the index says it
+        """What is wrong with the history, as far as the index or a reading knows."""
+        problems = list_noted_damage(self._home)
+        with suppress(StoreProblem):  # the status of the index says it
+            if self._files.has_index():
+                is_lost = self._builder().origin() is IndexOrigin.LOST
+                problems += [Problem(self._describe_loss())] if is_lost else []
+        return problems + [
+            Problem(_NOT_READ_IN, path=str(path))
+            for path in list_unread_texts(self._home, self._history)
+        ]
 
     def list_note_problems(self) -> list[Problem]:
         """What is wrong with notes now, and was with guidance when it was last read."""

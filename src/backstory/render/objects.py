@@ -104,7 +104,11 @@ def problem_object(problem: Problem) -> dict[str, object]:
 
 
 def checked_object(file: CheckedFile) -> dict[str, object]:
-    return {"path": str(file.path), "problems": list(file.problems)}
+    return {
+        "path": str(file.path),
+        "problems": list(file.problems),
+        "not_checked": file.not_checked or None,
+    }
 
 
 def source_object(source: SourceSummary) -> dict[str, object]:

@@ -127,7 +127,9 @@ class _Choice:
             if self.is_full and hit.strength is not Strength.STRONG:
                 continue
             words = word_set(hit.text)
-            if any(overlap(words, other) > DUPLICATE_SHARE for _, other in self._kept):
+            if not hit.is_damaged and any(
+                overlap(words, other) > DUPLICATE_SHARE for _, other in self._kept
+            ):
                 self.repeats += 1
             elif not self._is_repeat(hit):
                 self._kept.append((hit, words))

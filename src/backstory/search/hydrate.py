@@ -111,6 +111,7 @@ class Hydrator:
             tool_name=self._tool_name(message),
             message_id=message.message_id,
             position=message.position,
+            is_damaged=message.is_damaged,
         )
 
     def _tool_name(self, message: Message) -> str | None:

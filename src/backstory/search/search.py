@@ -207,7 +207,8 @@ class Search:
             missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.search(request, self._explain(exc), until=until)
-        return replace(result, notices=(*behind, *missing, *result.notices))
+        damage = self._maintainer.tell_of_damage()
+        return replace(result, notices=(*behind, *damage, *missing, *result.notices))
 
     def recall(
         self,
@@ -236,10 +237,11 @@ class Search:
         except StoreProblem as exc:
             result = self._fallback.recall(request, self._explain(exc), until=until)
             return replace(result, notices=(*stale, *result.notices))
+        damage = self._maintainer.tell_of_damage()
         return RecallResult(
             request.query,
             tuple(found),
-            (*stale, *behind, *missing, *notices),
+            (*stale, *behind, *damage, *missing, *notices),
             is_empty_index=not found and not units,
         )
 
@@ -256,7 +258,10 @@ class Search:
             episodes, notices = find_episodes(
                 request, self._history, self._get_retriever(), until=until
             )
-            result = EpisodeResult(request.query, tuple(episodes), (*behind, *notices))
+            damage = self._maintainer.tell_of_damage()
+            result = EpisodeResult(
+                request.query, tuple(episodes), (*behind, *damage, *notices)
+            )
         except StoreProblem as exc:
             result = self._fallback.episodes(request, self._explain(exc), until=until)
         meant = () if result.episodes else self._suggest(request.query)

@@ -200,3 +200,8 @@ class Message:
     call_id: str | None = None
     sent: Moment | None = None
     full_bytes: int | None = None
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether it cannot be read any more, and ``text`` says so instead."""
+        return not self.native_id

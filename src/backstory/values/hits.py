@@ -74,6 +74,8 @@ class Hit:
     project: str | None = None
     parts: tuple[ScorePart, ...] = ()
     reply: Message | None = None
+    # Its message cannot be read any more, and ``text`` says so instead.
+    is_damaged: bool = False
 
     @property
     def host(self) -> str | None:

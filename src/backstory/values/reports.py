@@ -92,21 +92,29 @@ class SalvagedHistory:
     """What was saved of a damaged history, which is kept as ``kept_as``.
 
     ``is_complete``: nothing is missing. Otherwise ``lost_messages`` counts what is, by
-    session.
+    session. ``unproven_messages`` were saved from damaged pages, and nothing else tells
+    whether all of them is what was stored.
     """
 
     kept_as: Path
     damaged: tuple[DamagedPage, ...] = ()
     is_complete: bool = False
     lost_messages: Mapping[str, int] = field(default_factory=dict)
+    unproven_messages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """A file of a home, and what is wrong with it."""
+    """A file of a home, and what is wrong with it.
+
+    ``not_checked`` is why it could not be opened, for example because the disk is full.
+    ``is_derived``: a rebuild makes it again.
+    """
 
     path: Path
     problems: tuple[str, ...] = ()
+    not_checked: str = ""
+    is_derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,10 @@ def render_checked(files: Sequence[CheckedFile], *, home: Path) -> Iterator[str]
     """Each file of a home, and what is wrong with it."""
     for file in files:
         path = render_path(str(file.path), home)
+        if file.not_checked:
+            yield f"{path}: not checked"
+            yield "  " + to_cell(render_path(file.not_checked, home))
+            continue
         yield f"{path}: {'damaged' if file.problems else 'sound'}"
         for problem in file.problems[:MAX_PROBLEMS_SHOWN]:
             yield "  " + to_cell(render_path(problem, home))
@@ -82,6 +86,12 @@ def render_salvaged(saved: SalvagedHistory, *, home: Path) -> Iterator[str]:
         yield "'backstory index' reads again what the agent programs still have."
     else:
         yield "Saved what could be read of history.db: all messages that it counted."
+    if saved.unproven_messages:
+        count = render_count(saved.unproven_messages, "message")
+        yield (
+            f"{count} from damaged pages could not be compared with the index, or not "
+            "entirely, and may have wrong characters."
+        )
     yield f"The damaged file is kept as {render_path(str(saved.kept_as), home)}."
 
 

@@ -116,6 +116,15 @@ class ActiveSession(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class IndexedText:
+    """The folded text of a unit; the hash is of its meaning, if it has one."""
+
+    unit: Unit
+    folded: str
+    meaning_hash: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """What a unit of a Markdown file says."""
 
@@ -424,6 +433,10 @@ class SearchIndex(Protocol):
 
     def iter_texts(self) -> Iterator[tuple[Unit, str]]:
         """All units of sessions and their folded texts, by session and position."""
+        ...
+
+    def get_texts(self, unit_ids: Collection[int]) -> dict[int, IndexedText]:
+        """The folded texts of these units of sessions; unknown ones are left out."""
         ...
 
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:

@@ -5,11 +5,13 @@ It is the only copy: hosts delete their transcripts.
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 import apsw
 
+from backstory.errors import StoreDamaged
 from backstory.store.base.history import (
     Batch,
     Change,
@@ -21,6 +23,7 @@ from backstory.store.base.history import (
     Written,
 )
 from backstory.store.sqlite import (
+    around_damage,
     changes,
     messages,
     seen_notes,
@@ -36,12 +39,14 @@ from backstory.store.sqlite.connection import (
     transaction,
     translated,
 )
+from backstory.store.sqlite.doubtful_messages import find_proven
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.history import Message, Problem, Session
 from backstory.values.notes import SeenNote
+from backstory.values.proof import ProveMessages, prove_nothing
 
 HISTORY_NAME = "history.db"
 MIGRATIONS = "backstory.store.sqlite.history_migrations"
@@ -52,8 +57,20 @@ _BRIEF_WAIT_MS = 200
 class SqliteHistory:
     """A ``HistoryStore`` in one SQLite file; threads take turns."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        prove: ProveMessages = prove_nothing,
+        on_damage: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """``prove`` is asked about messages in damaged pages.
+
+        ``on_damage`` is called with what is wrong whenever such a page was met.
+        """
         self.path = path
+        self._prove = prove
+        self._on_damage = on_damage
         self._connections = Connections(path, lambda: _open(path))
         self.reset_after_fork()
         reset_in_child(self)
@@ -70,6 +87,25 @@ class SqliteHistory:
     def close(self) -> None:
         self._connections.close()
 
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """Threads take turns; SQLite's errors become ours, and damage is noted."""
+        try:
+            with translated(self.path), self._lock:
+                yield
+        except StoreDamaged as exc:
+            self._on_damage(str(exc.__cause__ or exc))
+            raise
+
+    def _find_proven(self, reasons: Mapping[int, str]) -> dict[int, Message]:
+        """Those of the messages in damaged pages that are known to be as they were."""
+        self._on_damage(next(iter(reasons.values())))
+        return find_proven(self._db, reasons, self._prove)
+
+    def _sound_after(self, damage: apsw.CorruptError) -> around_damage.ListSound:
+        self._on_damage(str(damage))
+        return around_damage.sound_messages(self._db, self._find_proven)
+
     # -- writing ---
 
     def write(
@@ -80,7 +116,7 @@ class SqliteHistory:
         is_durable: bool = True,
         is_patient: bool = True,
     ) -> Written:
-        with translated(self.path), self._lock:
+        with self._using():
             set_durability(self._db, is_durable=is_durable)
             self._db.set_busy_timeout(BUSY_TIMEOUT_MS if is_patient else _BRIEF_WAIT_MS)
             try:
@@ -95,14 +131,14 @@ class SqliteHistory:
     def replace_loose_problems(
         self, problems: Sequence[Problem], *, now: datetime
     ) -> None:
-        with translated(self.path), self._lock:
+        with self._using():
             if sources.list_loose_problems(self._db) == list(problems):
                 return
             with transaction(self._db):
                 sources.replace_loose_problems(self._db, problems, now=now)
 
     def add_loose_problems(self, problems: Sequence[Problem], *, now: datetime) -> None:
-        with translated(self.path), self._lock:
+        with self._using():
             known = sources.list_loose_problems(self._db)
             new = [problem for problem in problems if problem not in known]
             if new:
@@ -112,7 +148,7 @@ class SqliteHistory:
     def change_seen_notes(
         self, change: Callable[[Mapping[str, SeenNote]], Sequence[SeenNote]]
     ) -> None:
-        with translated(self.path), self._lock:
+        with self._using():
             # Most often everything has been seen before.
             if not change(seen_notes.list_seen_notes(self._db)):
                 return
@@ -125,27 +161,27 @@ class SqliteHistory:
     # -- reading ---
 
     def list_seen_notes(self) -> dict[str, SeenNote]:
-        with translated(self.path), self._lock:
+        with self._using():
             return seen_notes.list_seen_notes(self._db)
 
     def list_sources(self) -> dict[SourceKey, SourceState]:
-        with translated(self.path), self._lock:
+        with self._using():
             return sources.list_sources(self._db)
 
     def list_read_files(self) -> list[ReadFile]:
-        with translated(self.path), self._lock:
+        with self._using():
             return sources.list_read_files(self._db)
 
     def list_sessions(self, where: SessionFilter) -> list[Session]:
-        with translated(self.path), self._lock:
+        with self._using():
             return sessions.list_sessions(self._db, where)
 
     def find_sessions(self, name: str) -> list[Session]:
-        with translated(self.path), self._lock:
+        with self._using():
             return session_names.find_sessions(self._db, name)
 
     def short_ids(self, session_ids: Collection[int]) -> dict[int, str]:
-        with translated(self.path), self._lock:
+        with self._using():
             return session_names.short_ids(self._db, session_ids)
 
     def iter_messages(
@@ -154,9 +190,14 @@ class SqliteHistory:
         # Page by page, so that a long session is not held in memory and does not block
         # other threads while the caller works on it.
         while True:
-            with translated(self.path), self._lock:
+            with self._using():
                 page = messages.list_messages(
-                    self._db, session_id, first=first, last=last, limit=_PAGE
+                    self._db,
+                    session_id,
+                    first=first,
+                    last=last,
+                    limit=_PAGE,
+                    find_proven=self._find_proven,
                 )
             yield from page
             if len(page) < _PAGE:
@@ -164,46 +205,68 @@ class SqliteHistory:
             first = page[-1].position + 1
 
     def find_message(self, session_id: int, name: str) -> Message | None:
-        with translated(self.path), self._lock:
-            return messages.find_message(self._db, session_id, name)
+        with self._using():
+            try:
+                return messages.find_message(self._db, session_id, name)
+            except apsw.CorruptError as exc:
+                self._on_damage(str(exc))
+                return around_damage.find_message(
+                    self._db, session_id, name, find_proven=self._find_proven
+                )
 
     def get_messages(self, message_ids: Collection[int]) -> dict[int, Message]:
-        with translated(self.path), self._lock:
-            return messages.get_messages(self._db, message_ids)
+        with self._using():
+            return messages.get_messages(
+                self._db, message_ids, find_proven=self._find_proven
+            )
 
     def get_ranges(
         self, ranges: Collection[tuple[int, int, int]]
     ) -> dict[tuple[int, int, int], list[Message]]:
-        with translated(self.path), self._lock:
-            return messages.get_ranges(self._db, ranges)
+        with self._using():
+            return messages.get_ranges(self._db, ranges, find_proven=self._find_proven)
 
     def find_positions(
         self, session_id: int, first_id: int, last_id: int
     ) -> tuple[int, int] | None:
-        with translated(self.path), self._lock:
+        with self._using():
             return messages.find_positions(self._db, session_id, first_id, last_id)
 
     def find_neighbours(
         self, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], tuple[Message | None, Message | None]]:
-        with translated(self.path), self._lock:
-            return messages.find_neighbours(self._db, places)
+        with self._using():
+            try:
+                return messages.find_neighbours(self._db, places)
+            except apsw.CorruptError as exc:
+                return around_damage.find_neighbours(self._sound_after(exc), places)
 
     def find_replies(
         self, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], Message]:
-        with translated(self.path), self._lock:
-            return messages.find_replies(self._db, places)
+        with self._using():
+            try:
+                return messages.find_replies(self._db, places)
+            except apsw.CorruptError as exc:
+                return around_damage.find_replies(self._sound_after(exc), places)
 
     def find_tool_names(
         self, calls: Collection[tuple[int, str]]
     ) -> dict[tuple[int, str], str]:
-        with translated(self.path), self._lock:
-            return messages.find_tool_names(self._db, calls)
+        with self._using():
+            try:
+                return messages.find_tool_names(self._db, calls)
+            except apsw.CorruptError as exc:
+                return around_damage.find_tool_names(self._sound_after(exc), calls)
 
     def list_latest_turn(self, session_id: int) -> list[int]:
-        with translated(self.path), self._lock:
-            return messages.list_latest_turn(self._db, session_id)
+        with self._using():
+            try:
+                return messages.list_latest_turn(self._db, session_id)
+            except apsw.CorruptError as exc:
+                return around_damage.list_latest_turn(
+                    self._sound_after(exc), session_id
+                )
 
     def find_text(
         self,
@@ -213,54 +276,54 @@ class SqliteHistory:
         where: Callable[[Message], bool],
         until: float | None = None,
     ) -> list[Message]:
-        with translated(self.path), self._lock:
+        with self._using():
             return messages.find_text(
                 self._db, folded, limit=limit, where=where, until=until
             )
 
     def get_sessions(self, session_ids: Collection[int]) -> dict[int, Session]:
-        with translated(self.path), self._lock:
+        with self._using():
             return sessions.get_sessions(self._db, session_ids)
 
     def count_messages(self) -> int:
-        with translated(self.path), self._lock:
+        with self._using():
             return sessions.count_messages(self._db)
 
     @property
     def identity(self) -> str:
-        with translated(self.path), self._lock:
+        with self._using():
             return changes.identity(self._db)
 
     def last_change_id(self) -> int:
-        with translated(self.path), self._lock:
+        with self._using():
             return changes.last_change_id(self._db)
 
     def find_tag(self, change_id: int) -> int | None:
-        with translated(self.path), self._lock:
+        with self._using():
             return changes.find_tag(self._db, change_id)
 
     def list_changes(self, after: int, limit: int) -> list[Change]:
-        with translated(self.path), self._lock:
+        with self._using():
             return changes.list_changes(self._db, after, limit)
 
     def count_by_host(self) -> list[Counts]:
-        with translated(self.path), self._lock:
+        with self._using():
             return sessions.count_by_host(self._db)
 
     def has_session(self, host: str, native_id: str) -> bool:
-        with translated(self.path), self._lock:
+        with self._using():
             return sessions.find_session_id(self._db, host, native_id) is not None
 
     def find_project(self, host: str, native_id: str) -> str | None:
-        with translated(self.path), self._lock:
+        with self._using():
             return sessions.find_project(self._db, host, native_id)
 
     def list_projects(self) -> list[str]:
-        with translated(self.path), self._lock:
+        with self._using():
             return sessions.list_projects(self._db)
 
     def list_problems(self) -> list[Problem]:
-        with translated(self.path), self._lock:
+        with self._using():
             return sources.list_problems(self._db)
 
     def size_bytes(self) -> int:
@@ -274,7 +337,7 @@ class SqliteHistory:
         return any(not page.is_known for page in list_damaged_pages(self.path))
 
     def verify(self) -> list[str]:
-        with translated(self.path), self._lock:
+        with self._using():
             return _verify(self._db)
 
 

@@ -1,19 +1,27 @@
 """Put a sound history in the place of a damaged one, and keep the damaged one."""
 
-import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
 from backstory.store.sqlite.connection import (
     close_database,
+    from_os_error,
     open_database,
     transaction,
     translated,
 )
 from backstory.store.sqlite.database_file import copy_to
+from backstory.store.sqlite.doubtful_messages import find_number, parse_row
 from backstory.store.sqlite.history import MIGRATIONS
+from backstory.store.sqlite.page_checksums import VERIFIED
+from backstory.store.sqlite.raw_tables import RawRow
 from backstory.store.sqlite.salvage import remove_database, salvage_database
+from backstory.values.history import Message
+from backstory.values.proof import Proof, ProveMessages
 from backstory.values.reports import SalvagedHistory
 
 _NEW_NAME = "salvaged-history.db"
@@ -22,16 +30,86 @@ _NEW_NAME = "salvaged-history.db"
 _NOT_TAKEN = frozenset({"identity", "changes", "sources", "problems"})
 
 
-def salvage_history(path: Path) -> SalvagedHistory:
-    """Repair a history, or make a new one of all that can be read in it."""
+def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
+    """Repair a history, or make a new one of all that can be read in it.
+
+    Messages in damaged pages are taken unless ``prove`` refutes them; those that it
+    cannot prove entirely are counted.
+    """
     new = path.with_name(_NEW_NAME)
-    with translated(path):
-        salvaged = salvage_database(path, MIGRATIONS, new, without=_NOT_TAKEN)
-        lost = {} if salvaged.is_complete else _complete(new)
-    kept_as = _put_in_place(path, new)
+    doubtful = _DoubtfulRows(prove)
+    try:
+        with translated(path):
+            salvaged = salvage_database(
+                path,
+                MIGRATIONS,
+                new,
+                without=_NOT_TAKEN,
+                choose_doubtful=doubtful.choose,
+            )
+            lost = {} if salvaged.is_complete else _complete(new)
+        kept_as = _put_in_place(path, new)
+    except OSError as exc:
+        raise from_os_error(path, exc) from exc
+    finally:
+        remove_database(new)
     return SalvagedHistory(
-        kept_as, salvaged.damaged, salvaged.is_complete, lost_messages=lost
+        kept_as,
+        salvaged.damaged,
+        salvaged.is_complete,
+        lost_messages=lost,
+        unproven_messages=doubtful.unproven,
     )
+
+
+@dataclass(slots=True)
+class _DoubtfulRows:
+    """Chooses from the rows of damaged pages, and counts what cannot be proven."""
+
+    prove: ProveMessages
+    unproven: int = 0
+
+    def choose(
+        self, path: Path, rows: Mapping[str, list[RawRow]]
+    ) -> dict[str, list[RawRow]]:
+        found = [
+            (row, message)
+            for row in rows.get("messages", ())
+            if (message := parse_row((row.rowid, *row.values[1:]))) is not None
+        ]
+        proofs = self.prove([message for _, message in found])
+        with _opened(path) as db:
+            chosen = [
+                (row, proof)
+                for (row, message), proof in zip(found, proofs, strict=True)
+                if proof is not Proof.REFUTED and not _has_other_id(db, message)
+            ]
+        self.unproven = sum(proof is not Proof.PROVEN for _, proof in chosen)
+        return {"messages": [row for row, _ in chosen]}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[apsw.Connection | None]:
+    """The damaged database, with its checksums; None if it cannot be opened."""
+    try:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=VERIFIED)
+    except apsw.Error:
+        yield None
+        return
+    try:
+        yield db
+    finally:
+        close_database(db)
+
+
+def _has_other_id(db: apsw.Connection | None, message: Message) -> bool:
+    """Whether a sound index knows the message under another id."""
+    if db is None:
+        return False
+    try:
+        return find_number(db, message) != message.message_id
+    except apsw.Error:
+        return False
 
 
 def _complete(path: Path) -> dict[str, int]:
@@ -96,15 +174,19 @@ def _make_consistent(db: apsw.Connection) -> None:
 def _put_in_place(path: Path, new: Path) -> Path:
     """Exchange the files; returns where the damaged one is now."""
     kept_as = _free_name(path)
-    copy_to(path, kept_as)
-    log = path.with_name(f"{path.name}-wal")
-    if log.exists():
-        shutil.copyfile(log, kept_as.with_name(f"{kept_as.name}-wal"))
+    try:
+        copy_to(path, kept_as)
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists():
+            copy_to(log, kept_as.with_name(f"{kept_as.name}-wal"))
+    except OSError:
+        # Half a copy is no use, and takes the room that is missing.
+        remove_database(kept_as)
+        raise
     for ending in ("-wal", "-shm"):
         # They would be taken for those of the new file.
         path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
     new.replace(path)
-    remove_database(new)
     return kept_as
 
 

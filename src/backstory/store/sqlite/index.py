@@ -18,6 +18,7 @@ from backstory.store.base.index import (
     EmbeddingCache,
     IndexCounts,
     IndexedFile,
+    IndexedText,
     Note,
     ToEmbed,
     Unit,
@@ -168,6 +169,9 @@ class SqliteIndex:
 
     def iter_texts(self) -> Iterator[tuple[Unit, str]]:
         yield from self._connection.scan(self._texts.list_all)
+
+    def get_texts(self, unit_ids: Collection[int]) -> dict[int, IndexedText]:
+        return self._texts.get_texts(unit_ids)
 
     def get_notes(self, unit_ids: Collection[int]) -> dict[int, Note]:
         with self._connection.reading() as db:

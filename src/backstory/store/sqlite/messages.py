@@ -1,7 +1,7 @@
 """The table ``messages``: what was said, in order."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -11,17 +11,21 @@ from backstory.store.sqlite.sessions import read_moment
 from backstory.text.words import fold
 from backstory.values.history import Message, Role
 
-_COLUMNS = """
+MESSAGE_COLUMNS = """
     message_id, session_id, native_id, position, role, text, tool_name, call_id,
     sent_at, utc_offset_min, full_bytes
 """
 
 # How many messages after the user's are searched for the last reply to it.
-_REPLY_STEPS = 100
+REPLY_STEPS = 100
 
 # A session and a position in it, or the first and the last of several.
 Place = tuple[int, int]
 Range = tuple[int, int, int]
+
+# Finds those messages in damaged pages that are proven to be what was stored, given
+# why each could not be read.
+FindProven = Callable[[Mapping[int, str]], Mapping[int, Message]]
 
 _SEE_MORE = "Run 'backstory check --repair' to save what can be read."
 
@@ -30,19 +34,25 @@ _ROLES = {role.value: role for role in Role}
 
 
 def list_messages(
-    db: apsw.Connection, session_id: int, *, first: int, last: int | None, limit: int
+    db: apsw.Connection,
+    session_id: int,
+    *,
+    first: int,
+    last: int | None,
+    limit: int,
+    find_proven: FindProven,
 ) -> list[Message]:
     which = "session_id = ?1 AND position >= ?2 AND (?3 IS NULL OR position <= ?3)"
     values = (session_id, first, last, limit)
     try:
         rows = db.execute(
             f"""
-            SELECT {_COLUMNS} FROM messages
+            SELECT {MESSAGE_COLUMNS} FROM messages
              WHERE {which} ORDER BY position LIMIT ?4
             """,
             values,
         )
-        return [_to_message(row) for row in rows]
+        return [to_message(row) for row in rows]
     except apsw.CorruptError:
         # Only the index of places is read, whose pages may be sound.
         places = db.execute(
@@ -52,11 +62,11 @@ def list_messages(
             """,
             values,
         ).fetchall()
-        return [_get_one(db, place) for place in places]
+        return _get_each(db, places, find_proven)
 
 
 def get_ranges(
-    db: apsw.Connection, ranges: Collection[Range]
+    db: apsw.Connection, ranges: Collection[Range], *, find_proven: FindProven
 ) -> dict[Range, list[Message]]:
     found: dict[Range, list[Message]] = {each: [] for each in ranges}
     try:
@@ -66,7 +76,7 @@ def get_ranges(
                 SELECT value ->> 0 AS of_session, value ->> 1 AS first_position,
                        value ->> 2 AS last_position
                   FROM json_each(?))
-            SELECT of_session, first_position, last_position, {_COLUMNS}
+            SELECT of_session, first_position, last_position, {MESSAGE_COLUMNS}
               FROM ranges JOIN messages
                 ON session_id = of_session
                AND position BETWEEN first_position AND last_position
@@ -75,28 +85,33 @@ def get_ranges(
             (to_json(found),),
         )
         for session_id, first, last, *row in rows:
-            found[session_id, first, last].append(_to_message(tuple(row)))
+            found[session_id, first, last].append(to_message(tuple(row)))
     except apsw.CorruptError:
         for session_id, first, last in found:
             found[session_id, first, last] = list_messages(
-                db, session_id, first=first, last=last, limit=last - first + 1
+                db,
+                session_id,
+                first=first,
+                last=last,
+                limit=last - first + 1,
+                find_proven=find_proven,
             )
     return found
 
 
 def get_messages(
-    db: apsw.Connection, message_ids: Collection[int]
+    db: apsw.Connection, message_ids: Collection[int], *, find_proven: FindProven
 ) -> dict[int, Message]:
     wanted = to_json(message_ids)
     try:
         rows = db.execute(
             f"""
-            SELECT {_COLUMNS} FROM messages
+            SELECT {MESSAGE_COLUMNS} FROM messages
              WHERE message_id IN (SELECT value FROM json_each(?))
             """,
             (wanted,),
         )
-        return {row[0]: _to_message(row) for row in rows}
+        return {row[0]: to_message(row) for row in rows}
     except apsw.CorruptError:
         places = db.execute(
             """
@@ -106,23 +121,39 @@ def get_messages(
             """,
             (wanted,),
         ).fetchall()
-        found = [_get_one(db, place) for place in places]
+        found = _get_each(db, places, find_proven)
         return {message.message_id: message for message in found}
 
 
 # Any: SQLite rows carry no types; the schema does.
-def _get_one(db: apsw.Connection, place: tuple[Any, ...]) -> Message:
-    """A message or, if its page is damaged, one that says so in its place."""
+def _get_each(
+    db: apsw.Connection, places: Sequence[tuple[Any, ...]], find_proven: FindProven
+) -> list[Message]:
+    """Messages, one by one. One that is damaged says so in its place."""
+    found: dict[int, Message] = {}
+    reasons: dict[int, str] = {}
+    for message_id, _, _ in places:
+        try:
+            row = db.execute(
+                f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE message_id = ?",
+                (message_id,),
+            ).fetchone()
+            if row is not None:
+                found[message_id] = to_message(row)
+            else:
+                reasons[message_id] = "it is not where the index says"
+        except apsw.CorruptError as exc:
+            reasons[message_id] = str(exc)
+    if reasons:
+        found.update(find_proven(reasons))
+    return [
+        found.get(place[0]) or _damaged_message(place, reasons[place[0]])
+        for place in places
+    ]
+
+
+def _damaged_message(place: tuple[Any, ...], reason: str) -> Message:
     message_id, session_id, position = place
-    reason = "it is not where the index says"
-    try:
-        row = db.execute(
-            f"SELECT {_COLUMNS} FROM messages WHERE message_id = ?", (message_id,)
-        ).fetchone()
-        if row is not None:
-            return _to_message(row)
-    except apsw.CorruptError as exc:
-        reason = str(exc)
     text = f"[This message is damaged: {reason}. {_SEE_MORE}]"
     return Message(message_id, session_id, "", position, Role.ERROR, text)
 
@@ -146,7 +177,7 @@ def find_neighbours(
                        AND role IN ('user', 'assistant')
                      ORDER BY position LIMIT 1) AS after_id
               FROM places)
-        SELECT of_session, at_position, {_COLUMNS}
+        SELECT of_session, at_position, {MESSAGE_COLUMNS}
           FROM neighbours JOIN messages ON message_id IN (before_id, after_id)
         """,
         (to_json(places),),
@@ -154,7 +185,7 @@ def find_neighbours(
     before: dict[Place, Message] = {}
     after: dict[Place, Message] = {}
     for session_id, position, *row in rows:
-        message = _to_message(tuple(row))
+        message = to_message(tuple(row))
         side = before if message.position < position else after
         side[session_id, position] = message
     return {place: (before.get(place), after.get(place)) for place in places}
@@ -178,16 +209,16 @@ def find_replies(
                                      WHERE session_id = of_session
                                        AND position > at_position
                                        AND role IN ('user', 'assistant')
-                                     ORDER BY position LIMIT {_REPLY_STEPS}))
+                                     ORDER BY position LIMIT {REPLY_STEPS}))
                      WHERE user_messages = 0
                      ORDER BY position DESC LIMIT 1) AS reply_id
               FROM places)
-        SELECT of_session, at_position, {_COLUMNS}
+        SELECT of_session, at_position, {MESSAGE_COLUMNS}
           FROM replies JOIN messages ON message_id = reply_id
         """,
         (to_json(places),),
     )
-    return {(row[0], row[1]): _to_message(row[2:]) for row in rows}
+    return {(row[0], row[1]): to_message(row[2:]) for row in rows}
 
 
 def find_tool_names(
@@ -234,12 +265,12 @@ def find_text(
 ) -> list[Message]:
     found: list[Message] = []
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM messages ORDER BY sent_at DESC, message_id DESC"
+        f"SELECT {MESSAGE_COLUMNS} FROM messages ORDER BY sent_at DESC, message_id DESC"
     )
     for row in rows:
         if len(found) == limit or (until is not None and time.monotonic() >= until):
             break
-        if folded in fold(row[5]) and where(message := _to_message(row)):
+        if folded in fold(row[5]) and where(message := to_message(row)):
             found.append(message)
     return found
 
@@ -271,18 +302,18 @@ def find_positions(
 def find_message(db: apsw.Connection, session_id: int, name: str) -> Message | None:
     row = db.execute(
         f"""
-        SELECT {_COLUMNS} FROM messages
+        SELECT {MESSAGE_COLUMNS} FROM messages
          WHERE session_id = ?1
            AND (native_id = ?2 OR CAST(message_id AS TEXT) = ?2)
          ORDER BY native_id = ?2 DESC LIMIT 1
         """,
         (session_id, name),
     ).fetchone()
-    return None if row is None else _to_message(row)
+    return None if row is None else to_message(row)
 
 
 # Any: SQLite rows carry no types; the schema does.
-def _to_message(row: tuple[Any, ...]) -> Message:
+def to_message(row: tuple[Any, ...]) -> Message:
     (
         message_id,
         session_id,

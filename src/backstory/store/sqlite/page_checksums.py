@@ -4,7 +4,8 @@ SQLite leaves 8 bytes at the end of every page to us. They get checksums of the 
 the page and of its number when the page is written to the database file, and are
 compared when it is read. So a page that the disk changed, lost or mixed up is never
 used, whatever is in it: a message, an index, or a list of free pages. If only one byte
-of it is wrong, the checksums tell what it was.
+of it is wrong, the checksums tell what it was. Of messages, those that are proven to be
+as they were are used all the same (``doubtful_messages``).
 
 SQLite's log (-wal) has checksums of its own, which SQLite compares when it recovers it;
 there, our bytes are zeros. Pages that another program copied from the log, such as the

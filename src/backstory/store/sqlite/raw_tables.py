@@ -28,7 +28,10 @@ class RawRow:
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """The pages of a file that can be trusted, by number, counted from 1."""
+    """The pages of a file, by number, counted from 1: those that can be trusted.
+
+    Rows can also be read from pages that are damaged, if the caller has proof of them.
+    """
 
     pages: Mapping[int, bytes]
     usable_bytes: int
@@ -105,6 +108,9 @@ class RawFile:
         return RawRow(number, rowid - (1 << 64) if rowid >> 63 else rowid, values)
 
     def _read_payload(self, page: bytes, at: int, size: int) -> bytes | None:
+        if size > len(self.pages) * self.usable_bytes:
+            # A wrong number; what continues in itself would never end.
+            return None
         here = self._count_here(size)
         payload = page[at : at + here]
         following = int.from_bytes(page[at + here : at + here + 4], "big")
@@ -159,7 +165,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _values(payload: bytes) -> Iterator[Value]:
-    """The columns of a row. Raises ValueError for text that is not UTF-8."""
+    """The columns of a row. Raises ValueError if it is damaged, e.g. not UTF-8."""
     header_end, at = _varint(payload, 0)
     data_at = header_end
     while at < header_end:
@@ -177,3 +183,5 @@ def _values(payload: bytes) -> Iterator[Value]:
             number = int.from_bytes(raw, "big", signed=True)
             yield None if kind == 0 else kind - 8 if kind in (8, 9) else number
         data_at += size
+    if data_at != len(payload):
+        raise ValueError("a row is longer than its values")

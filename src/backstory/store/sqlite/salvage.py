@@ -1,8 +1,7 @@
 """Make a sound database of a damaged one, with every row that can still be read."""
 
-import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from backstory.values.reports import DamagedPage, SalvagedFile
 
 # Tables whose rows are known by their number of columns, if nothing else tells; of the
 # older versions too.
-_BY_COLUMNS = {11: "messages", 13: "sources", 16: "sessions", 17: "sessions"}
+_BY_COLUMNS = {11: "messages", 13: "sources"} | dict.fromkeys((16, 17, 18), "sessions")
 # Read again with what a torn write may have been, before a page counts as damaged.
 _TRIES = 3
 
@@ -69,13 +68,23 @@ def _find_tables(path: Path) -> dict[int, str]:
     return found
 
 
+# Chooses from the rows of damaged pages, by table; the database is the damaged one.
+ChooseRows = Callable[[Path, Mapping[str, list[RawRow]]], Mapping[str, list[RawRow]]]
+
+
 def salvage_database(
-    path: Path, migrations: str, new: Path, *, without: Collection[str]
+    path: Path,
+    migrations: str,
+    new: Path,
+    *,
+    without: Collection[str],
+    choose_doubtful: ChooseRows | None = None,
 ) -> SalvagedFile:
     """Write what can be read of a database to a new one.
 
     If every damaged page can be corrected, the new file is what the old one was.
-    Otherwise it is made from rows, ``without`` those of some tables.
+    Otherwise it is made from rows, ``without`` those of some tables; rows of damaged
+    pages are taken if they are chosen.
     """
     _copy_with_log(path, new)
     raw = new.read_bytes()
@@ -85,11 +94,17 @@ def salvage_database(
         new.write_bytes(corrected)
     if corrected is not None and _can_be_opened(new, migrations):
         return SalvagedFile(new, tuple(damaged), is_complete=True)
-    rows = _rows_by_table(_read_raw(new), _list_roots(new))
+    sound, doubtful = _read_rows(new)
+    chosen = choose_doubtful(new, doubtful) if choose_doubtful is not None else {}
     remove_database(new)
     db = open_database(new, migrations)
     try:
-        wanted = {name: rows[name] for name in rows if name not in without}
+        # Sound rows come first: of two with one number, the first is kept.
+        wanted = {
+            name: [*sound.get(name, ()), *chosen.get(name, ())]
+            for name in sound.keys() | chosen.keys()
+            if name not in without
+        }
         kept = _insert_rows(db, wanted)
     finally:
         close_database(db)
@@ -119,7 +134,7 @@ def _copy_with_log(path: Path, new: Path) -> None:
     copy_to(path, new)
     log = path.with_name(f"{path.name}-wal")
     if log.exists():
-        shutil.copyfile(log, new.with_name(f"{new.name}-wal"))
+        copy_to(log, new.with_name(f"{new.name}-wal"))
     # A file that SQLite cannot open at all is read without the log.
     with suppress(apsw.Error):
         db = apsw.Connection(str(new), vfs=UNVERIFIED)
@@ -150,7 +165,7 @@ def _read_raw(path: Path) -> RawFile:
     pages = split_pages(raw, is_sound)
     if 2 * len(pages) * PAGE_BYTES < len(raw):
         # It never had checksums, so every page may be good.
-        everything = split_pages(raw, lambda page, _: len(page) == PAGE_BYTES)
+        everything = split_pages(raw, _is_whole)
         return RawFile(everything, PAGE_BYTES)
     return RawFile(pages, CONTENT_BYTES)
 
@@ -169,10 +184,25 @@ def _list_roots(path: Path) -> dict[str, int]:
     return {}
 
 
-def _rows_by_table(file: RawFile, roots: Mapping[str, int]) -> dict[str, list[RawRow]]:
+def _read_rows(path: Path) -> tuple[dict[str, list[RawRow]], dict[str, list[RawRow]]]:
+    """The rows of each table that are in sound pages, and those that are not."""
+    file = _read_raw(path)
     tables = {
-        number: name for name, root in roots.items() for number in file.list_below(root)
+        number: name
+        for name, root in _list_roots(path).items()
+        for number in file.list_below(root)
     }
+    everything = RawFile(split_pages(read_whole(path), _is_whole), file.usable_bytes)
+    sound = _rows_by_table(file, tables)
+    known = {(row.page, row.rowid) for rows in sound.values() for row in rows}
+    doubtful = {
+        name: [row for row in rows if (row.page, row.rowid) not in known]
+        for name, rows in _rows_by_table(everything, tables).items()
+    }
+    return sound, doubtful
+
+
+def _rows_by_table(file: RawFile, tables: Mapping[int, str]) -> dict[str, list[RawRow]]:
     found: dict[str, list[RawRow]] = {}
     for number in file.list_leaves():
         for row in file.iter_rows(number):
@@ -180,6 +210,10 @@ def _rows_by_table(file: RawFile, roots: Mapping[str, int]) -> dict[str, list[Ra
             if name is not None:
                 found.setdefault(name, []).append(row)
     return found
+
+
+def _is_whole(page: bytes, number: int) -> bool:
+    return len(page) == PAGE_BYTES
 
 
 # -- rows -----------------------------------------------------------------------------

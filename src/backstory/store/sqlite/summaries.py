@@ -5,6 +5,7 @@ must not hold up the history.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
@@ -43,6 +44,21 @@ def _next_position(session_id: str) -> str:
 
 
 _NEXT_POSITION = _next_position("?1")
+
+# Conversations that ended before a time, and were read from a file after another one.
+_QUIET = """
+    SELECT session_id FROM sessions AS session
+     WHERE kind = 'conversation' AND last_active_at <= ?1
+       AND (read_from IS NULL OR last_active_at >= ?2)
+       AND session_id NOT IN (SELECT session_id FROM due_logs)
+"""
+_WITH_UNLOGGED = f"""
+       AND EXISTS (
+           SELECT 1 FROM messages
+            WHERE messages.session_id = session.session_id AND role IN {_SPOKEN}
+              AND position >= ({_next_position("session.session_id")}))
+"""
+_BY_TIME = " ORDER BY last_active_at, session_id"
 
 
 class SqliteSummaryStore:
@@ -110,26 +126,27 @@ class SqliteSummaryStore:
             )
 
     def list_quiet(self, *, before: datetime, read_since: datetime | None) -> list[int]:
+        times = (
+            _to_number(before),
+            None if read_since is None else _to_number(read_since),
+        )
         with translated(self.path):
-            rows = self._db.execute(
-                f"""
-                SELECT session_id FROM sessions AS session
-                 WHERE kind = 'conversation' AND last_active_at <= ?1
-                   AND (read_from IS NULL OR last_active_at >= ?2)
-                   AND session_id NOT IN (SELECT session_id FROM due_logs)
-                   AND EXISTS (
-                       SELECT 1 FROM messages
-                        WHERE messages.session_id = session.session_id
-                          AND role IN {_SPOKEN}
-                          AND position >= ({_next_position("session.session_id")}))
-                 ORDER BY last_active_at, session_id
-                """,
-                (
-                    _to_number(before),
-                    None if read_since is None else _to_number(read_since),
-                ),
-            )
-            return [session_id for (session_id,) in rows]
+            try:
+                rows = self._db.execute(_QUIET + _WITH_UNLOGGED + _BY_TIME, times)
+                return [session_id for (session_id,) in rows]
+            except apsw.CorruptError:
+                # One by one, so that a damaged page hides only its own sessions.
+                rows = self._db.execute(_QUIET + _BY_TIME, times)
+                quiet = [session_id for (session_id,) in rows]
+                return [each for each in quiet if self._has_unlogged(each)]
+
+    def _has_unlogged(self, session_id: int) -> bool:
+        query = (
+            f"SELECT 1 FROM sessions AS session WHERE session_id = ? {_WITH_UNLOGGED}"
+        )
+        with suppress(apsw.CorruptError):
+            return self._db.execute(query, (session_id,)).get is not None
+        return False
 
     def next_position(self, session_id: int) -> int:
         with translated(self.path):

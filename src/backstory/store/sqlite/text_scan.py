@@ -10,7 +10,7 @@ from itertools import islice
 import apsw
 
 from backstory.errors import StoreDamaged
-from backstory.store.base.index import Unit, UnitFilter
+from backstory.store.base.index import IndexedText, Unit, UnitFilter
 from backstory.store.sqlite import units
 from backstory.store.sqlite.folded_text import (
     FoldedText,
@@ -79,12 +79,21 @@ class TextScan:
 
         return self._connection.scan(find)
 
+    def get_texts(self, unit_ids: Collection[int]) -> dict[int, IndexedText]:
+        def get(db: apsw.Connection) -> dict[int, IndexedText]:
+            view = self.view(db)
+            return {
+                unit.unit_id: IndexedText(unit, _read(view, unit, at), meaning_hash)
+                for unit, at, meaning_hash in units.list_hashed(db, unit_ids)
+            }
+
+        return self._connection.scan(get)
+
     def list_all(self, db: apsw.Connection) -> list[tuple[Unit, str]]:
         """All units of sessions with their folded texts, by session and position."""
         view = self.view(db)
         return [
-            (unit, str(view[at : at + unit.text_bytes], "utf-8"))
-            for unit, at in units.list_all_of_sessions(db)
+            (unit, _read(view, unit, at)) for unit, at in units.list_all_of_sessions(db)
         ]
 
     def check(self) -> None:
@@ -132,3 +141,7 @@ class TextScan:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _read(view: memoryview, unit: Unit, at: int) -> str:
+    return str(view[at : at + unit.text_bytes], "utf-8")

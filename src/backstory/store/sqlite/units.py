@@ -248,6 +248,22 @@ def list_all_of_sessions(db: apsw.Connection) -> Iterable[tuple[Unit, int]]:
     return ((_to_unit(row[:-1]), row[-1]) for row in rows)
 
 
+def list_hashed(
+    db: apsw.Connection, unit_ids: Collection[int]
+) -> Iterable[tuple[Unit, int, bytes | None]]:
+    """These units of sessions, where their texts are, and the meanings' hashes."""
+    rows = db.execute(
+        """
+        SELECT unit_id, kind, source_id, position, said_at, text_bytes, text_at,
+               meaning_hash
+          FROM units
+         WHERE source_id > 0 AND unit_id IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(unit_ids),),
+    )
+    return ((_to_unit(row[:-2]), row[-2], row[-1]) for row in rows)
+
+
 # Any: SQLite rows carry no types; the schema does.
 def _to_unit(row: tuple[Any, ...]) -> Unit:
     unit_id, kind, number, position, said_at, size = row
