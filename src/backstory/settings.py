@@ -484,6 +484,19 @@ def _in_range(row: Setting, number: float, place: str) -> float | int:
     return number if is_whole else float(number)
 
 
+def to_flags(settings: str | Iterable[str]) -> tuple[str, ...]:
+    """The ``name=value`` texts that a caller passes. Raises ``ConfigError``."""
+    given = (settings,) if isinstance(settings, str) else settings
+    if isinstance(given, Iterable) and not isinstance(given, bytes):
+        flags = tuple(given)
+        if all(isinstance(flag, str) for flag in flags):
+            return flags
+    raise ConfigError(
+        f"settings are {show_value(settings)}, not a list of texts",
+        hint="write each as name=value, for example embedder.name=none",
+    )
+
+
 def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
     """The settings of the user of this machine."""
     user_file = find_user_file(machine)

@@ -15,6 +15,7 @@ from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.store.sqlite.history_salvage import salvage_history
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.store.sqlite.salvage import list_damaged_pages
+from backstory.system.files import storing
 from backstory.values.reports import CheckedFile, SalvagedHistory
 
 logger = logging.getLogger(__name__)
@@ -30,8 +31,14 @@ def check_files(home: Path, *, is_deep: bool = False) -> list[CheckedFile]:
     return [
         CheckedFile(home / name, tuple(_check(home / name, check, is_deep)))
         for name, check in checks
-        if (home / name).exists()
+        if _exists(home / name)
     ]
+
+
+def _exists(path: Path) -> bool:
+    # A name can be too long to ask for, or a folder closed.
+    with storing(path):
+        return path.exists()
 
 
 def _check(
@@ -75,6 +82,6 @@ def _check_embeddings(path: Path, is_deep: bool) -> list[str]:
 def repair_history(home: Path) -> SalvagedHistory | None:
     """Repair the history if it is damaged; returns None if it is not."""
     path = home / HISTORY_NAME
-    if not path.exists() or not _check(path, _check_history, True):
+    if not _exists(path) or not _check(path, _check_history, True):
         return None
     return salvage_history(path)
