@@ -291,6 +291,13 @@ SETTINGS = (
         "Maximum number of tokens in an answer of read_session.",
         minimum=MIN_ANSWER_TOKENS,
     ),
+    Setting(
+        "tools.search_tokens",
+        25_000,
+        "Maximum number of tokens in an answer of search_history or memory_search; "
+        "results beyond it are left out.",
+        minimum=MIN_ANSWER_TOKENS,
+    ),
     *(
         Setting(enabling_setting(name), True, f"Give agents the tool {name}.")
         for name in sorted(TOOL_NAMES)
