@@ -5,6 +5,7 @@ import sqlite3
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -218,10 +219,46 @@ def _write_export(path: Path, corpus: Corpus) -> None:
         stream.write(b"]")
 
 
+def measure_look(folder: Path) -> Iterator[Figure]:
+    """Searches of a history with nothing new; baseline: without looking for it."""
+    home = folder / "home"
+    Corpus(home).write(files=1_000, messages=2)
+    words = ["loan", "export", "database", "reminder", "index"]
+    first = []
+    settings = ["embedder.name=none"]
+    with open_memory(home, folder / "kept", settings=settings) as memory:
+        memory.index()
+    never = [*settings, "search.read_changed=false"]
+    for _ in range(5):
+        with open_memory(home, folder / "kept", settings=settings) as memory:
+            first.append(seconds(memory._parts.read_changed))
+    on, off = [], []
+    with (
+        open_memory(home, folder / "kept", settings=settings) as looking,
+        open_memory(home, folder / "kept", settings=never) as other,
+    ):
+        # In turns, so that whatever else the machine does slows down both.
+        for word in ["warm", *words * 40]:
+            on.append(seconds(partial(looking.search, word)))
+            off.append(seconds(partial(other.search, word)))
+    del on[0], off[0]
+
+    ratio = statistics.fmean(on) / statistics.fmean(off)
+    yield Figure(
+        "searches with 1,000 files that may have changed",
+        f"{1000 * statistics.fmean(on):.1f} ms ({ratio:.2f} x)",
+        "<= 1.1 x",
+        f"without looking: {1000 * statistics.fmean(off):.1f} ms; looking at all "
+        f"files, once per process or seldom: {1000 * statistics.median(first):.1f} ms",
+        ratio <= 1.1,
+    )
+
+
 MEASURES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "import": measure_import,
     "rerun": measure_rerun,
     "append": measure_append,
+    "look": measure_look,
     "record": measure_record,
     "memory": measure_memory,
 }

@@ -30,6 +30,8 @@ from backstory.index.vectors import VectorBuilder
 from backstory.memory import Memory
 from backstory.providers.embedders import load_embedder, minilm
 from backstory.providers.embedders.base import Embedder
+from backstory.search.activity import find_activity
+from backstory.search.scopes import SCOPES
 from backstory.store.base.history import Batch, KeptMessage
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import SqliteHistory
@@ -359,6 +361,36 @@ def measure_substring(folder: Path) -> Iterator[Figure]:
     )
 
 
+# -- what was worked on ---------------------------------------------------------------
+
+
+def measure_activity(folder: Path) -> Iterator[Figure]:
+    """An overview of some days; baseline: the search without it."""
+    built = _built(SMALL)
+    asked = ["yesterday", "last week", "in January 2024", "last month", "in 2021"]
+    with _open(built) as memory:
+        parts = memory._parts
+        requests = [
+            parts.search.make_plain_request(parts.search.parse(text), SCOPES["all"])
+            for text in asked
+        ]
+        index = parts.index_files.index
+        find_activity(requests[-1], parts.history, index, now=NOW)
+        times = [
+            1000 * seconds(partial(find_activity, each, parts.history, index, now=NOW))
+            for each in requests * 10
+        ]
+    slowest = _percentile(times, 95)
+
+    yield Figure(
+        f"overview of days, {SMALL:,} messages, p95",
+        f"{slowest:.1f} ms",
+        "<= 20 ms",
+        f"p50 {statistics.median(times):.1f} ms, of {', '.join(asked)}",
+        slowest <= 20,
+    )
+
+
 # -- what is new ----------------------------------------------------------------------
 
 
@@ -514,6 +546,7 @@ def _search_and_tell(kept: Path, texts: Sequence[str]) -> None:
 
 MEASURES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "index-text": measure_index_text,
+    "activity": measure_activity,
     "fresh": measure_fresh,
     "search-100k": measure_search_small,
     "substring": measure_substring,

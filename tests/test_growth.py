@@ -22,7 +22,10 @@ from backstory.text import (
     envelope,
     excerpts,
     own_calls,
+    prompt_markup,
     redaction,
+    terminal,
+    titles,
     tokens,
     words,
 )
@@ -86,6 +89,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "block lines": escape.to_block_lines,
     "model's answer": parse_object,
     "model's line": tidy_line,
+    "split prompt": prompt_markup.split_prompt,
+    "make title": lambda text: titles.make_title(text, 80),
+    "strip terminal codes": terminal.strip_terminal_codes,
 }
 
 # Repeated from the first character to the last.
@@ -98,6 +104,9 @@ UNITS = (
     *("<private>", "</private>", "(End of memories.)\n", "User: a\n", "a…\n", "…"),
     *("{", "}", '"a" ', "today ", "1.", "C++ ", "aB", "a", " ", "\t", "a\n\n"),
     *("中", "か ", "é", "a\u0301", "\u0301", "\u200b", "\U0001f600", "\r", "\0"),
+    *("<bash-input>a</bash-input>", "<ide_selection>", "</ide_selection>\n"),
+    *("<bash-stdout></bash-stdout>", "<ide_selection>\n</ide_selection>\n"),
+    *("\x1b", "\x1b[1", "\x1b]8;;a", "\x1b]8;;a\x07"),
 )
 
 

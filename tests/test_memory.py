@@ -135,7 +135,9 @@ def test_long_tool_results_are_cut(memory: Memory) -> None:
     memory.record("trip", "tool_result", "x" * 70_000, call_id="c1")
 
     (message,) = memory.messages(memory.session("trip"))
-    assert message.text == "x" * 65_536 + "\n[cut: 65,536 of 70,000 bytes kept]"
+    assert message.text == (
+        "x" * 32_768 + "\n[cut: 4,464 of 70,000 bytes left out]\n" + "x" * 32_768
+    )
     assert message.full_bytes == 70_000
 
 

@@ -42,6 +42,12 @@ if TYPE_CHECKING:
     from backstory.settings import Settings
     from backstory.text.tokens import most_tokens
     from backstory.tools import Tool, ToolResult, schemas
+    from backstory.values.activity import (
+        Activity,
+        DayActivity,
+        ProjectActivity,
+        SessionActivity,
+    )
     from backstory.values.history import Message, Problem, Role, Session, SessionKind
     from backstory.values.hits import (
         Episode,
@@ -82,6 +88,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Activity",
     "BackstoryError",
     "BadQuery",
     "BudgetSpent",
@@ -90,6 +97,7 @@ __all__ = [
     "Context",
     "Curation",
     "DamagedPage",
+    "DayActivity",
     "DayRange",
     "Episode",
     "EpisodeResult",
@@ -112,6 +120,7 @@ __all__ = [
     "NotesConflict",
     "NotesSummary",
     "Problem",
+    "ProjectActivity",
     "PromptTooLong",
     "ProviderError",
     "ProviderRefused",
@@ -131,6 +140,7 @@ __all__ = [
     "ScorePart",
     "SearchResult",
     "Session",
+    "SessionActivity",
     "SessionKind",
     "Settings",
     "SourceSummary",
@@ -174,6 +184,7 @@ _NAMES_BY_MODULE = {
     "settings": "Settings",
     "text.tokens": "most_tokens",
     "tools": "Tool ToolResult schemas",
+    "values.activity": "Activity DayActivity ProjectActivity SessionActivity",
     "values.history": "Message Problem Role Session SessionKind",
     "values.hits": (
         "Episode EpisodeResult Hit HitSource RecallResult Recalled ScorePart "

@@ -4,6 +4,7 @@ Some parts take longer to import than most uses of a memory take, so they are im
 where they are built.
 """
 
+import logging
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
@@ -12,13 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from backstory.errors import BadQuery, ConfigError, UnknownName
+from backstory.errors import BackstoryError, BadQuery, ConfigError, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.maintain import Maintainer
 from backstory.ingest.hosts import get_host
 from backstory.ingest.hosts.resume import find_resume_commands
 from backstory.ingest.intake import Rules
 from backstory.ingest.record import MessageRecorder
+from backstory.ingest.refresh import Refresh
+from backstory.ingest.seen_files import FileFinder
 from backstory.ingest.watch import repeat_reading
 from backstory.notes.find import FoundNote, find_guidance
 from backstory.notes.notebook import Notebook
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
     from backstory.runs.text_results import FindResults
     from backstory.summaries.schedule import LogOptions, Summaries
 
+
+logger = logging.getLogger(__name__)
 
 Run = TypeVar("Run", bound="RunHistory")
 
@@ -106,6 +111,7 @@ class Parts:
             search_options(settings),
             clock=clock,
             check_host=self.check_host,
+            read_changed=self.read_changed,
         )
 
     def check_open(self) -> None:
@@ -130,8 +136,22 @@ class Parts:
 
     def work(self) -> None:
         """Do what waits for the background worker."""
+        self.refresh.read_wanted(self._read_in_background)
         self.maintainer.work()
         self.summaries.work()
+
+    def _read_in_background(self, host: str | None) -> None:
+        # What was read is made findable by the work that follows.
+        try:
+            self.local_sources.index(host, None, update=IndexReport)
+        except BackstoryError as exc:
+            logger.warning("%s", exc)
+
+    def read_changed(self) -> tuple[str, ...]:
+        """Read what agents have written since the last reading; returns notices."""
+        if not self.settings.flag("search.read_changed"):
+            return ()
+        return self.refresh.read_changed()
 
     def today(self) -> date:
         """The local day."""
@@ -229,6 +249,7 @@ class Parts:
     ) -> IndexReport:
         """Read what is new in all sources, or in some, and make it findable."""
         self.check_open()
+        self.refresh.look_again()
         return self.local_sources.index(
             host,
             path,
@@ -294,6 +315,23 @@ class Parts:
             frame=self.frame,
             folder=self.machine.folder,
             count_tokens=self.count_tokens,
+        )
+
+    @lazy_property
+    def refresh(self) -> Refresh:
+        in_background = self.settings.flag("embedder.in_background")
+        return Refresh(
+            self.home,
+            self.history,
+            self.rules,
+            FileFinder(
+                machine=self.machine,
+                excluded_hosts=self.excluded_hosts,
+                list_projects=self.list_projects,
+                more_folders=self.settings.texts("index.folders"),
+            ),
+            lambda: self.local_sources,
+            start_worker=self.start_worker if in_background else None,
         )
 
     @lazy_property

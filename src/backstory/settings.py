@@ -134,7 +134,8 @@ SETTINGS = (
     Setting(
         "index.max_tool_output_bytes",
         64 * 1024,
-        "How much of each tool result is kept; a cut is marked with the full length.",
+        "How much of each tool result is kept, half of it the end; a cut is marked "
+        "with the full length.",
         minimum=0,
     ),
     Setting(
@@ -278,6 +279,13 @@ SETTINGS = (
         _LIMITS.ttl_s / 60,
         "How long a run is kept without being used.",
         minimum=1,
+    ),
+    Setting(
+        "search.read_changed",
+        True,
+        "Before a search, read what agents have written since the last reading, if "
+        "that takes no longer than 0.2 seconds; a notice says what is left. If false, "
+        "only 'backstory index' reads.",
     ),
     Setting(
         "search.timeout_seconds",

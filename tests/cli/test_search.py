@@ -327,9 +327,10 @@ def test_what_is_printed_shows_a_session_whose_id_looks_like_an_option(
 
 
 def test_search_for_a_day_finds_what_was_said_on_it(used: Searcher) -> None:
-    shown = used.out("search", "what was said on 22 February 2026?")
+    shown = used.out("search", "what was said on 22 February 2026?", "--explain")
 
-    assert heads(shown) == [PLANTS]
+    # An overview of the day comes before it.
+    assert PLANTS in heads(shown)
 
 
 def test_search_as_json_is_one_object_with_nothing_masked(used: Searcher) -> None:
@@ -524,3 +525,31 @@ def test_a_search_ends_with_its_answer_though_its_embedder_does_not(
 
     assert "A database of plants" in done.stdout
     assert "by meaning did not finish in time" in done.stderr
+
+
+def test_a_question_about_days_is_answered_with_an_overview(used: Searcher) -> None:
+    done = used.run("search", "what did I work on in February 2026?")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout
+        == """\
+2026-02-22 Sunday  1 session
+  app
+    06:00        other  claude-code  1 message  A database of plants
+
+2026-02-20 Friday  1 session
+  demo
+    14:32\N{EN DASH}14:34  5d0c1c53  claude-code  4 messages  Which database?
+
+backstory show ID shows a session
+"""
+    )
+
+    hits = used.run("search", "in February 2026", "--by-date").stdout
+    assert "SQLite. Its password" in hits
+    found = json.loads(used.run("search", "in February 2026", "--json").stdout)
+    assert [day["day"] for day in found["activity"]["days"]] == [
+        "2026-02-22",
+        "2026-02-20",
+    ]

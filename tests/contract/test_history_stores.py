@@ -12,13 +12,21 @@ from backstory.store.base.history import (
     Batch,
     HistoryStore,
     KeptMessage,
+    ReadFile,
     SessionFilter,
     SourceKey,
     SourceState,
     Written,
 )
 from backstory.store.sqlite.history import SqliteHistory
-from backstory.values.history import Message, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import (
+    Message,
+    MessageTitle,
+    NewMessage,
+    Problem,
+    Role,
+    SessionFacts,
+)
 from backstory.values.moments import Moment
 from tests.chance import examples
 
@@ -274,8 +282,8 @@ USER, AGENT, CALL = Role.USER, Role.ASSISTANT, Role.TOOL_CALL
         pytest.param([AGENT, USER, AGENT], 1, id="the next question ends it"),
         pytest.param([CALL, USER, AGENT], None, id="the user went on"),
         pytest.param([CALL] * 50 + [AGENT], 51, id="other roles do not count"),
-        pytest.param([AGENT] * 25, 20, id="no further than 20 messages"),
-        pytest.param([AGENT] * 19 + [USER, AGENT], 19, id="a question within the 20"),
+        pytest.param([AGENT] * 120, 100, id="no further than 100 messages"),
+        pytest.param([AGENT] * 99 + [USER, AGENT], 99, id="a question within the 100"),
     ],
 )
 def test_the_reply_is_the_last_message_before_the_next_question(
@@ -457,3 +465,109 @@ def test_how_messages_are_cut_into_batches_makes_no_difference(
     assert held(parts) == held(whole)
     whole.close()
     parts.close()
+
+
+def test_read_files_say_what_each_source_looked_like(store: HistoryStore) -> None:
+    for part in ("", "entry"):
+        state = SourceState(
+            SourceKey("/a.zip", part), "host", "format", f"seen{part}", excluded_by="x"
+        )
+        store.write(a_batch(progress=state), now=NOW)
+
+    assert sorted(store.list_read_files()) == [
+        ReadFile("/a.zip", "host", "seen", "x"),
+        ReadFile("/a.zip", "host", "seenentry", "x"),
+    ]
+
+
+def test_loose_problems_are_added_once(store: HistoryStore) -> None:
+    one, two = Problem("unreadable", path="/a"), Problem("unreadable", path="/b")
+    store.replace_loose_problems([one], now=NOW)
+
+    store.add_loose_problems([one, two], now=NOW)
+    assert store.list_problems() == [one, two]
+
+    store.replace_loose_problems([two], now=NOW)
+    assert store.list_problems() == [two]
+
+
+# -- titles that are known by a message ---
+
+
+def a_titled(store: HistoryStore, *titles: MessageTitle) -> str:
+    """The title of the only session after these titles came."""
+    store.write(Batch("agent", titles=list(titles)), now=NOW)
+    (session,) = store.list_sessions(SessionFilter())
+    return session.title
+
+
+def test_a_title_finds_its_session_by_a_message_that_came_before(
+    store: HistoryStore,
+) -> None:
+    store.write(Batch("agent", messages=[a_message("Fix it")]), now=NOW)
+
+    assert a_titled(store, MessageTitle("m1", "Tabs")) == "Tabs"
+    assert a_titled(store, MessageTitle("m1", "Spaces")) == "Spaces"
+    assert a_titled(store, MessageTitle("of another", "Ports")) == "Spaces"
+
+
+def test_a_title_waits_for_its_message(store: HistoryStore) -> None:
+    store.write(Batch("agent", titles=[MessageTitle("m1", "Tabs")]), now=NOW)
+    store.write(Batch("other", messages=[a_message("Hi")]), now=NOW)
+    store.write(Batch("agent", messages=[a_message("Fix it")]), now=NOW)
+
+    found = {each.host: each.title for each in store.list_sessions(SessionFilter())}
+    assert found == {"agent": "Tabs", "other": "Hi"}
+
+
+@pytest.mark.parametrize("order", [("m1", "m2"), ("m2", "m1")], ids=str)
+def test_of_several_titles_that_of_the_last_message_counts(
+    store: HistoryStore, order: Sequence[str]
+) -> None:
+    said = [a_message(each, native_id=each) for each in ("m1", "m2")]
+    store.write(Batch("agent", messages=said), now=NOW)
+
+    titles = [MessageTitle(each, f"Title of {each}") for each in order]
+
+    assert a_titled(store, *titles) == "Title of m2"
+
+
+def test_a_title_that_the_session_states_itself_counts_first(
+    store: HistoryStore,
+) -> None:
+    facts = [SessionFacts("s1", title="Given by hand")]
+    said = [a_message("Fix it")]
+    store.write(Batch("agent", facts=facts, messages=said), now=NOW)
+
+    assert a_titled(store, MessageTitle("m1", "Tabs")) == "Given by hand"
+
+
+def test_a_title_that_is_known_by_a_message_is_a_change_of_the_session(
+    store: HistoryStore,
+) -> None:
+    store.write(Batch("agent", messages=[a_message("Fix it")]), now=NOW)
+    before = store.last_change_id()
+
+    a_titled(store, MessageTitle("m1", "Tabs"))
+    a_titled(store, MessageTitle("m1", "Tabs"))
+
+    assert [each.session_id for each in store.list_changes(before, 9)] == [1]
+
+
+def test_an_emptied_session_loses_the_titles_of_its_messages(
+    store: HistoryStore,
+) -> None:
+    store.write(
+        Batch(
+            "agent",
+            messages=[a_message("Fix it")],
+            titles=[MessageTitle("m1", "Tabs")],
+        ),
+        now=NOW,
+    )
+
+    store.write(Batch("agent", emptied=["s1"]), now=NOW)
+    store.write(Batch("agent", messages=[a_message("Fix it")]), now=NOW)
+
+    (session,) = store.list_sessions(SessionFilter())
+    assert session.title == "Fix it"

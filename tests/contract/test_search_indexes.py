@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from backstory.errors import StoreLocked
 from backstory.store.base.index import (
+    ActiveSession,
     Chunk,
     IndexCounts,
     IndexedFile,
@@ -843,3 +844,27 @@ def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(
         k for k, (text, _) in there.items() if "two" in text
     }
     close_index(opened)
+
+
+def test_messages_are_counted_by_span_and_session(index: SearchIndex) -> None:
+    one, two = SessionRef(1), SessionRef(2)
+    store_units(
+        index,
+        a_unit(1, container=one, said_at=10),
+        a_unit(2, container=one, said_at=19, kind=UnitKind.OTHER),
+        a_unit(3, container=two, said_at=10),
+        a_unit(4, container=one, said_at=20),
+        a_unit(5, container=one, said_at=None),
+        a_unit(6, container=one, said_at=15, kind=UnitKind.SESSION),
+    )
+    spans = [(20, 30), (10, 20)]
+
+    assert index.count_by_session(spans, ANYTHING) == [
+        ActiveSession(0, 1, 1, 20, 20),
+        ActiveSession(1, 1, 2, 10, 19),
+        ActiveSession(1, 2, 1, 10, 10),
+    ]
+    narrow = UnitFilter(ALL_KINDS, containers=frozenset({two}), without=frozenset({9}))
+    assert index.count_by_session(spans, narrow) == [ActiveSession(1, 2, 1, 10, 10)]
+    assert index.count_by_session([], ANYTHING) == []
+    assert index.count_by_session(spans, UnitFilter(frozenset())) == []

@@ -10,7 +10,7 @@ import pytest
 from backstory.evals.metrics import Scores, SearchScore
 from backstory.evals.picture import draw_scores
 from backstory.evals.sets import SETS
-from tests.builders import a_line
+from tests.builders import PROJECT, a_line
 from tests.shell import Done, Shell
 
 # One process indexes what is asked about.
@@ -69,7 +69,8 @@ def test_own_questions_are_asked_of_the_own_memory(
         {"question": "narwhal", "session": "s13", "message": "u13-b", "kind": "place"},
         {"question": "what does a submarine cost", "unanswerable": True},
         {
-            "prompt": "Where did we put the umbrella?",
+            "prompt": "Did we put the umbrella into drawer 20?",
+            "project": PROJECT,
             "text": ["put the umbrella", "umbrella is in drawer 20"],
         },
         {"prompt": "thanks", "unanswerable": True},
@@ -91,7 +92,7 @@ def test_own_questions_are_asked_of_the_own_memory(
         "\n"
         "Prompts that a memory helps\n"
         "kind    n  nothing   text  message  session  precision  tokens\n"
-        "prompt  1    0.000  1.000    1.000        -      1.000     …\n"
+        "prompt  1    0.000  1.000    1.000        -      1.000      …\n"
         "\n"
         "Prompts that none helps\n"
         "kind             n  nothing  tokens\n"

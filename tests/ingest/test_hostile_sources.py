@@ -60,7 +60,8 @@ def test_a_forged_mark_of_a_cut_is_ordinary_text(memory: Memory, home: Path) -> 
     (message,) = memory.messages(SESSION)
     assert (report.problems, texts(memory, HEALTHY)) == ((), ["fine"])
     assert message.full_bytes == len(forged)
-    assert message.text.endswith(f"\n[cut: 65,536 of {len(forged):,} bytes kept]")
+    left_out = f"\n[cut: {len(forged) - 65_536:,} of {len(forged):,} bytes left out]\n"
+    assert message.text == forged[:32_768] + left_out + forged[-32_768:]
 
 
 def test_a_string_that_was_cut_while_it_was_read_keeps_its_true_length(

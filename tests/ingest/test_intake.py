@@ -104,17 +104,20 @@ def test_what_was_said_is_kept_whole_however_long(
 def test_tool_output_is_kept_up_to_its_limit_with_its_true_length(
     store: SqliteHistory,
 ) -> None:
-    take(an_intake(store), a_result("x" * 70_000, "c1"))
+    output = "x" * 69_988 + "Error: port 1"
 
+    take(an_intake(store), a_result(output, "c1"))
+
+    mark = "\n[cut: 4,465 of 70,001 bytes left out]\n"
     assert [(message.text, message.full_bytes) for message in kept(store)] == [
-        ("x" * 65_536 + "\n[cut: 65,536 of 70,000 bytes kept]", 70_000)
+        (output[:32_768] + mark + output[-32_768:], 70_001)
     ]
 
 
 def test_the_limit_of_tool_output_can_be_set(store: SqliteHistory) -> None:
     take(an_intake(store, Rules((), max_tool_output_bytes=2)), a_result("aéé", "c1"))
 
-    assert texts(store) == ["a\n[cut: 1 of 5 bytes kept]"]
+    assert texts(store) == ["a\n[cut: 4 of 5 bytes left out]\n"]
 
 
 def test_half_characters_are_replaced_wherever_they_stand(store: SqliteHistory) -> None:
@@ -366,3 +369,95 @@ def test_a_batch_is_empty_again_after_it_was_written(store: SqliteHistory) -> No
     intake.commit(None)
 
     assert not intake.is_full
+
+
+# -- whose words they are ---
+
+
+def said(store: SqliteHistory) -> list[tuple[str, Role, str]]:
+    return [(each.native_id, each.role, each.text) for each in kept(store)]
+
+
+def test_what_a_program_wrote_into_a_message_is_kept_as_the_system_s(
+    store: SqliteHistory,
+) -> None:
+    opened = "<ide_opened_file>a.py is open</ide_opened_file>"
+    clear = "<command-name>/clear</command-name>"
+    nothing = "<local-command-stdout></local-command-stdout>"
+
+    take(
+        an_intake(store),
+        a_message(clear, native_id="u1"),
+        a_message(nothing, Role.SYSTEM, native_id="u2"),
+        a_message("<bash-stdout>\x1b[31mred\x1b[m</bash-stdout>", native_id="u3"),
+        a_message(f"{opened}\nfix it", native_id="u4"),
+        a_message(f"{opened} is not mine", Role.ASSISTANT, native_id="a1"),
+    )
+
+    assert said(store) == [
+        ("u1", Role.SYSTEM, "/clear"),
+        ("u3", Role.SYSTEM, "red"),
+        ("u4/beside", Role.SYSTEM, "a.py is open"),
+        ("u4", Role.USER, "fix it"),
+        ("a1", Role.ASSISTANT, f"{opened} is not mine"),
+    ]
+    (session,) = store.list_sessions(SessionFilter())
+    assert session.title == "fix it"
+
+
+def test_a_private_passage_that_begins_in_an_editor_hides_the_words_after_it(
+    store: SqliteHistory,
+) -> None:
+    selection = "<ide_selection>a <private> b</ide_selection>\nthe password"
+
+    take(an_intake(store), a_message(selection, native_id="u1"))
+
+    assert said(store) == [("u1", Role.USER, "<ide_selection>a [private]")]
+
+
+def test_the_summary_of_an_earlier_part_is_not_what_the_person_said(
+    store: SqliteHistory,
+) -> None:
+    text = (
+        "This session is being continued from a previous conversation that ran out "
+        "of context. We chose tabs."
+    )
+
+    take(an_intake(store), a_message(text, native_id="u1"))
+
+    assert said(store) == [("u1", Role.SUMMARY, text)]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_only_what_people_and_models_say_keeps_its_colours(
+    store: SqliteHistory, role: Role
+) -> None:
+    take(an_intake(store), a_message("\x1b[31mred\x1b[m", role, native_id="u1"))
+
+    is_said = role in (Role.USER, Role.ASSISTANT)
+    assert texts(store) == ["\x1b[31mred\x1b[m" if is_said else "red"]
+
+
+def test_a_title_has_neither_markup_nor_colours(store: SqliteHistory) -> None:
+    take(
+        an_intake(store),
+        SessionFacts("s1", title="<system-reminder>x</system-reminder>\x1b[1mTabs"),
+        a_message("Fix it"),
+        SessionFacts("s1", title="<command-name>/clear</command-name>"),
+    )
+
+    (session,) = store.list_sessions(SessionFilter())
+    assert session.title == "Tabs"
+
+
+def test_a_session_in_which_nobody_asks_is_named_by_its_first_answer(
+    store: SqliteHistory,
+) -> None:
+    take(
+        an_intake(store),
+        a_message("<command-name>/init</command-name>", native_id="u1"),
+        a_message("I will write CLAUDE.md.", Role.ASSISTANT),
+    )
+
+    (session,) = store.list_sessions(SessionFilter())
+    assert session.title == "I will write CLAUDE.md."

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 import orjson
+import pytest
 import zstandard
 
 from backstory.ingest.importers.base import Memo, Origin, Record
@@ -17,9 +18,10 @@ from backstory.ingest.importers.claude_code import ClaudeCode
 from backstory.ingest.intake import Rules
 from backstory.ingest.sync import HistorySync
 from backstory.memory import Memory
-from backstory.store.sqlite.history import SqliteHistory
+from backstory.store.sqlite.connection import close_database, open_database
+from backstory.store.sqlite.history import MIGRATIONS, SqliteHistory
 from backstory.system.files import describe
-from backstory.values.history import Item, Problem, Source
+from backstory.values.history import Item, Problem, Role, Source
 from backstory.values.reports import IndexReport
 from tests.builders import (
     PROJECT,
@@ -556,7 +558,7 @@ def test_long_tool_output_is_cut_and_its_length_is_said(
         memory.index()
         (message,) = memory.messages(memory.session(SESSION))
 
-    assert message.text == "äääää\n[cut: 10 of 200 bytes kept]"
+    assert message.text == "äää\n[cut: 190 of 200 bytes left out]\nää"
     assert message.full_bytes == 200
 
 
@@ -820,3 +822,80 @@ def test_settings_can_name_more_folders_to_read(tmp_path: Path, home: Path) -> N
         report = memory.index()
 
     assert changed(report) == (1, 1, 0)
+
+
+# -- titles ---
+
+
+def a_summary(title: str, *, leaf: str) -> bytes:
+    fields = {"type": "summary", "summary": title, "leafUuid": leaf}
+    return orjson.dumps(fields) + b"\n"
+
+
+@pytest.mark.parametrize("name", ["0-read-before", "z-read-after", SESSION])
+def test_a_summary_names_its_session_wherever_it_stands(
+    memory: Memory, home: Path, name: str
+) -> None:
+    append(session_file(home), a_line("Fix it", uuid="u1"))
+    append(session_file(home, name), a_summary("Tabs and spaces", leaf="u1"))
+
+    memory.index()
+
+    assert memory.session(SESSION).title == "Tabs and spaces"
+
+
+def test_a_title_that_a_person_gave_outranks_a_summary_that_comes_later(
+    memory: Memory, home: Path
+) -> None:
+    custom = {"type": "custom-title", "customTitle": "Mine", "sessionId": SESSION}
+    append(session_file(home), a_line("Fix it", uuid="u1"))
+    append(session_file(home), orjson.dumps(custom) + b"\n")
+    memory.index()
+    append(session_file(home), a_summary("Tabs and spaces", leaf="u1"))
+
+    memory.index()
+
+    assert memory.session(SESSION).title == "Mine"
+
+
+def test_nothing_is_stored_of_a_summary_in_the_file_of_an_excluded_session(
+    tmp_path: Path, home: Path
+) -> None:
+    append(session_file(home), a_summary("s3cr3t-word", leaf="u1"))
+    append(session_file(home), a_line("Fix it", uuid="u1"))
+    append(session_file(home), a_summary("s3cr3t-word again", leaf="u1"))
+
+    with a_memory(
+        tmp_path, home=home, settings=(f"exclude.folders={PROJECT}",)
+    ) as memory:
+        memory.index()
+        stored = b"".join(file.read_bytes() for file in memory.home.iterdir())
+
+    assert b"s3cr3t-word" not in stored
+
+
+def test_what_an_earlier_version_read_is_read_once_more_and_replaced(
+    tmp_path: Path, home: Path
+) -> None:
+    clear = "<command-name>/clear</command-name>"
+    append(session_file(home), a_line(clear, uuid="u1"), a_line("Fix it", uuid="u2"))
+    with a_memory(tmp_path, home=home) as memory:
+        memory.index()
+        stored = memory.home / "history.db"
+    db = open_database(stored, MIGRATIONS)
+    db.execute(
+        "UPDATE messages SET role = 'user', text = ? WHERE position = 0", (clear,)
+    )
+    db.execute("UPDATE sessions SET opening = ?", (clear,))
+    db.execute("UPDATE sources SET signature = '', prefix_hash = ''")
+    close_database(db)
+
+    with a_memory(tmp_path, home=home) as memory:
+        report = memory.index()
+
+        assert (report.new_messages, report.changed_messages) == (0, 1)
+        assert [(each.role, each.text) for each in memory.messages(SESSION)] == [
+            (Role.SYSTEM, "/clear"),
+            (Role.USER, "Fix it"),
+        ]
+        assert memory.session(SESSION).title == "Fix it"

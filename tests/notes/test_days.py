@@ -126,7 +126,7 @@ def test_the_command_line_shows_the_day_of_a_log(tmp_path: Path, name: str) -> N
         listed = shell.run("sessions", "--since", "2026-03-14", TZ=name).stdout
         later = shell.run("sessions", "--since", "2026-03-15", TZ=name).stdout
         shown = shell.run("show", "memory/daily/2026-03-14.md", TZ=name).stdout
-        context = shell.run("context", "what about the zebra?", TZ=name).stdout
+        context = shell.run("context", "what happened on 2026-03-14?", TZ=name).stdout
 
     heads = [line for line in found.splitlines() if line and not line.startswith(" ")]
     assert len(heads) == 3

@@ -17,8 +17,8 @@ from tests.search.test_rank import a_candidate
         (0.0, 0.0, 0.7, False, Strength.STRONG),
         (0.5, 0.5, None, False, Strength.FAIR),
         (0.4, 0.4, None, False, Strength.WEAK),
-        (0.1, 0.1, 0.55, False, Strength.WEAK),
-        (0.1, 0.4, 0.55, False, Strength.FAIR),
+        (0.0, 0.0, 0.44, False, Strength.WEAK),
+        (0.0, 0.0, 0.45, False, Strength.FAIR),
         (0.4, 0.1, 0.4, False, Strength.WEAK),
         # The same share of the words, but rarer ones.
         (0.4, 1.0, 0.4, False, Strength.FAIR),

@@ -17,9 +17,17 @@ TEXT = (
 
 
 def a_hit(
-    *, cosine: float = 0.5, rarity: float = 1.0, project: str | None = str(SHOP)
+    *,
+    cosine: float = 0.5,
+    rarity: float = 1.0,
+    role: float = 0.9,
+    project: str | None = str(SHOP),
 ) -> Hit:
-    parts = (ScorePart("cosine", cosine), ScorePart("rarity", rarity))
+    parts = (
+        ScorePart("cosine", cosine),
+        ScorePart("rarity", rarity),
+        ScorePart("role", role),
+    )
     return Hit(
         HitSource.MESSAGE,
         0.4,
@@ -48,8 +56,9 @@ def a_hit(
         (a_hit(cosine=0.0, rarity=1.2), True),
         (a_hit(cosine=0.0, rarity=1.0), False),
         (a_hit(cosine=0.0, rarity=1.2, project="/home/ada/garden"), False),
-        # A step on the way says nothing; a note may be short.
+        # A step on the way says nothing; an answer in a chat or a note may be short.
         (replace(a_hit(), text="Now let me run the tests of the import"), False),
+        (replace(a_hit(role=1.0), text="The key is in drawer 20"), True),
         (replace(a_hit(), text="Invoices: PostgreSQL", role=None), True),
         (replace(a_hit(), role=Role.TOOL_RESULT), False),
     ],

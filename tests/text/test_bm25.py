@@ -2,7 +2,7 @@
 
 import pytest
 
-from backstory.text.bm25 import bm25
+from backstory.text.bm25 import bm25, rarity
 
 
 def test_bm25_with_the_constants_of_the_spec() -> None:
@@ -31,3 +31,14 @@ def test_a_word_in_most_documents_still_counts_a_little() -> None:
     found = bm25(["a"], {1: ["a"], 2: ["a"], 3: ["a", "b"]})
 
     assert all(score > 0 for score in found.values())
+
+
+@pytest.mark.parametrize("total", [0, 1, 5, 1_000])
+def test_the_rarity_of_a_word_falls_with_each_document_and_is_never_negative(
+    total: int,
+) -> None:
+    rarities = [rarity(found, total) for found in range(total + 1)]
+
+    assert rarities == sorted(rarities, reverse=True)
+    assert min(rarities) > 0
+    assert rarity(2 * total + 1, total) == rarities[-1]

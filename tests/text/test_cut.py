@@ -1,5 +1,6 @@
 """Cutting and neutralizing text."""
 
+import re
 import unicodedata
 
 import pytest
@@ -24,17 +25,27 @@ BIDI_CONTROLS = frozenset(
         pytest.param("", 0, ("", None), id="nothing"),
         pytest.param("hello", 5, ("hello", None), id="exactly the limit"),
         pytest.param(
-            "hello!", 5, ("hello\n[cut: 5 of 6 bytes kept]", 6), id="one byte too many"
+            "hello!",
+            5,
+            ("hel\n[cut: 1 of 6 bytes left out]\no!", 6),
+            id="one byte too many",
         ),
         pytest.param(
-            "aé", 2, ("a\n[cut: 1 of 3 bytes kept]", 3), id="inside a character"
+            "aéa", 3, ("a\n[cut: 2 of 4 bytes left out]\na", 4), id="inside a character"
         ),
         pytest.param("😀", 4, ("😀", None), id="a character of four bytes"),
-        pytest.param("x", 0, ("\n[cut: 0 of 1 bytes kept]", 1), id="no room at all"),
+        pytest.param(
+            "x", 0, ("\n[cut: 1 of 1 bytes left out]\n", 1), id="no room at all"
+        ),
         pytest.param(
             "x" * 70_000,
             65_536,
-            ("x" * 65_536 + "\n[cut: 65,536 of 70,000 bytes kept]", 70_000),
+            (
+                "x" * 32_768
+                + "\n[cut: 4,464 of 70,000 bytes left out]\n"
+                + "x" * 32_768,
+                70_000,
+            ),
             id="large numbers are grouped",
         ),
     ],
@@ -57,21 +68,28 @@ def test_a_mark_in_the_text_says_nothing_about_its_length() -> None:
     forged = "x" * 10 + cut_mark(1, 10**20)
 
     assert cut_bytes(forged, 5) == (
-        f"xxxxx\n[cut: 5 of {len(forged)} bytes kept]",
+        f"xxx\n[cut: {len(forged) - 5} of {len(forged)} bytes left out]\nt]",
         len(forged),
     )
 
 
-@given(st.text(), st.integers(0, 50))
-def test_what_is_kept_is_a_beginning_that_fits(text: str, max_bytes: int) -> None:
+@given(st.text(max_size=60), st.integers(0, 50))
+def test_what_is_kept_is_a_beginning_and_an_end_that_fit(
+    text: str, max_bytes: int
+) -> None:
     kept, full_bytes = cut_bytes(text, max_bytes)
 
-    head = kept.rpartition("\n[cut: ")[0] if full_bytes is not None else kept
+    size = len(text.encode())
+    if full_bytes is None:
+        assert (kept, size <= max_bytes) == (text, True)
+        return
+    head, mark, tail = re.split(r"(\n\[cut: \d+ of \d+ bytes left out\]\n)", kept)
+    kept_bytes = len(head.encode()) + len(tail.encode())
     assert text.startswith(head)
-    assert len(head.encode()) <= max_bytes
-    # A character has four bytes at most, so three at most are left empty.
-    assert len(head.encode()) >= min(len(text.encode()), max_bytes - 3)
-    assert full_bytes in (None, len(text.encode()))
+    assert text.endswith(tail)
+    # A character has four bytes at most, so three at most are left empty on each side.
+    assert max_bytes - 6 <= kept_bytes <= max_bytes < size == full_bytes
+    assert mark == f"\n[cut: {size - kept_bytes} of {size} bytes left out]\n"
 
 
 # -- one_line ---

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.query import near_spellings, parse_query
+from backstory.text.query import near_spellings, parse_query, parse_words
 from backstory.text.words import index_words
 from backstory.values.query import DayRange, Query, Term
 
@@ -297,3 +297,28 @@ def test_a_word_is_near_to_each_slip_of_the_finger(
 @pytest.mark.parametrize("word", ["", "text", "überall", "C++", "a1b2c3", "x" * 25])
 def test_nothing_is_near_to_what_is_short_long_or_no_plain_word(word: str) -> None:
     assert near_spellings(word) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        ("where is MAX_RETRIES_COUNT?", ("max_retries_count",)),
+        ("what was in src/app.py", ("src/app.py",)),
+        ("the --no-verify flag", ("--no-verify",)),
+        ("commit 3f2a9bc", ("3f2a9bc",)),
+        ("what about ECONNREFUSED", ("econnrefused",)),
+        ("how do I use parseJson", ("parsejson",)),
+        ("when did we use https://x.org/a?b=1", ("https://x.org/a?b=1",)),
+        ("`v1.2.3`, or ~/.bashrc?", ("v1.2.3", "~/.bashrc")),
+        # More than that is asked for, or it is no code.
+        ("why does parse_config fail", ()),
+        ("e-mail and/or 10:30", ()),
+        ("2026-02-25", ()),
+        ("run the tests", ()),
+        ('"quoted" src/app.py', ("quoted",)),
+    ],
+)
+def test_code_that_is_all_a_query_asks_for_is_searched_as_it_is_typed(
+    text: str, phrases: tuple[str, ...]
+) -> None:
+    assert parse_words(text).phrases == phrases

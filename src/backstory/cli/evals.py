@@ -23,7 +23,7 @@ from backstory.memory import Memory
 from backstory.render.format import render_count
 from backstory.render.objects import to_json
 from backstory.render.people.reports import render_problems
-from backstory.settings import read_settings
+from backstory.settings import load_settings, read_settings
 from backstory.system.files import storing
 from backstory.system.machine import find_home
 from backstory.values.history import Problem
@@ -108,9 +108,10 @@ def _ask_own(
     app: App, path: Path, flags: EvalFlags
 ) -> tuple[list[Answered], list[Problem]]:
     clock = SettableClock(app.clock)
-    # No worker: measuring starts nothing that goes on afterwards.
+    # No worker: measuring starts nothing that goes on afterwards, and reads nothing.
     home = find_home(app.machine, app.home)
-    with Memory(home, app.settings, app.machine, clock=clock) as memory:
+    settings = load_settings(app.machine, (*app.flags, "search.read_changed=false"))
+    with Memory(home, settings, app.machine, clock=clock) as memory:
         _check_ready(memory)
         questions, problems = read_questions(path, memory)
         if not questions:

@@ -1,7 +1,8 @@
 """search: find something, and show it to a person or print it as JSON."""
 
+import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -18,6 +19,7 @@ from backstory.cli.parameters import FIRST_DAY, LAST_DAY, to_folder
 from backstory.memory import Memory
 from backstory.render.hit_parts import unchanged
 from backstory.render.objects import episodes_object, search_object, to_json
+from backstory.render.people.activity import render_activity
 from backstory.render.people.hits import (
     Style,
     plain_style,
@@ -29,6 +31,7 @@ from backstory.text.arguments import MAX_DAYS
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
 from backstory.text.escape import neutralize
+from backstory.values.activity import Activity
 from backstory.values.history import Session
 from backstory.values.hits import EpisodeResult, HitSource, SearchResult
 
@@ -172,14 +175,27 @@ def search(
         click.echo(to_json(found))
     else:
         _echo_hits(app.memory, result, by_date, explain)
-    if not result.hits:
+    if not result.hits and result.activity is None:
         raise SystemExit(FOUND_NOTHING)
 
 
 def _echo_hits(
     memory: Memory, result: SearchResult, by_date: bool, explain: bool
 ) -> None:
-    lines = render_hits(
+    shows_hits = result.activity is None or by_date or explain
+    lines = itertools.chain(
+        render_activity(
+            result.activity or Activity(), style=_style(), width=terminal_width()
+        ),
+        _render_hits(memory, result, by_date, explain) if shows_hits else (),
+    )
+    _echo_found(result.query, lines, result.notices)
+
+
+def _render_hits(
+    memory: Memory, result: SearchResult, by_date: bool, explain: bool
+) -> Iterator[str]:
+    return render_hits(
         result,
         names=memory.short_ids(_sessions_of(result)),
         resumes=memory.resume_commands(_sessions_of(result)),
@@ -188,7 +204,6 @@ def _echo_hits(
         explain=explain,
         width=terminal_width(),
     )
-    _echo_found(result.query, lines, result.notices)
 
 
 def _sessions_of(result: SearchResult) -> list[Session]:
@@ -225,7 +240,8 @@ def _search_episodes(
 
 def _why_nothing(memory: Memory, notices: tuple[str, ...]) -> tuple[str, ...]:
     """Add a notice if nothing was found because nothing has been read."""
-    if memory.sessions(limit=1):
+    is_said = any("run 'backstory index'" in notice for notice in notices)
+    if is_said or memory.sessions(limit=1):
         return notices
     return (*notices, "no conversation has been read yet; run 'backstory index'")
 

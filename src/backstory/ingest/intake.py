@@ -1,11 +1,14 @@
 """Gather what a source says into batches, and leave out what must not be kept.
 
 Everything that reaches the history passes here: private passages are dropped, tool
-output is cut to its limit, sessions in excluded folders are ignored, and so is what
-Backstory's own tools returned, which is a copy of memories.
+output loses its colours and is cut to its limit, sessions in excluded folders are
+ignored, and so is what Backstory's own tools returned, which is a copy of memories.
+What a program wrote into a person's message is kept, but not as the person's words.
 """
 
-from collections.abc import Callable, Mapping
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
@@ -24,14 +27,18 @@ from backstory.store.base.history import (
     Written,
 )
 from backstory.system.files import is_inside
-from backstory.text.cut import cut_bytes, one_line
+from backstory.text.cut import cut_bytes
 from backstory.text.escape import replace_surrogates
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.own_calls import is_own_tool_call
+from backstory.text.prompt_markup import is_continuation, split_prompt
 from backstory.text.redaction import drop_private, hide_private
+from backstory.text.terminal import strip_terminal_codes
+from backstory.text.titles import make_title
 from backstory.values.history import (
     MAX_TITLE_CHARS,
     Item,
+    MessageTitle,
     NewMessage,
     Problem,
     Role,
@@ -49,6 +56,11 @@ _EXCLUDED = "~excluded"
 _OWN_CALLS = "~recalls"
 _PROBLEMS = "~problems"
 _MADE = "~made"
+
+# What people and models said is kept to the letter.
+_VERBATIM = frozenset({Role.USER, Role.ASSISTANT})
+# What a program wrote into a message is one of its own, with this behind the id.
+_BESIDE = "/beside"
 
 Said = TypeVar("Said", NewMessage, SessionFacts)
 
@@ -103,7 +115,10 @@ class Rules:
         read, and how long those were.
         """
         message = _without_surrogates(message)
-        text, depth = hide_private(self.drop_injected(message.text), depth)
+        text = self.drop_injected(message.text)
+        if message.role not in _VERBATIM:
+            text = strip_terminal_codes(text)
+        text, depth = hide_private(text, depth)
         full_bytes = None
         if message.role is Role.TOOL_RESULT:
             before = (full for mark, full in cuts.items() if text.endswith(mark))
@@ -119,8 +134,37 @@ class Rules:
         facts = _without_surrogates(facts)
         if facts.title is None:
             return facts
-        title = one_line(drop_private(facts.title), MAX_TITLE_CHARS)
-        return replace(facts, title=title or None)
+        return replace(facts, title=self.keep_title(facts.title))
+
+    def keep_title(self, title: str) -> str | None:
+        """What may be stored of a title, if it is one."""
+        shown = drop_private(replace_surrogates(title))
+        return make_title(shown, MAX_TITLE_CHARS) or None
+
+
+def _iter_parts(kept: KeptMessage) -> Iterator[KeptMessage]:
+    """A message, with what a program wrote into it as a message of its own before it.
+
+    Nothing if the program wrote nothing but tags.
+    """
+    message = kept.message
+    if message.role not in (Role.USER, Role.SYSTEM):
+        yield kept
+        return
+    if message.role is Role.USER and is_continuation(message.text):
+        yield replace(kept, message=replace(message, role=Role.SUMMARY))
+        return
+    prompt = split_prompt(message.text)
+    words, beside = prompt.words, strip_terminal_codes(prompt.beside)
+    if message.role is Role.SYSTEM:
+        words, beside = "", "\n".join(filter(None, (beside, words)))
+    if beside:
+        # The words keep the program's own id of the message, to be looked up by it.
+        native_id = message.native_id + (_BESIDE if words else "")
+        said = replace(message, native_id=native_id, role=Role.SYSTEM, text=beside)
+        yield replace(kept, message=said)
+    if words:
+        yield replace(kept, message=replace(message, text=words))
 
 
 def _without_surrogates(said: Said) -> Said:
@@ -143,7 +187,8 @@ class Intake:
     ``after_line`` is where reading begins. ``reread`` is a set if the source is read
     from its start once more: then a known id is an old message met again, not an id
     given twice. ``made_now`` are the sessions that this run has created, by host and
-    id: they are emptied again if their folder turns out to be excluded.
+    id: they are emptied again if their folder turns out to be excluded. ``until`` is
+    when to stop reading, on the monotonic clock.
     """
 
     store: HistoryStore
@@ -158,6 +203,7 @@ class Intake:
     moved_from: SourceKey | None = None
     reread: set[int] | None = None
     made_now: set[tuple[str, str]] = field(default_factory=set)
+    until: float = math.inf
     written: list[Written] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     last_line: int = 0
@@ -217,6 +263,10 @@ class Intake:
             self._batch is not None and len(self._batch.messages) >= MAX_BATCH_MESSAGES
         ) or self._chars >= MAX_BATCH_CHARS
 
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() >= self.until
+
     def add(self, item: Item, line: int | None = None) -> None:
         """Take one item; ``line`` is where it is."""
         self.last_line = max(self.last_line, line or 0)
@@ -226,6 +276,8 @@ class Intake:
                     self._add_message(item, line)
                 case SessionFacts():
                     self._add_facts(item)
+                case MessageTitle():
+                    self._add_title(item)
                 case Problem():
                     self._count_problem(item, line)
         except BackstoryError:
@@ -252,7 +304,12 @@ class Intake:
         batch.progress = progress
         problems = batch.problems
         # What a power cut undoes is read again: the place it was read to goes with it.
-        written = self.store.write(batch, now=self.clock(), is_durable=False)
+        written = self.store.write(
+            batch,
+            now=self.clock(),
+            is_durable=False,
+            is_patient=self.until == math.inf,
+        )
         self.written.append(written)
         self._made.update(written.made_sessions)
         self.made_now.update((self.host, made) for made in written.made_sessions)
@@ -292,7 +349,7 @@ class Intake:
         )
         self._private = (piece_of, depth)
         self._chars += len(kept.message.text)
-        self._open().messages.append(kept)
+        self._open().messages.extend(_iter_parts(kept))
 
     def _is_excluded(self, session_id: str) -> bool:
         """Whether the session ran in an excluded folder, by this source or another."""
@@ -325,10 +382,18 @@ class Intake:
             about = SessionFacts(facts.native_id, project=facts.project)
             self._open().facts.append(self.rules.keep_facts(about))
 
+    def _add_title(self, titled: MessageTitle) -> None:
+        # Of whose session it is, nothing is known here. In the file of a session that
+        # is left out, it is most likely one that is left out as well.
+        title = self.rules.keep_title(titled.title)
+        if title is not None and not self._excluded:
+            self._open().titles.append(replace(titled, title=title))
+
     def _exclude(self, session_id: str) -> None:
         """Leave the session out, even what was taken in before its folder was known."""
         self._excluded.add(session_id)
         batch = self._open()
+        batch.titles.clear()
         batch.facts = [each for each in batch.facts if each.native_id != session_id]
         batch.messages = [
             each for each in batch.messages if each.message.session_id != session_id

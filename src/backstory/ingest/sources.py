@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -12,20 +13,18 @@ from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.find import iter_in_projects, iter_sources
 from backstory.ingest.importers import FORMATS, get_format
-from backstory.ingest.importers.base import Format
+from backstory.ingest.importers.base import Format, FormatRow
 from backstory.ingest.intake import Rules
-from backstory.ingest.parsing.recognize import iter_recognized
+from backstory.ingest.parsing.recognize import could_be_transcript, iter_recognized
+from backstory.ingest.seen_files import LOCK_NAME, STAMP_NAME, SeenFile
 from backstory.ingest.sync import Found, HistorySync
 from backstory.store.base.history import HistoryStore
-from backstory.system.locks import locked
+from backstory.system.files import describe
+from backstory.system.locks import locked, try_locked
 from backstory.system.machine import Machine, absolute
 from backstory.text.arguments import to_path
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary
-
-LOCK_NAME = "index.lock"
-# An empty file; its modification time says when the sources were last read.
-STAMP_NAME = "last-read"
 
 
 @cache
@@ -76,6 +75,33 @@ class LocalSources:
                 (self.home / STAMP_NAME).touch(mode=0o600)
             return report + update()
 
+    def read_some(self, files: Iterable[SeenFile], until: float) -> list[str] | None:
+        """Read files in this order until a time; returns the paths of those left.
+
+        Raises nothing for a file that is gone. None if another process is reading.
+        """
+        sync = self._sync()
+        with try_locked(self.home / LOCK_NAME) as lock:
+            if lock is None:
+                return None
+            found = chain.from_iterable(map(self._find_again, files))
+            left = sync.run_until(found, until)
+            loose = list(sync.loose_problems)
+            self.store.add_loose_problems(loose, now=self.clock())
+        return [str(source.file.path) for source in left]
+
+    def _find_again(self, file: SeenFile) -> Iterator[Found]:
+        path = Path(file.path)
+        if self.rules.exclude(path):
+            return
+        if not file.format:
+            if could_be_transcript(path):
+                yield from iter_recognized(path, self._formats(None))
+            return
+        # It may have been deleted in the meantime.
+        with suppress(OSError):
+            yield Source(file.host, file.format, describe(path))
+
     def _sync(self) -> HistorySync:
         return HistorySync(
             self.store,
@@ -99,20 +125,22 @@ class LocalSources:
                 yield from iter_in_projects(host, projects)
 
     def _found_at(self, path: Path, host: str | None) -> Iterator[Found]:
-        rows = [
-            row
-            for row in FORMATS
-            if row.host not in self.excluded_hosts and host in (None, row.host)
-        ]
         if self.rules.exclude(path):
             yield Problem("your settings exclude it", path=str(path))
             return
         is_folder = os.path.isdir(path)  # noqa: PTH112 (False for any odd path)
-        for found in iter_recognized(path, rows, self.rules.exclude):
+        for found in iter_recognized(path, self._formats(host), self.rules.exclude):
             if isinstance(found, FoundFile) and not is_folder:
                 yield Problem("not in a format that Backstory knows", path=str(path))
             else:
                 yield found
+
+    def _formats(self, host: str | None) -> list[FormatRow]:
+        return [
+            row
+            for row in FORMATS
+            if row.host not in self.excluded_hosts and host in (None, row.host)
+        ]
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""

@@ -7,6 +7,8 @@ point and repeated at any time; the store is the same as after one clean reading
 """
 
 import logging
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,8 +30,13 @@ from backstory.ingest.parsing.databases import (
     open_foreign,
 )
 from backstory.ingest.parsing.failures import describe_failure
+from backstory.ingest.parsing.streams import is_seekable
 from backstory.ingest.reading.beside import read_beside
-from backstory.ingest.reading.changes import ChangedWhileReading, describe_file
+from backstory.ingest.reading.changes import (
+    ChangedWhileReading,
+    OutOfTime,
+    describe_file,
+)
 from backstory.ingest.reading.databases import DatabaseReading
 from backstory.ingest.reading.documents import read_document
 from backstory.ingest.reading.known import KnownSources
@@ -45,6 +52,10 @@ Found = Source | Problem | FoundFile
 
 # How often a source that keeps being rewritten is read again.
 _MAX_ATTEMPTS = 3
+# How large a file may be that has to be read from start to end before a search; a
+# database is only searched for what changed in it.
+_MAX_HURRIED_BYTES = 4 * 1024 * 1024
+_MAX_HURRIED_DATABASE_BYTES = 100 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -89,6 +100,23 @@ class HistorySync:
         except _CallerFailed as failed:
             raise failed.error from None
         return sync_pass.report()
+
+    def run_until(self, found: Iterable[Found], until: float) -> list[Source]:
+        """Read sources in this order until a time; returns those not read to the end.
+
+        ``until`` is on the monotonic clock. What takes long and cannot be interrupted
+        is not begun.
+        """
+        sync_pass = _Pass(self, _Progress(None, total=0), until)
+        left = []
+        for item in sorted(found, key=self._is_companion):
+            match item:
+                case Source():
+                    if not sync_pass.take_in_time(item):
+                        left.append(item)
+                case Problem():
+                    sync_pass.report_problem(item)
+        return left
 
     def _is_companion(self, item: Found) -> bool:
         return isinstance(item, Source) and item.format in self.companions
@@ -177,8 +205,11 @@ class _Progress:
 class _Pass:
     """One pass over all sources, and its results so far."""
 
-    def __init__(self, sync: HistorySync, progress: _Progress) -> None:
+    def __init__(
+        self, sync: HistorySync, progress: _Progress, until: float = math.inf
+    ) -> None:
         self.unknown = 0
+        self._until = until
         self._sync = sync
         self._progress = progress
         self._known = self._list_known()
@@ -227,6 +258,24 @@ class _Pass:
 
     # -- one source ---
 
+    def take_in_time(self, source: Source) -> bool:
+        """Read a source if it is new or changed; returns whether there was time."""
+        try:
+            self._check_time()
+            self.take(source)
+        except OutOfTime:
+            return False
+        return True
+
+    def _check_time(self) -> None:
+        if time.monotonic() >= self._until:
+            raise OutOfTime
+
+    def _check_size(self, source: Source, max_bytes: int) -> None:
+        """Do not begin in a hurry what cannot be continued later."""
+        if self._until < math.inf and source.file.size_bytes > max_bytes:
+            raise OutOfTime
+
     def take(self, source: Source) -> None:
         """Read a source if it is new or changed."""
         if self._sync.rules.exclude(source.file.path):
@@ -234,6 +283,8 @@ class _Pass:
             return
         try:
             self._take_as_it_is_now(source)
+        except OutOfTime:
+            raise
         except Exception as exc:
             # What is wrong with our own store ends the run: it would fail every source.
             if isinstance(exc, BackstoryError) and not isinstance(
@@ -277,6 +328,8 @@ class _Pass:
 
     def _read_lines(self, source: Source, importer: LineFormat) -> None:
         start = find_start(source, self._known)
+        if start.is_second or not is_seekable(source):
+            self._check_size(source, _MAX_HURRIED_BYTES)
         intake = self._intake(
             source, source.entry, replaces=importer.revises, start=start
         )
@@ -286,6 +339,7 @@ class _Pass:
         self._finish(intake)
 
     def _read_document(self, source: Source, importer: DocumentFormat) -> None:
+        self._check_size(source, _MAX_HURRIED_BYTES)
         intake = self._intake(source, source.entry)
         origin = self._origin(source, _look_beside(source, importer, intake))
         read_document(source, importer, origin, intake=intake)
@@ -295,6 +349,7 @@ class _Pass:
     def _read_database(
         self, source: Source, importer: DatabaseFormat, signature: str
     ) -> None:
+        self._check_size(source, _MAX_HURRIED_DATABASE_BYTES)
         origin = self._origin(source, {})
         with DatabaseReading.open(source, importer, signature) as reading:
             for conversation in reading.iter_conversations():
@@ -302,6 +357,7 @@ class _Pass:
                 if self._known.is_up_to_date(key, conversation.version):
                     self._unchanged += 1
                     continue
+                self._check_time()
                 intake = self._intake(source, conversation.native_id)
                 reading.read(conversation, origin, intake=intake)
                 self._finish(intake)
@@ -346,6 +402,7 @@ class _Pass:
             reread=set() if start.is_second else None,
             written=self._written,
             made_now=self._made_sessions,
+            until=self._until,
         )
 
     def _origin(self, source: Source, beside: Mapping[str, str]) -> Origin:

@@ -27,6 +27,12 @@ def render_span(first: Moment | None, last: Moment | None) -> str:
     return f"{start} – {end[11:] if start[:10] == end[:10] else end}"
 
 
+def render_hours(first: Moment, last: Moment) -> str:
+    """From when to when on one day, in the reader's time zone."""
+    start, end = render_time(first)[11:], render_time(last)[11:]
+    return start if start == end else f"{start}–{end}"
+
+
 def render_path(path: str, home: Path) -> str:
     """The path with ``~`` for the home folder."""
     prefix = str(home)

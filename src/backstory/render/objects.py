@@ -24,6 +24,7 @@ from backstory.settings import Chosen
 from backstory.text.escape import UNSAFE, neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
 from backstory.text.shell import show_command
+from backstory.values.activity import Activity, DayActivity
 from backstory.values.history import Message, Problem, Session
 from backstory.values.hits import (
     Episode,
@@ -180,7 +181,7 @@ def search_object(
 ) -> dict[str, object]:
     """Hits as JSON; ``resumes`` adds the commands that continue their sessions."""
     query = result.parsed
-    return {
+    found: dict[str, object] = {
         "query": mask(result.query),
         "scope": scope,
         "results": [
@@ -188,6 +189,41 @@ def search_object(
             for _, hit in number_hits(result, by_date)
         ],
         "notices": list(map(mask, result.notices)),
+    }
+    if result.activity is not None:
+        found["activity"] = _activity_object(result.activity, mask)
+    return found
+
+
+def _activity_object(activity: Activity, mask: Mask) -> dict[str, object]:
+    return {
+        "days": [_day_object(day, mask) for day in activity.days],
+        "left_out_days": activity.left_out_days,
+    }
+
+
+def _day_object(day: DayActivity, mask: Mask) -> dict[str, object]:
+    return {
+        "day": day.day.isoformat(),
+        "log": list(map(mask, day.log)),
+        "projects": [
+            {
+                "project": _masked(project.project, mask),
+                "sessions": [
+                    {
+                        "session": _session_object(each.session, mask),
+                        "host": mask(each.session.host),
+                        "messages": each.messages,
+                        "first": to_iso(each.first),
+                        "last": to_iso(each.last),
+                        "show": show_command(each.name),
+                    }
+                    for each in project.sessions
+                ],
+            }
+            for project in day.projects
+        ],
+        "left_out": day.left_out,
     }
 
 

@@ -14,9 +14,9 @@ from backstory.errors import UnknownName, nearest_hint
 from backstory.runs.search import IndexedItem, cut_item
 from backstory.store.base.run_index import RunIndex
 from backstory.store.sqlite.run_index import SqliteRunIndex
+from backstory.text.arguments import show_name
 from backstory.text.cut import cut_middle, utf8_size
 from backstory.text.envelope import name_label
-from backstory.text.escape import neutralize
 from backstory.values.history import Role
 from backstory.values.runs import RunItem
 
@@ -176,7 +176,7 @@ class RunItems:
             # A result rather than its call, and the newest of several.
             return max(of_call, key=lambda item: item.role is Role.TOOL_RESULT)
         raise UnknownName(
-            f"this run has no item '{neutralize(item_id)}'",
+            f"this run has no item '{show_name(item_id)}'",
             hint=nearest_hint(item_id, self._by_id) if self._by_id else None,
         )
 

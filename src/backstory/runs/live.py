@@ -28,9 +28,9 @@ from backstory.text.tokens import CountTokens
 from backstory.values.history import NewMessage, Problem, Role, Source
 from backstory.values.runs import RunLimits
 
-# Programs record the output of shell commands that the user ran as the system's. It is
+# Codex records the output of shell commands that the user ran as the system's. It is
 # the user's, unlike the output of the program's own commands (its tools, its settings).
-_COMMAND_OUTPUT = ("<bash-stdout>", "<bash-stderr>", "<user_shell_command>")
+_COMMAND_OUTPUT = "<user_shell_command>"
 _MAX_ID_CHARS = 80
 _MAX_PATH_CHARS = 300
 

@@ -17,6 +17,7 @@ from backstory.index.files import IndexFiles
 from backstory.index.maintain import FindGuidance, Maintainer
 from backstory.index.note_days import NoteDays
 from backstory.notes.find import find_memory_notes
+from backstory.search.activity import NOTHING_SAID, find_activity
 from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
 from backstory.search.hits import HitSearch
@@ -33,6 +34,7 @@ from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.arguments import to_limit, to_period, to_query, to_text
 from backstory.text.query import parse_query
+from backstory.values.activity import Activity
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.query import Query
 from backstory.values.units import Container, FileRef, SessionRef, session_unit_id
@@ -62,6 +64,7 @@ class Search:
         *,
         clock: Callable[[], datetime],
         check_host: Callable[[str | None], str | None],
+        read_changed: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self._history = history
         self._files = files
@@ -69,6 +72,7 @@ class Search:
         self._options = options
         self._clock = clock
         self._check_host = check_host
+        self._read_changed = read_changed
         self._fallback = FallbackSearch(
             history,
             lambda: find_memory_notes(files.home),
@@ -164,12 +168,27 @@ class Search:
         limit: int,
     ) -> SearchResult:
         """Hits with replies, best first, and a suggestion if none answers well."""
+        stale = self._read_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         result = self.find_hits(request)
-        if result.is_weak and not request.period.why_empty:
+        result = replace(result, notices=(*stale, *result.notices))
+        activity = self._find_activity(request)
+        if activity is not None and activity.days:
+            result = replace(result, activity=activity)
+        elif activity is not None:
+            notices = dict.fromkeys((*result.notices, NOTHING_SAID))
+            result = replace(result, notices=tuple(notices))
+        elif result.is_weak and not request.period.why_empty:
             meant = self._suggest(request.query)
             result = replace(result, notices=(*result.notices, *meant))
         return replace(result, hits=add_replies(result.hits, self._history))
+
+    def _find_activity(self, request: Request) -> Activity | None:
+        try:
+            index = self._files.index
+            return find_activity(request, self._history, index, now=self._clock())
+        except StoreProblem:
+            return None  # hits are found without an index, too
 
     def find_hits(self, request: Request) -> SearchResult:
         """Hits, best first, without replies or suggestions."""
@@ -199,6 +218,7 @@ class Search:
         limit: int,
     ) -> RecallResult:
         """Chunks of conversations and files, best first."""
+        stale = self._read_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         request = replace(request, weights=weigh_for_chunks(request.weights))
         until = self._deadline(request)
@@ -214,16 +234,18 @@ class Search:
             units = retriever.index.count_units()
             missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
-            return self._fallback.recall(request, self._explain(exc), until=until)
+            result = self._fallback.recall(request, self._explain(exc), until=until)
+            return replace(result, notices=(*stale, *result.notices))
         return RecallResult(
             request.query,
             tuple(found),
-            (*behind, *missing, *notices),
+            (*stale, *behind, *missing, *notices),
             is_empty_index=not found and not units,
         )
 
     def episodes(self, query: str, filters: Filters, *, limit: int) -> EpisodeResult:
         """Messages and their neighbours, newest first."""
+        stale = self._read_changed()
         messages = frozenset({HitSource.MESSAGE})
         request = self._make_request(query, messages, filters, limit=limit)
         if request.period.why_empty:
@@ -237,10 +259,8 @@ class Search:
             result = EpisodeResult(request.query, tuple(episodes), (*behind, *notices))
         except StoreProblem as exc:
             result = self._fallback.episodes(request, self._explain(exc), until=until)
-        if result.episodes:
-            return result
-        meant = self._suggest(request.query)
-        return replace(result, notices=(*result.notices, *meant))
+        meant = () if result.episodes else self._suggest(request.query)
+        return replace(result, notices=(*stale, *result.notices, *meant))
 
     def _deadline(self, request: Request) -> float:
         """When the search has to end, on the monotonic clock."""

@@ -14,8 +14,9 @@ from backstory.values.query import Query, Term
 _COVERAGE_CHARS = 20_000
 # Up to this many terms are keywords; more are a question.
 _KEYWORDS = 2
-# A hit with less evidence than this is weak.
+# A hit with less evidence than this is weak, unless it is this near by meaning alone.
 _ENOUGH_EVIDENCE = 0.725
+_NEAR = 0.45
 # How many of the best by words, and by meaning, may show that an answer is not weak. A
 # long text may have all the words and still score low.
 _PROMISING_BY_WORDS = 100
@@ -87,7 +88,7 @@ def judge(
     else:
         # Half of the words are much if they are rare, and little if they are not.
         words = 0.5 * coverage.share + 0.1 * math.log1p(9 * coverage.rarity)
-        is_weak = cosine + words < _ENOUGH_EVIDENCE
+        is_weak = cosine + words < _ENOUGH_EVIDENCE and cosine < _NEAR
     return Strength.WEAK if is_weak else Strength.FAIR
 
 

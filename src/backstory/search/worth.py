@@ -23,7 +23,7 @@ _OTHER_PROJECT_SHARE = 0.65
 _RAREST_WORD = 9.0
 # Without vectors, the words must be rarer than one of the rarest.
 _LEAST_RARITY = 1.1
-# A message with fewer words than this says nothing by itself.
+# A short message of an agent with fewer words than this is a step on the way.
 _LEAST_WORDS = 12
 _READ_CHARS = 4_000
 
@@ -52,8 +52,8 @@ def _answers(hit: Hit) -> bool:
 
 
 def _says_something(hit: Hit) -> bool:
-    """Whether a message has enough words; a note may be short."""
-    if hit.role is None:
+    """Whether a message is more than a step of an agent that uses tools."""
+    if hit.role is not Role.ASSISTANT or hit.part("role") == 1.0:
         return True
     words = word_set(hit.text[:_READ_CHARS]) - STOP_WORDS
     return sum(len(word) > 1 for word in words) >= _LEAST_WORDS
@@ -62,6 +62,9 @@ def _says_something(hit: Hit) -> bool:
 def _measure(hit: Hit, project: Path | None) -> float:
     is_ours = _is_of_project(hit, project)
     rarity, cosine = hit.part("rarity"), hit.part("cosine")
+    if not hit.parts:
+        # Found without an index, as it was typed or with all its words.
+        return 1.0 if is_ours else 0.0
     if not cosine:
         # No vector: the words alone must do.
         return 1.0 if is_ours and rarity >= _LEAST_RARITY else 0.0

@@ -14,10 +14,11 @@ def cut_mark(kept_bytes: int, full_bytes: int) -> str:
 def cut_bytes(
     text: str, max_bytes: int, *, full_bytes: int | None = None
 ) -> tuple[str, int | None]:
-    """Keep at most ``max_bytes`` of UTF-8, at a whole character, and mark the cut.
+    """Keep at most ``max_bytes`` of UTF-8, at whole characters, and mark the cut.
 
-    Returns the text to keep and its true length in bytes when it was cut, else None.
-    ``full_bytes`` is the true length of a text that was cut before.
+    Half of it is the beginning and half the end, where errors are. Returns the text to
+    keep and its true length in bytes when it was cut, else None. ``full_bytes`` is the
+    true length of a text that lost its end before: more of its beginning is kept.
     """
     # A character takes at most four bytes, so most texts need not be encoded.
     if len(text) * 4 <= max_bytes:
@@ -25,10 +26,20 @@ def cut_bytes(
     encoded = text.encode("utf-8")
     if len(encoded) <= max_bytes:
         return text, None
-    kept = encoded[:max_bytes].decode("utf-8", errors="ignore")
-    kept_bytes = len(kept.encode("utf-8"))
-    full_bytes = len(encoded) if full_bytes is None else full_bytes
-    return kept + cut_mark(kept_bytes, full_bytes), full_bytes
+    if full_bytes is not None:
+        head = _decode_whole(encoded[:max_bytes])
+        return head + cut_mark(utf8_size(head), full_bytes), full_bytes
+    tail_bytes = max_bytes // 2
+    head = _decode_whole(encoded[: max_bytes - tail_bytes])
+    tail = _decode_whole(encoded[len(encoded) - tail_bytes :])
+    left_out = len(encoded) - utf8_size(head) - utf8_size(tail)
+    mark = f"\n[cut: {left_out:,} of {len(encoded):,} bytes left out]\n"
+    return head + mark + tail, len(encoded)
+
+
+def _decode_whole(part: bytes) -> str:
+    """The whole characters in part of a text."""
+    return part.decode("utf-8", errors="ignore")
 
 
 def utf8_size(text: str) -> int:

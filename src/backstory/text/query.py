@@ -46,6 +46,20 @@ _TYPED = re.compile(
     f"|(?P<word>{_LETTER}+(?:[{_JOINERS}]{{1,3}}{_LETTER}+)*)"
 )
 _WORD = re.compile(r"[^\W_]+")
+# What nobody writes in a sentence: src/app.py, user_id, --no-verify, ECONNREFUSED,
+# parseJson, 3f2a9bc, v1.2.3, https://…; but not e-mail, 10:30 or and/or.
+_CODE = re.compile(
+    r"[^\W_]_|_[^\W_]|^--?[A-Za-z]|[^\W_](?:\.|::|[=#@$])[^\W_]|://|/.*/|^[~.]?/."
+    r"|[A-Za-z]:\\|[a-z][A-Z]|^[A-Z][A-Z0-9]{5,}$|^(?=.*[0-9])(?=.*[a-f])[0-9a-f]{7,40}$"
+)
+_MIN_CODE_CHARS = 4
+# They say what kind of thing it is, or that it is looked for.
+_ABOUT = """
+    called class command commit constant defined error file find flag function hash link
+    look method module option path see seen set show url use used uses using variable
+"""
+_ABOUT_CODE = frozenset(_ABOUT.split())
+_AROUND_CODE = "\"'`.,;:!?()[]{}<>“”„‘’«»"
 # Names in which signs only take the place of a space: auth-token, parse_json, e-mail.
 _IDENTIFIER = re.compile(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
 _SEGMENT = re.compile(r"[^/\\:@#?]+")
@@ -59,6 +73,18 @@ _TALK = """
     besprochen gemacht geredet gesagt gesprochen passiert zusammenfassung
 """
 _TALK_WORDS = frozenset(_TALK.split())
+# In a question about somebody's days, they ask for all that was done; elsewhere, they
+# may be what is looked for: "the build".
+_DONE = """
+    accomplish accomplished achieve achieved activities activity add added ask asked
+    build building built busy change changed complete completed finish finished fix
+    fixed implement implemented list overview progress project projects session sessions
+    ship shipped show spend spent stuff task tasks thing things time touched week weeks
+    work working write written wrote
+"""
+_DONE_WORDS = frozenset(_DONE.split())
+_ASKS_FOR_SOMEBODY = re.compile(r"\b(?:i|me|my|we|our|us|you)\b", re.I)
+_MAX_QUESTION_CHARS = 200
 _TALK_SIGNS = frozenset("我们你咱做了过什么说聊谈讨论干些都在有的事情吗呢")
 _ANY_DAY = date(2000, 1, 1)
 _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
@@ -84,9 +110,28 @@ def parse_query(text: str, *, today: date) -> Query:
         folded=fold(text),
         terms=terms,
         subject=subject,
-        phrases=_parse_phrases(read),
+        phrases=_parse_phrases(read) or _parse_code(read),
         days=tuple(dict.fromkeys(one.days for one in dates)),
         wants_recent=bool(recent),
+    )
+
+
+def asks_what_was_done(query: Query, *, on_given_days: bool = False) -> bool:
+    """Whether a query asks what was done on some days, and not for anything else.
+
+    ``on_given_days``: the days need not be named, because the caller gives them.
+    """
+    if query.phrases or len(query.text) > _MAX_QUESTION_CHARS:
+        return False
+    if query.days and not query.subject:
+        return True
+    if not (query.days or on_given_days) or not query.subject:
+        return False
+    return bool(_ASKS_FOR_SOMEBODY.search(query.text)) and all(
+        _is_function_word(term)
+        or _asks_for_talk(term)
+        or fold(term.text) in _DONE_WORDS
+        for term in query.subject
     )
 
 
@@ -112,6 +157,23 @@ def _parse_phrases(text: str) -> tuple[str, ...]:
     phrases = dict.fromkeys(fold(phrase.strip()) for phrase in inside)
     phrases.pop("", None)
     return tuple(phrases)[:_MAX_PHRASES]
+
+
+def _parse_code(text: str) -> tuple[str, ...]:
+    """The identifiers, paths and the like in a text that asks for nothing else."""
+    code: dict[str, None] = {}
+    for typed in text.split():
+        bare = typed.strip(_AROUND_CODE)
+        if len(bare) >= _MIN_CODE_CHARS and _CODE.search(bare):
+            code[fold(bare)] = None
+        elif not all(map(_only_asks, _iter_terms(bare))):
+            return ()
+    return tuple(code)[:_MAX_PHRASES]
+
+
+def _only_asks(term: Term) -> bool:
+    is_about = fold(term.text) in _ABOUT_CODE
+    return is_about or _is_function_word(term) or _asks_for_talk(term)
 
 
 # -- terms ---

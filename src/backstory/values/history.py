@@ -1,7 +1,7 @@
 """Sessions and messages: as a source states them, and as the store holds them.
 
-``SessionFacts`` and ``NewMessage`` are what a source says; ``Session`` and ``Message``
-are what the store holds.
+``SessionFacts``, ``NewMessage`` and ``MessageTitle`` are what a source says;
+``Session`` and ``Message`` are what the store holds.
 """
 
 from dataclasses import dataclass, field
@@ -88,6 +88,17 @@ class NewMessage:
     sent: Moment | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MessageTitle:
+    """A title for whichever session has the message with this id of its program.
+
+    It counts if the session itself states none.
+    """
+
+    message_id: str
+    title: str
+
+
 class CutString(NamedTuple):
     """A string that was cut while it was read: how it ends now, how long it was."""
 
@@ -112,7 +123,7 @@ class Problem:
         return f"{place}: {self.reason}" if place else self.reason
 
 
-Item = SessionFacts | NewMessage | Problem
+Item = SessionFacts | NewMessage | MessageTitle | Problem
 
 
 # -- where it comes from --------------------------------------------------------------
@@ -130,12 +141,16 @@ class FoundFile:
     @property
     def signature(self) -> str:
         """A text that changes when the file is written or replaced."""
-        return f"{self.size_bytes}:{self.mtime_ns}:{self.file_id}"
+        return file_signature(self.size_bytes, self.mtime_ns, self.file_id)
 
     @property
     def modified(self) -> Moment | None:
         """The file's own time; None if it is out of a date's range."""
         return to_modified(self.mtime_ns)
+
+
+def file_signature(size_bytes: int, mtime_ns: int, file_id: str) -> str:
+    return f"{size_bytes}:{mtime_ns}:{file_id}"
 
 
 @dataclass(frozen=True, slots=True)

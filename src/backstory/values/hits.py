@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from backstory.values.activity import Activity
 from backstory.values.history import Message, Role, Session
 from backstory.values.moments import Moment
 from backstory.values.query import Query
@@ -92,12 +93,14 @@ class Hit:
 class SearchResult:
     """What a search found, best first.
 
-    ``notices`` say what could not be searched, or that nothing answers well.
+    ``notices`` say what could not be searched, or that nothing answers well. If the
+    query only asks what was done on certain days, ``activity`` answers it best.
     """
 
     parsed: Query
     hits: tuple[Hit, ...] = ()
     notices: tuple[str, ...] = ()
+    activity: Activity | None = None
 
     @property
     def query(self) -> str:

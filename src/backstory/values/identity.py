@@ -22,7 +22,7 @@ def is_below(native_id: str, others: Collection[str]) -> bool:
 
     A subagent's id may be its parent's, a slash and a name of its own.
     """
-    return any(
+    return "/" in native_id and any(
         char == "/" and native_id[:at] in others for at, char in enumerate(native_id)
     )
 

@@ -30,7 +30,8 @@ class Query:
 
     ``folded`` is for exact search. ``terms`` are distinct and in order, without
     function words unless there is nothing else; ``phrases`` are the parts in quotes,
-    folded. ``subject`` are the terms that an answer can be expected to contain: not
+    folded, or the identifiers, paths and the like if they are all it asks for.
+    ``subject`` are the terms that an answer can be expected to contain: not
     those of a date, not words that ask for the newest or for conversations, and not
     pairs of characters that are half a function word. It is empty if the query only
     asks what was said on certain days.

@@ -40,12 +40,13 @@ def test_a_history_of_schema_3_is_opened_with_all_that_is_in_it(tmp_path: Path) 
     )
     assert (last.text, last.full_bytes) == ("Round the corner.", 99)
     key = SourceKey("a.jsonl")
+    # Read once more, because later versions read more from it.
     assert history.list_sources() == {
         key: SourceState(
             key,
             "host",
             "format",
-            "signature",
+            "",
             read_to=300,
             lines_read=7,
             memo={"last": "m3"},
@@ -63,7 +64,7 @@ def test_a_history_of_schema_3_is_opened_with_all_that_is_in_it(tmp_path: Path) 
     history.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
 def test_a_history_of_any_schema_is_brought_up_to_date(
     tmp_path: Path, version: int
 ) -> None:

@@ -11,18 +11,32 @@ from backstory.values.history import Problem, Source
 
 def iter_sources(host: Host, machine: Machine) -> Iterator[Source | Problem]:
     """The files in a host's own folders."""
-    for folder in host.folders:
-        root = folder.locate(machine)
-        if root is not None:
-            for pattern in folder.patterns:
-                yield from _matching(host, root, pattern)
+    for root, pattern in iter_places(host, machine):
+        yield from _matching(host, root, pattern)
 
 
 def iter_in_projects(host: Host, projects: Iterable[str]) -> Iterator[Source | Problem]:
     """The files that a host keeps in the folders people work in."""
+    for root, pattern in iter_places_in_projects(host, projects):
+        yield from _matching(host, root, pattern)
+
+
+def iter_places(host: Host, machine: Machine) -> Iterator[tuple[Path, Pattern]]:
+    """A host's own folders, and what to look for in each."""
+    for folder in host.folders:
+        root = folder.locate(machine)
+        if root is not None:
+            for pattern in folder.patterns:
+                yield root, pattern
+
+
+def iter_places_in_projects(
+    host: Host, projects: Iterable[str]
+) -> Iterator[tuple[Path, Pattern]]:
+    """The same for the folders people work in."""
     for project in projects:
         for pattern in host.in_projects:
-            yield from _matching(host, Path(project), pattern)
+            yield Path(project), pattern
 
 
 def _matching(host: Host, root: Path, pattern: Pattern) -> Iterator[Source | Problem]:

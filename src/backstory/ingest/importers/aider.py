@@ -27,6 +27,8 @@ _PROGRAM = ">"
 _BREAK = "  "
 # What Aider writes when the person enters nothing.
 _NOTHING = "<blank>"
+# Commands that ask the model something; all others are for the program.
+_ASKING = ("/architect ", "/ask ", "/code ", "/context ", "/help ")
 
 MAX_LINE_BYTES = 1024 * 1024
 MAX_MESSAGE_CHARS = 4 * 1024 * 1024
@@ -76,6 +78,11 @@ class Aider:
             line = line.rstrip("\r\n").removeprefix("\ufeff")
             yield from reading.take(line, number)
         yield from reading.finish_message()
+
+
+def _is_command(text: str) -> bool:
+    """Whether a person typed a command for the program, or one for the shell."""
+    return text.startswith(("/", "!")) and not text.startswith(_ASKING)
 
 
 def _skip_rest(file: IO[bytes], start: bytes) -> int:
@@ -133,7 +140,10 @@ class _Reading:
         if self.session_id is None:
             yield self._begin(None)
         assert self.session_id is not None
-        yield NewMessage(self.session_id, self._message_id(text), self.role, text)
+        message_id, role = self._message_id(text), self.role
+        if role is Role.USER and _is_command(text):
+            role = Role.SYSTEM
+        yield NewMessage(self.session_id, message_id, role, text)
 
     def _message_id(self, text: str) -> str:
         """An id from the person's words that the message is or follows.

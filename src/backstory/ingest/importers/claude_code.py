@@ -23,7 +23,14 @@ from backstory.text.json_values import (
 )
 from backstory.text.own_calls import is_own_tool_call
 from backstory.text.redaction import drop_private
-from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.history import (
+    Item,
+    MessageTitle,
+    NewMessage,
+    Problem,
+    Role,
+    SessionFacts,
+)
 
 # Records about the program, not the conversation. The api-request family and
 # last-prompt repeat messages; attachments are what hooks and the program injected.
@@ -53,12 +60,7 @@ _NOT_CONVERSATION = frozenset(
         "worktree-state",
     }
 )
-_COMMAND_OUTPUT = (
-    "<local-command-stdout>",
-    "<local-command-stderr>",
-    "<bash-stdout>",
-    "<bash-stderr>",
-)
+_PROGRAM_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 # A title given by the person outranks one made by the program.
 _TITLES = {
@@ -121,7 +123,6 @@ class _Reading:
         role = _role(record)
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
-        yield from self._summary_of(uuid, session_id)
         for index, block in enumerate(content):
             found = _block(block, role)
             if found is None:
@@ -150,19 +151,14 @@ class _Reading:
 
     def _is_from_own_tool(self, role: Role, text: str) -> bool:
         """Whether a text is what a command of the person's own made Backstory print."""
-        if role is Role.SYSTEM and text.lstrip().startswith("<bash-std"):
+        if role is not Role.USER:
+            return False
+        if text.lstrip().startswith("<bash-std"):
             return bool(self.memo.pop("recalls", False))
         command = text.removeprefix("<bash-input>")
-        if role is Role.USER and command != text and is_own_tool_call(None, command):
+        if command != text and is_own_tool_call(None, command):
             self.memo["recalls"] = True
         return False
-
-    def _summary_of(self, uuid: str, session_id: str) -> Iterator[Item]:
-        """The title that a summary gave to the session of this message."""
-        summary = self.memo.get("summaries", {}).pop(uuid, None)
-        if summary is not None and self.memo.get("title_rank", 0) <= 1:
-            self.memo["title_rank"] = 1
-            yield SessionFacts(session_id, title=summary)
 
     def title(self, kind: str, record: JsonObject) -> Iterator[Item]:
         field, rank = _TITLES[kind]
@@ -171,8 +167,10 @@ class _Reading:
         # What waits in the memo is on disk as well.
         title = drop_private(title) if title is not None else None
         if title is not None and leaf is not None:
-            # It may speak of a session in another file: its leaf tells.
-            self.memo.setdefault("summaries", {})[leaf] = title
+            # It names the session that ends with this record, which may be in another
+            # file. Thinking comes first in a record, and is no message.
+            yield MessageTitle(leaf, title)
+            yield MessageTitle(f"{leaf}/1", title)
             return
         if title is None or rank < self.memo.get("title_rank", 0):
             return
@@ -265,8 +263,8 @@ def _block(
                 return None
             if role is Role.USER:
                 text = _without_reminders(text)
-                # The program writes the output of the person's commands here, too.
-                if text.lstrip().startswith(_COMMAND_OUTPUT):
+                # What the program printed for its own commands is here, too.
+                if text.lstrip().startswith(_PROGRAM_OUTPUT):
                     role = Role.SYSTEM
             return (role, text, None, None) if text.strip() else None
         case "tool_use" | "server_tool_use" | "mcp_tool_use":

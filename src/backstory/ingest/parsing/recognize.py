@@ -69,7 +69,7 @@ def iter_recognized(
             if isinstance(found, Problem):
                 if not _is_harmless_link(found):
                     yield found
-            elif _could_be_transcript(found.path) and not skip(found.path):
+            elif could_be_transcript(found.path) and not skip(found.path):
                 for item in _recognize(found, formats):
                     yield found if _is_stranger(item, formats) else item
 
@@ -92,14 +92,14 @@ def _oldest_first(found: FoundFile | Problem) -> tuple[str, int]:
     return _MOVED_ASIDE.sub("", name), -100 if number == "bak" else -int(number) - 1
 
 
-def _could_be_transcript(path: Path | PurePosixPath) -> bool:
+def could_be_transcript(path: Path | PurePosixPath) -> bool:
     return path.suffix.lower() in _SUFFIXES or bool(_MOVED_ASIDE.search(path.name))
 
 
 def _is_harmless_link(problem: Problem) -> bool:
     """Whether a problem is about a link to a file that nobody would read."""
     path = _path_of(problem)
-    return path.is_symlink() and not path.is_dir() and not _could_be_transcript(path)
+    return path.is_symlink() and not path.is_dir() and not could_be_transcript(path)
 
 
 def _is_stranger(
@@ -189,7 +189,7 @@ def _is_transcript(entry: zipfile.ZipInfo) -> bool:
     """Whether an entry has a name that could be a transcript's."""
     # ZipInfo.is_dir() raises when there is no name at all.
     is_folder = entry.filename.endswith("/")
-    return not is_folder and _could_be_transcript(_path_in_zip(entry))
+    return not is_folder and could_be_transcript(_path_in_zip(entry))
 
 
 def _recognize_entry(

@@ -1,4 +1,4 @@
-"""Notice that a file was rewritten while it was being read."""
+"""Why a reading ends early: the file was rewritten meanwhile, or time ran out."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,10 @@ from backstory.values.history import FoundFile, Source
 
 class ChangedWhileReading(Exception):
     """A source was rewritten while it was being read."""
+
+
+class OutOfTime(Exception):
+    """There was not enough time to read a source; a later reading continues."""
 
 
 @dataclass(frozen=True, slots=True)

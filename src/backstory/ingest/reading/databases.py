@@ -15,7 +15,11 @@ from backstory.ingest.parsing.databases import (
     open_foreign,
 )
 from backstory.ingest.parsing.failures import UntilFailure, describe_failure
-from backstory.ingest.reading.changes import ChangedWhileReading, database_signature
+from backstory.ingest.reading.changes import (
+    ChangedWhileReading,
+    OutOfTime,
+    database_signature,
+)
 from backstory.store.base.history import SourceState
 from backstory.values.history import Item, Problem, Source
 
@@ -58,7 +62,10 @@ class DatabaseReading:
     def read(
         self, conversation: Conversation, origin: Origin, *, intake: Intake
     ) -> None:
-        """Read one conversation; if the database fails, it is tried again next time."""
+        """Read one conversation; if the database fails, it is tried again next time.
+
+        Raises ``OutOfTime`` if the time is up: the conversation is read again.
+        """
         version = conversation.version
         failure = self._take(conversation.native_id, origin, intake)
         if failure is not None:
@@ -85,6 +92,8 @@ class DatabaseReading:
         """Take in what a conversation says; returns what ended it early, if any."""
         said = UntilFailure(lambda: self._parse(native_id, origin))
         for item in said:
+            if intake.is_late:
+                raise OutOfTime
             intake.add(item)
             if intake.is_full:
                 self._check()

@@ -6,7 +6,11 @@ from backstory.ingest.importers.base import DocumentFormat, Origin
 from backstory.ingest.intake import Intake
 from backstory.ingest.parsing.failures import UntilFailure, describe_failure
 from backstory.ingest.parsing.streams import open_source
-from backstory.ingest.reading.changes import ChangedWhileReading, describe_file
+from backstory.ingest.reading.changes import (
+    ChangedWhileReading,
+    OutOfTime,
+    describe_file,
+)
 from backstory.store.base.history import SourceState
 from backstory.values.history import Problem, Source
 
@@ -14,10 +18,15 @@ from backstory.values.history import Problem, Source
 def read_document(
     source: Source, importer: DocumentFormat, origin: Origin, *, intake: Intake
 ) -> None:
-    """Read a document. Raises ``ChangedWhileReading`` if it is rewritten."""
+    """Read a document. Raises ``ChangedWhileReading`` if it is rewritten.
+
+    Raises ``OutOfTime`` if the time is up: the next reading starts again.
+    """
     with open_source(source) as file:
         said = UntilFailure(lambda: importer.parse(file, origin))
         for item in said:
+            if intake.is_late:
+                raise OutOfTime
             intake.add(item)
             if intake.is_full:
                 intake.commit(None)

@@ -7,13 +7,14 @@ lines again writes nothing twice.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
 from backstory.ingest.intake import Intake
 from backstory.ingest.parsing.failures import UntilFailure, describe_failure
 from backstory.ingest.parsing.lines import LineReader
 from backstory.ingest.parsing.streams import is_seekable, open_source
-from backstory.ingest.reading.changes import Snapshot, hash_of
+from backstory.ingest.reading.changes import OutOfTime, Snapshot, hash_of
 from backstory.ingest.reading.known import KnownSources
 from backstory.store.base.history import SourceKey, SourceState
 from backstory.values.history import Problem, Source
@@ -75,6 +76,8 @@ class LineReading:
     def read(self, intake: Intake, on_progress: Callable[[int], None]) -> int:
         """Read to the end of the file; returns how many bytes that were.
 
+        Raises ``OutOfTime`` if the time is up; the next reading goes on from there.
+
         ``on_progress`` is told after every batch how many bytes are read.
         """
         intake.restore(self._memo)
@@ -85,13 +88,22 @@ class LineReading:
             records = UntilFailure(reader.records)
             for item in records:
                 # The current line may have been reported on already.
-                if intake.is_full and intake.last_line <= reader.line:
-                    self._write_batch(intake, reader)
-                    on_progress(reader.read_to)
+                if intake.last_line <= reader.line:
+                    if intake.is_full:
+                        self._write_batch(intake, reader)
+                        on_progress(reader.read_to)
+                    elif intake.is_late:
+                        self._stop_here(intake, reader)
                 self._take(item, intake)
             self._report_failure(records.failure, intake, reader)
             intake.commit(self._progress(intake, reader, is_last=True))
         return reader.read_to - self._start.read_to
+
+    def _stop_here(self, intake: Intake, reader: LineReader) -> NoReturn:
+        """End the reading; nothing is written down of one that has read nothing."""
+        if reader.read_to > self._start.read_to:
+            self._write_batch(intake, reader)
+        raise OutOfTime
 
     def _take(self, item: Record | Problem, intake: Intake) -> None:
         if isinstance(item, Problem):

@@ -17,6 +17,7 @@ from backstory.render.hit_parts import (
     render_speaker,
     shown_excerpt,
 )
+from backstory.render.models.activity import render_activity
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label, quote_content
 from backstory.text.escape import neutralize
@@ -42,14 +43,17 @@ def render_ranked(
 ) -> str:
     """Hits, best first, as ``search_history`` returns them.
 
-    ``names`` are short ids of their sessions.
+    ``names`` are short ids of their sessions. If the query asks what was done on
+    certain days, an overview of those days.
     """
-    count = len(result.hits)
-    head = (
-        f'[Search Results for "{echo_query(result.query)}" '
-        f"(scope: {scope}, {render_count(count, 'result')})]"
-    )
-    blocks = [head]
+    count = render_count(len(result.hits), "result")
+    if result.activity is not None:
+        count = render_count(len(result.activity.days), "day")
+    shown = echo_query(result.query)
+    blocks = [f'[Search Results for "{shown}" (scope: {scope}, {count})]']
+    if result.activity is not None:
+        blocks += render_activity(result.activity)
+        return "\n\n".join([*blocks, *_notice_block(result.notices)])
     query = result.parsed
     for number, hit in enumerate(result.hits, start=1):
         text = _ranked_text(hit, query)

@@ -97,7 +97,7 @@ def _person_header(number: int, hit: Hit, width: int | None) -> str:
         ),
         title or hit.heading,
         (
-            _folder_name(hit.project),
+            folder_name(hit.project),
             "weak match" if hit.strength is Strength.WEAK else "",
         ),
         width,
@@ -149,7 +149,7 @@ def render_episodes(
         head = _header(
             (f"{number}", session.host, render_time(matched.sent) or "no date"),
             session.title or session.native_id,
-            (_folder_name(session.project),),
+            (folder_name(session.project),),
             width,
         )
         yield style(head, "head")
@@ -209,6 +209,7 @@ def _highlight(text: str, query: Query, style: Style) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def _folder_name(project: str | None) -> str:
+def folder_name(project: str | None) -> str:
+    """The last part of a path of any system."""
     # Windows' rules also split the paths of other systems.
     return PureWindowsPath(project).name if project else ""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from backstory.values.units import (
     OF_A_DAY,
@@ -100,6 +100,19 @@ class Unit:
     position: int
     said_at: int | None
     text_bytes: int = 0
+
+
+class ActiveSession(NamedTuple):
+    """Messages of a session within one of several spans of time.
+
+    ``span`` is the place of the span in the list that was given.
+    """
+
+    span: int
+    session_id: int
+    messages: int
+    first_at: int
+    last_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +386,15 @@ class SearchIndex(Protocol):
 
     def list_newest(self, where: UnitFilter, limit: int) -> list[int]:
         """The newest units that match."""
+        ...
+
+    def count_by_session(
+        self, spans: Sequence[tuple[int, int]], where: UnitFilter
+    ) -> list[ActiveSession]:
+        """The messages that match, counted by span and session.
+
+        A span is a first time, and the first time that is too late.
+        """
         ...
 
     def list_notes(self, where: UnitFilter) -> dict[int, str]:

@@ -14,6 +14,7 @@ from backstory.store.base.history import (
     Batch,
     Change,
     Counts,
+    ReadFile,
     SessionFilter,
     SourceKey,
     SourceState,
@@ -28,6 +29,7 @@ from backstory.store.sqlite import (
     sources,
 )
 from backstory.store.sqlite.connection import (
+    BUSY_TIMEOUT_MS,
     empty_log,
     open_database,
     set_durability,
@@ -44,6 +46,7 @@ from backstory.values.notes import SeenNote
 HISTORY_NAME = "history.db"
 MIGRATIONS = "backstory.store.sqlite.history_migrations"
 _PAGE = 500
+_BRIEF_WAIT_MS = 200
 
 
 class SqliteHistory:
@@ -69,11 +72,22 @@ class SqliteHistory:
 
     # -- writing ---
 
-    def write(self, batch: Batch, *, now: datetime, is_durable: bool = True) -> Written:
+    def write(
+        self,
+        batch: Batch,
+        *,
+        now: datetime,
+        is_durable: bool = True,
+        is_patient: bool = True,
+    ) -> Written:
         with translated(self.path), self._lock:
             set_durability(self._db, is_durable=is_durable)
-            with transaction(self._db):
-                written = write_batch(self._db, batch, now=now)
+            self._db.set_busy_timeout(BUSY_TIMEOUT_MS if is_patient else _BRIEF_WAIT_MS)
+            try:
+                with transaction(self._db):
+                    written = write_batch(self._db, batch, now=now)
+            finally:
+                self._db.set_busy_timeout(BUSY_TIMEOUT_MS)
             if batch.emptied:
                 empty_log(self._db)
             return written
@@ -86,6 +100,14 @@ class SqliteHistory:
                 return
             with transaction(self._db):
                 sources.replace_loose_problems(self._db, problems, now=now)
+
+    def add_loose_problems(self, problems: Sequence[Problem], *, now: datetime) -> None:
+        with translated(self.path), self._lock:
+            known = sources.list_loose_problems(self._db)
+            new = [problem for problem in problems if problem not in known]
+            if new:
+                with transaction(self._db):
+                    sources.replace_loose_problems(self._db, [*known, *new], now=now)
 
     def change_seen_notes(
         self, change: Callable[[Mapping[str, SeenNote]], Sequence[SeenNote]]
@@ -109,6 +131,10 @@ class SqliteHistory:
     def list_sources(self) -> dict[SourceKey, SourceState]:
         with translated(self.path), self._lock:
             return sources.list_sources(self._db)
+
+    def list_read_files(self) -> list[ReadFile]:
+        with translated(self.path), self._lock:
+            return sources.list_read_files(self._db)
 
     def list_sessions(self, where: SessionFilter) -> list[Session]:
         with translated(self.path), self._lock:

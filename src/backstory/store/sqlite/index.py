@@ -13,6 +13,7 @@ import apsw
 
 from backstory.errors import StoreDamaged, StoreLocked
 from backstory.store.base.index import (
+    ActiveSession,
     Chunk,
     EmbeddingCache,
     IndexCounts,
@@ -134,6 +135,12 @@ class SqliteIndex:
         with self._connection.reading() as db:
             places = units.newest_places(db, where)
             return [unit_id for unit_id, _, _ in islice(places, limit)]
+
+    def count_by_session(
+        self, spans: Sequence[tuple[int, int]], where: UnitFilter
+    ) -> list[ActiveSession]:
+        with self._connection.reading() as db:
+            return units.count_by_session(db, spans, where)
 
     def list_notes(self, where: UnitFilter) -> dict[int, str]:
         if not where.kinds:

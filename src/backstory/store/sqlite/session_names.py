@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 
 import apsw
@@ -113,8 +114,10 @@ class _Rivals:
 
     def __init__(self, sessions: Iterable[_Named]) -> None:
         self._sessions = sorted(sessions)
+        # Many ids may begin alike, and each of them asks for the same beginning.
+        self.find_only = cache(self._find_only)
 
-    def find_only(self, name: str) -> int | None:
+    def _find_only(self, name: str) -> int | None:
         """The session that a name finds, if it finds exactly one."""
         found = self._exact(name) or self._with_prefix(name)
         # A subagent's id may begin with its parent's; then the parent is meant.

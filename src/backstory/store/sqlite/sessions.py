@@ -7,8 +7,11 @@ from typing import Any
 import apsw
 
 from backstory.store.base.history import Counts, SessionFilter
+from backstory.store.sqlite.message_titles import delete_titles
 from backstory.store.sqlite.rows import to_json
 from backstory.text.cut import one_line
+from backstory.text.terminal import strip_terminal_codes
+from backstory.text.titles import make_title
 from backstory.values.history import (
     MAX_TITLE_CHARS,
     Session,
@@ -27,9 +30,10 @@ PREVIEW_CHARS = 200
 TITLE_CHARS = 80
 
 COLUMNS = """
-    session_id, host, native_id, title, opening, project, git_branch, parent_id,
-    started_at, started_offset_min, last_active_at, last_active_offset_min,
-    message_count, preview, read_from, last_logged_message_id, kind
+    session_id, host, native_id, COALESCE(title, message_title), opening, project,
+    git_branch, parent_id, started_at, started_offset_min, last_active_at,
+    last_active_offset_min, message_count, preview, read_from,
+    last_logged_message_id, kind
 """
 
 
@@ -64,7 +68,10 @@ class IndexedFacts:
 
 def find_indexed_facts(db: apsw.Connection, session_id: int) -> IndexedFacts:
     title, kind, started_at = db.execute(
-        "SELECT title, kind, started_at FROM sessions WHERE session_id = ?",
+        """
+        SELECT COALESCE(title, message_title, opening), kind, started_at
+          FROM sessions WHERE session_id = ?
+        """,
         (session_id,),
     ).get
     return IndexedFacts(title, (kind, started_at))
@@ -151,15 +158,9 @@ def refresh_excerpts(
 
     ``read_from`` is kept from the session's first messages.
     """
-    # Its first characters are enough for one line.
-    opening = db.execute(
-        """
-        SELECT substr(text, 1, 1000) FROM messages
-         WHERE session_id = ? AND role = 'user'
-         ORDER BY position LIMIT 1
-        """,
-        (session_id,),
-    ).get
+    opening = _find_opening(db, session_id, "user") or _find_opening(
+        db, session_id, "assistant"
+    )
     preview = db.execute(
         """
         SELECT substr(text, 1, 1000) FROM messages
@@ -178,21 +179,38 @@ def refresh_excerpts(
         (
             read_from,
             new_messages,
-            one_line(opening or "", OPENING_CHARS),
-            one_line(preview or "", PREVIEW_CHARS),
+            opening,
+            one_line(strip_terminal_codes(preview or ""), PREVIEW_CHARS),
             session_id,
         ),
     )
 
 
+def _find_opening(db: apsw.Connection, session_id: int, role: str) -> str:
+    """The first message of that role that can be a title, as one."""
+    # Its first characters are enough for one line.
+    first = db.execute(
+        """
+        SELECT substr(text, 1, 1000) FROM messages
+         WHERE session_id = ? AND role = ?
+         ORDER BY position
+        """,
+        (session_id, role),
+    )
+    titles = (make_title(text, OPENING_CHARS) for (text,) in first)
+    return next(filter(None, titles), "")
+
+
 def empty_session(db: apsw.Connection, session_id: int) -> None:
     """Delete the messages of a session, and whatever quotes them."""
+    delete_titles(db, session_id)
     for table in ("messages", "summaries", "due_logs"):
         db.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
     db.execute(
         """
         UPDATE sessions
-           SET title = NULL, opening = '', preview = '', message_count = 0
+           SET title = NULL, message_title = NULL, opening = '', preview = '',
+               message_count = 0
          WHERE session_id = ?
         """,
         (session_id,),
@@ -311,8 +329,9 @@ def to_session(row: tuple[Any, ...]) -> Session:
         session_id=session_id,
         host=host,
         native_id=native_id,
-        # Earlier versions stored titles of any length.
-        title=one_line(title or "", MAX_TITLE_CHARS) or one_line(opening, TITLE_CHARS),
+        # Earlier versions stored titles of any length, and with markup.
+        title=make_title(title or "", MAX_TITLE_CHARS)
+        or make_title(opening, TITLE_CHARS),
         project=project,
         git_branch=git_branch,
         parent_id=parent_id,

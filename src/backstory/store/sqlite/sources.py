@@ -7,7 +7,7 @@ from datetime import datetime
 import apsw
 import orjson
 
-from backstory.store.base.history import SourceKey, SourceState
+from backstory.store.base.history import ReadFile, SourceKey, SourceState
 from backstory.values.history import Problem
 from backstory.values.moments import Moment
 
@@ -50,6 +50,11 @@ def list_sources(db: apsw.Connection) -> dict[SourceKey, SourceState]:
             excluded_by,
         ) in rows
     }
+
+
+def list_read_files(db: apsw.Connection) -> list[ReadFile]:
+    rows = db.execute("SELECT path, host, signature, excluded_by FROM sources")
+    return [ReadFile(*row) for row in rows]
 
 
 def replace_source(db: apsw.Connection, state: SourceState, *, now: datetime) -> None:

@@ -1,12 +1,15 @@
 """The tables ``units`` and ``notes``: what is found, and the texts of files."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import apsw
+import orjson
 
 from backstory.store.base.index import (
+    ActiveSession,
     IndexCounts,
     Note,
     ToEmbed,
@@ -19,6 +22,7 @@ from backstory.store.sqlite.unit_filter import to_clause
 from backstory.store.sqlite.words import delete_words
 from backstory.values.moments import Moment
 from backstory.values.units import (
+    MESSAGES,
     Container,
     FileRef,
     NewUnit,
@@ -288,6 +292,26 @@ def read_all_texts(db: apsw.Connection) -> None:
         pass
     for (said_at,) in db.execute("SELECT said_at FROM units"):
         _to_time(said_at)
+
+
+def count_by_session(
+    db: apsw.Connection, spans: Sequence[tuple[int, int]], where: UnitFilter
+) -> list[ActiveSession]:
+    clause = to_clause(replace(where, kinds=where.kinds & MESSAGES))
+    # CROSS JOIN: one short stretch of the index by time for each span.
+    rows = db.execute(
+        f"""
+        SELECT spans.key, source_id, COUNT(*), MIN(said_at), MAX(said_at)
+          FROM json_each(?) AS spans
+         CROSS JOIN units INDEXED BY units_by_time
+            ON said_at >= spans.value ->> 0 AND said_at < spans.value ->> 1
+         WHERE {clause.sql}
+         GROUP BY spans.key, source_id
+         ORDER BY spans.key, source_id
+        """,
+        [orjson.dumps(spans).decode(), *clause.values],
+    )
+    return [ActiveSession(*row) for row in rows]
 
 
 def list_notes(db: apsw.Connection, where: UnitFilter) -> dict[int, str]:

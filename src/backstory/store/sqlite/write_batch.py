@@ -1,7 +1,7 @@
 """Write a batch: what was read from a source, in one transaction.
 
 First outdated records of the source are deleted. Then come facts about sessions,
-sessions to be emptied, messages, and finally how far the source has been read.
+sessions to be emptied, messages, titles, and finally how far the source has been read.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from datetime import datetime
 import apsw
 
 from backstory.store.base.history import Batch, KeptMessage, Written
-from backstory.store.sqlite import changes, sessions, sources
+from backstory.store.sqlite import changes, message_titles, sessions, sources
 from backstory.store.sqlite.write_messages import SessionMessages, write_messages
 from backstory.values.history import Problem, SessionFacts
 from backstory.values.moments import Moment
@@ -30,6 +30,7 @@ def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
         writing.empty_session(native_id)
     for native_id, kept in _by_session(batch.messages).items():
         writing.write_messages(native_id, kept)
+    writing.write_titles()
     writing.write_progress(now)
     return writing.written
 
@@ -48,6 +49,7 @@ class _BatchWriting:
         self._changed_messages = 0
         self._problems: list[Problem] = []
         self._last_message_id: int | None = None
+        self._grown: set[int] = set()
 
     @property
     def written(self) -> Written:
@@ -116,12 +118,35 @@ class _BatchWriting:
                 self._db, session_id, done.inserted, self._batch.read_from
             )
             changes.insert_changes(self._db, session_id, done.written)
+            self._grown.add(session_id)
+        elif self._batch.reread is not None:
+            self._renew_excerpts(session_id)
         self._new_messages += done.inserted
         self._changed_messages += done.updated
         self._problems.extend(
             map(self._to_problem, done.given_twice[:_MAX_GIVEN_TWICE])
         )
         self._last_message_id = done.last_message_id
+
+    def _renew_excerpts(self, session_id: int) -> None:
+        """Make the excerpts again: earlier versions made others of the messages."""
+        before = sessions.find_indexed_facts(self._db, session_id)
+        sessions.refresh_excerpts(self._db, session_id, 0, self._batch.read_from)
+        if sessions.find_indexed_facts(self._db, session_id) != before:
+            changes.insert_session_change(self._db, session_id)
+
+    def write_titles(self) -> None:
+        """Write titles that are known by a message, and apply all that are known."""
+        titles, host = self._batch.titles, self._batch.host
+        titled = message_titles.insert_titles(self._db, host, titles) if titles else ()
+        concerned = sorted(self._grown.union(titled))
+        if not concerned:
+            return
+        before = [sessions.find_indexed_facts(self._db, each) for each in concerned]
+        message_titles.refresh_titles(self._db, concerned)
+        for session_id, facts in zip(concerned, before, strict=True):
+            if sessions.find_indexed_facts(self._db, session_id) != facts:
+                changes.insert_session_change(self._db, session_id)
 
     def _to_problem(self, given_twice: KeptMessage) -> Problem:
         return Problem(

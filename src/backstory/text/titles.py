@@ -1,0 +1,39 @@
+"""Make a title of what a program calls a session, or of its first request."""
+
+import re
+
+from backstory.text.cut import one_line
+from backstory.text.prompt_markup import begins_with_markup, split_prompt
+from backstory.text.terminal import strip_terminal_codes
+
+# A text with a heading is named by it, also if a line introduces it, such as "Implement
+# the following plan:".
+_HEADING = re.compile(r"#{1,6}[ \t]++([^\n]++)\n")
+_INTRODUCED = re.compile(r"[^\n]{1,80}:[ \t]*+\n\s*+#{1,6}[ \t]++([^\n]++)")
+_CODE_BLOCK = "\n```"
+# How much of a title may be given up to end it with a whole word. Scripts without
+# spaces have no word to end with.
+_SPARE_SHARE = 0.4
+
+
+def make_title(text: str, max_chars: int) -> str:
+    """The text as a title: one line of what was said, cut between two words.
+
+    Empty if nobody said anything in it.
+    """
+    words = strip_terminal_codes(split_prompt(text).words).strip()
+    # The end of a tag may have been cut off.
+    if begins_with_markup(words):
+        return ""
+    heading = _HEADING.match(words) or _INTRODUCED.match(words)
+    before_code = words.partition(_CODE_BLOCK)[0].strip()
+    return _cut_at_word(heading[1] if heading else before_code or words, max_chars)
+
+
+def _cut_at_word(text: str, max_chars: int) -> str:
+    line = one_line(text, max_chars + 1)
+    if len(line) <= max_chars:
+        return line
+    space = line.rfind(" ", int(max_chars * (1 - _SPARE_SHARE)), max_chars)
+    kept = line[: max_chars - 1] if space < 0 else line[:space]
+    return kept.rstrip() + "…"

@@ -1,0 +1,59 @@
+"""What was worked on, day by day: the answer to "what did I do last week?"."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from backstory.values.history import Session
+from backstory.values.moments import Moment
+
+
+@dataclass(frozen=True, slots=True)
+class SessionActivity:
+    """A session on one day: how much was said in it, and from when to when.
+
+    ``name`` is a short id of the session. What its subagents said counts as well.
+    """
+
+    session: Session
+    name: str
+    messages: int
+    first: Moment
+    last: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectActivity:
+    """The sessions in one folder on one day, in the order they began."""
+
+    project: str | None
+    sessions: tuple[SessionActivity, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DayActivity:
+    """One local day: its busiest projects first.
+
+    ``log`` are the headings of the daily log; ``left_out`` is how many sessions are not
+    listed.
+    """
+
+    day: date
+    projects: tuple[ProjectActivity, ...]
+    log: tuple[str, ...] = ()
+    left_out: int = 0
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions there were, listed or not."""
+        return sum(len(each.sessions) for each in self.projects) + self.left_out
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """The days on which something was said, newest first.
+
+    ``left_out_days`` is how many earlier ones are not listed.
+    """
+
+    days: tuple[DayActivity, ...] = ()
+    left_out_days: int = 0
