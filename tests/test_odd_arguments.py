@@ -211,7 +211,97 @@ def test_what_a_closed_memory_handed_out_is_closed_too(trip: Memory) -> None:
     assert not (trip.home / "memory").exists()
 
 
-def test_a_home_that_is_no_path_is_refused() -> None:
-    for home in ("a\0b", "\udcff"):
+def test_a_home_that_is_no_path_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    homes: tuple[Any, ...] = ("a\0b", "\udcff", 5, 0, b"x", b"", float("inf"), [], {})
+    for home in homes:
         with pytest.raises(backstory.ConfigError, match="is not a path"):
             Memory.open(home)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("settings", [None, 5, b"a=1", [b"a=1"], [None]])
+def test_settings_that_are_no_texts_are_refused(tmp_path: Path, settings: Any) -> None:
+    with pytest.raises(backstory.ConfigError, match="not a list of texts"):
+        Memory.open(tmp_path, settings=settings)
+
+
+def test_what_is_no_text_is_refused_by_functions_too(memory: Memory) -> None:
+    for value in (None, 5, b"x", ["x"]):
+        odd: Any = value
+        with pytest.raises(BadQuery, match="not a text"):
+            backstory.most_tokens(odd)
+        with pytest.raises(BadQuery, match="not a text"):
+            backstory.schemas(memory.tools(), odd)
+    with pytest.raises(BackstoryError, match="too long"):
+        backstory.check_home("x" * 200_000)
+
+
+# -- the notebook ---
+
+
+@pytest.mark.parametrize("value", [None, 5, b"x", ["x"], float("nan")])
+def test_the_notebook_refuses_what_is_no_text_and_no_date(
+    memory: Memory, value: Any
+) -> None:
+    notebook, day = memory.notebook, dt.date(2026, 1, 1)
+    notebook.add_fact("likes tea")
+    before = notebook.read_memory()
+    uses: list[Callable[[], object]] = [
+        lambda: notebook.add_fact(value),
+        lambda: notebook.add_fact("likes figs", value),
+        lambda: notebook.forget_fact(value),
+        lambda: notebook.update_fact(value, "likes figs"),
+        lambda: notebook.update_fact("likes tea", value),
+        lambda: notebook.merge_memory(value),
+        lambda: notebook.replace_memory(value, before),
+        lambda: notebook.read_log(value),
+        lambda: notebook.merge_log(value, "a log"),
+        lambda: notebook.merge_log(day, value),
+        lambda: notebook.append_log(value, "a block", "a marker"),
+        lambda: notebook.append_log(day, value, "a marker"),
+        lambda: notebook.append_log(day, "a block", value),
+    ]
+
+    for use in uses:
+        with pytest.raises(BadQuery, match=r"not a (text|date)"):
+            use()
+
+    assert (notebook.read_memory(), notebook.list_logs()) == (before, [])
+
+
+def test_a_day_of_the_notebook_may_be_a_text_or_a_time(memory: Memory) -> None:
+    notebook = memory.notebook
+
+    notebook.append_log("2026-01-01", "one", "a")
+    notebook.append_log(dt.datetime(2026, 1, 1, 12), "two", "b")
+    notebook.merge_log("2026-01-01", "three")
+
+    log = notebook.read_log("2026-01-01")
+    assert log == notebook.read_log(dt.date(2026, 1, 1))
+    assert notebook.list_logs() == [dt.date(2026, 1, 1)]
+    assert log is not None
+    assert [word in log for word in ("one", "two", "three")] == [True] * 3
+
+
+# -- half characters ---
+
+
+def test_names_that_differ_in_half_a_character_stay_two(memory: Memory) -> None:
+    for half in ("\ud800", "\ud801"):
+        memory.record("trip", "user", f"told {half!r}", message=half)
+        memory.record(half, "user", f"in {half!r}", message="1")
+        memory.record("\N{REPLACEMENT CHARACTER}", "user", "whole", message="1")
+        memory.notebook.append_log(dt.date(2026, 1, 1), f"block {half!r}", half)
+
+    def texts(session: str) -> list[str]:
+        return [message.text for message in memory.messages(session)]
+
+    assert texts("python/trip") == ["told '\\ud800'", "told '\\ud801'"]
+    assert texts("\ud800") == ["in '\\ud800'"]
+    assert texts("\ud801") == ["in '\\ud801'"]
+    assert texts("\N{REPLACEMENT CHARACTER}") == ["whole"]
+    log = memory.notebook.read_log("2026-01-01") or ""
+    assert log.count("block") == 2

@@ -52,7 +52,8 @@ class ConfigError(BackstoryError):
 
     exit_code = 11
     hint = (
-        "run 'backstory settings' to see every setting and where its value comes from"
+        "correct it there; 'backstory settings' then shows every setting and where "
+        "its value comes from"
     )
 
 

@@ -14,7 +14,7 @@ from backstory.search.prompt_context import Context
 from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
 from backstory.search.sessions import get_session, to_numbers
-from backstory.settings import Settings, load_settings
+from backstory.settings import Settings, load_settings, to_flags
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import run_as_worker, start_worker
 from backstory.text.tokens import CountTokens
@@ -76,9 +76,9 @@ class Memory:
         assumed as there can be (``most_tokens``).
         """
         machine = this_machine()
-        settings = (settings,) if isinstance(settings, str) else settings
-        found, chosen = find_home(machine, home), load_settings(machine, settings)
-        wake = partial(start_worker, found, settings)
+        found, flags = find_home(machine, home), to_flags(settings)
+        chosen = load_settings(machine, flags)
+        wake = partial(start_worker, found, flags)
         return cls(found, chosen, machine, start_worker=wake, count_tokens=count_tokens)
 
     def close(self) -> None:

@@ -299,6 +299,13 @@ SETTINGS = (
         "Maximum number of tokens in an answer of read_session.",
         minimum=MIN_ANSWER_TOKENS,
     ),
+    Setting(
+        "tools.search_tokens",
+        25_000,
+        "Maximum number of tokens in an answer of search_history or memory_search; "
+        "results beyond it are left out.",
+        minimum=MIN_ANSWER_TOKENS,
+    ),
     *(
         Setting(enabling_setting(name), True, f"Give agents the tool {name}.")
         for name in sorted(TOOL_NAMES)
@@ -490,6 +497,19 @@ def _in_range(row: Setting, number: float, place: str) -> float | int:
             f"{place}: '{row.name}' must be at most {most:g}, got {show_value(number)}"
         )
     return number if is_whole else float(number)
+
+
+def to_flags(settings: str | Iterable[str]) -> tuple[str, ...]:
+    """The ``name=value`` texts that a caller passes. Raises ``ConfigError``."""
+    given = (settings,) if isinstance(settings, str) else settings
+    if isinstance(given, Iterable) and not isinstance(given, bytes):
+        flags = tuple(given)
+        if all(isinstance(flag, str) for flag in flags):
+            return flags
+    raise ConfigError(
+        f"settings are {show_value(settings)}, not a list of texts",
+        hint="write each as name=value, for example embedder.name=none",
+    )
 
 
 def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:

@@ -376,6 +376,17 @@ def test_show_around_a_message_shows_its_neighbours(
     assert [each["id"] for each in json.loads(shown)["messages"]] == ["u1", "u2", "u3"]
 
 
+def test_show_prints_every_line_of_a_very_long_text(shell: Shell) -> None:
+    lines = [f"line {number}" if number % 3 else "" for number in range(20_000)]
+    append(session_file(shell.home), a_line("\n".join(lines), uuid="u1"))
+    shell.out("index")
+
+    shown = shell.out("show", SESSION).split("\n")
+
+    # After the last line there is a line end, too.
+    assert shown[-len(lines) - 1 :] == [*(f"  {line}" for line in lines), ""]
+
+
 def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
     append(
         session_file(shell.home),
@@ -484,6 +495,36 @@ def test_status_in_words(shell: Shell) -> None:
         "Last read: never",
         "Problems:  none",
     ]
+
+
+def test_a_broken_settings_file_is_to_be_corrected_first(shell: Shell) -> None:
+    config = shell.home / ".config" / "backstory" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[exclude")
+
+    done = shell.run("status")
+
+    assert done.returncode == 11
+    assert done.stderr.splitlines()[-1] == (
+        "  hint: correct it there; 'backstory settings' then shows every setting and "
+        "where its value comes from"
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
+def test_a_limit_on_the_size_of_files_is_among_the_hints(shell: Shell) -> None:
+    command = 'ulimit -f 150; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", *BACKSTORY, "index"],
+        env=shell.environ,
+        cwd=shell.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 20
+    assert done.stderr.endswith("and how large files may get (ulimit -f)\n")
 
 
 def test_settings_show_where_each_value_comes_from(shell: Shell) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory.cli import tools
 from backstory.tools import ALL_TOOLS
 from tests.builders import (
     a_line,
@@ -444,6 +445,19 @@ def test_call_refuses_what_is_no_json_object(
 
     assert (done.returncode, done.stdout) == (2, "")
     assert f"Error: {expected}" in done.stderr
+
+
+def test_call_reads_no_input_without_end(
+    shell: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "_MAX_INPUT_BYTES", 20)
+
+    done = shell.run("call", "search_history", "-", typed='{"query": "walrus"}  ')
+    fits = shell.run("call", "search_history", "-", typed='{"query": "walrus"} ')
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Error: The arguments have more than 20 bytes." in done.stderr
+    assert fits.returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -415,6 +415,28 @@ def test_entries_that_unpack_to_very_much_are_not_read(
     }
 
 
+@pytest.mark.parametrize("kind", ["lines", "document"])
+def test_a_file_of_holes_is_given_up_and_the_next_is_read(
+    memory: Memory, home: Path, kind: str
+) -> None:
+    if kind == "lines":
+        file = session_file(home)
+        file.write_bytes(a_line("begun", uuid="u1"))
+    else:
+        file = gemini_session(home) / "chats" / "session-2.json"
+        file.write_bytes(b'{"sessionId":"g2","projectHash":"x","messages":[')
+    size = 4 * 1024**4
+    os.truncate(file, size)
+    write_healthy(home)
+
+    report = memory.index()
+
+    (problem,) = report.problems
+    assert problem.path == str(file)
+    assert problem.reason.startswith(f"of its {size:,} bytes only ")
+    assert texts(memory, HEALTHY) == ["fine"]
+
+
 # -- empty sources ---
 
 

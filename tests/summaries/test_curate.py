@@ -237,6 +237,18 @@ def test_a_change_that_would_lose_a_secret_is_skipped(answer: dict[str, Any]) ->
     assert apply_answer(SECRETS, answer, DAYS) == (SECRETS, Curation())
 
 
+def test_a_fact_that_says_only_a_mask_is_not_added() -> None:
+    days = [day.isoformat() for day in DAYS]
+    answer = an_answer(
+        add=[
+            {"topic": "Access", "fact": "The password is [masked]", "days": days},
+            {"topic": "Access", "fact": "Password: hunter2abc99", "days": days},
+        ]
+    )
+
+    assert apply_answer("- Likes tea\n", answer, DAYS) == ("- Likes tea\n", Curation())
+
+
 def test_facts_that_differ_only_in_a_secret_both_stay() -> None:
     alike = "- Db password: hunter2abc\n- Db password: other9xyz7\n- Likes tea\n"
 

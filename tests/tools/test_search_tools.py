@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import random
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ import pytest
 
 from backstory.errors import StoreLocked, UnknownName
 from backstory.memory import Memory
+from backstory.settings import read_settings
 from backstory.system.machine import Machine
 from backstory.text.escape import UNSAFE
 from backstory.tools import (
@@ -847,3 +849,51 @@ def test_a_tool_can_be_awaited(used: Memory) -> None:
     found = asyncio.run(search.acall({"query": "restaurant"}))
 
     assert found.text == search.call({"query": "restaurant"}).text
+
+
+# -- how long an answer may be ---
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "limit"),
+    [
+        ("search_history", {"max_results": 50}, 50),
+        ("search_history", {"max_results": 50, "view": "episodes"}, 50),
+        ("memory_search", {"limit": 25}, 25),
+    ],
+)
+def test_an_answer_has_no_more_tokens_than_allowed_as_the_caller_counts(
+    tmp_path: Path, name: str, arguments: dict[str, Any], limit: int
+) -> None:
+    with a_memory(tmp_path, settings=BY_WORDS) as memory:
+        for number in range(60):
+            chance = random.Random(number)
+            words = ("".join(chance.choices("aeioubdfgkt", k=7)) for _ in range(60))
+            memory.record(f"s{number}", "user", f"walrus {' '.join(words)}")
+    given = {"query": "walrus", **arguments}
+    machine = Machine("linux", tmp_path / "nobody", {})
+
+    def ask(allowed: int) -> ToolResult:
+        settings = read_settings(
+            environ={}, flags=(*BY_WORDS, f"tools.search_tokens={allowed}")
+        )
+        home = tmp_path / "backstory"
+        with Memory(home, settings, machine, count_tokens=len) as memory:
+            tools = {tool.name: tool for tool in memory.tools()}
+            return tools[name].call(given)
+
+    def count(answer: ToolResult) -> int:
+        found: Any = answer.data
+        return len(found["results"] if isinstance(found, dict) else found)
+
+    whole, some, one = ask(1_000_000), ask(10_000), ask(500)
+
+    assert count(whole) == limit
+    assert "left out" not in whole.text
+    assert 1 < count(some) < limit
+    assert len(some.text) <= 10_000
+    left = limit - count(some)
+    assert f"[Notice: {left} results left out: the answer would be too long]" in (
+        some.text
+    )
+    assert count(one) == 1

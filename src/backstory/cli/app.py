@@ -55,6 +55,7 @@ COMMANDS = {
     "work": "maintain",
 }
 _MAX_ERROR_CHARS = 2_000
+_ECHO_CHARS = 64 * 1024
 
 
 @dataclass
@@ -191,8 +192,20 @@ def end_process(code: int) -> NoReturn:
 
 
 def echo_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        click.echo(line)
+    """Print lines, many at once: click takes its time for each call."""
+    gathered: list[str] = []
+    size = 0
+    try:
+        for line in lines:
+            gathered.append(line)
+            size += len(line) + 1
+            if size >= _ECHO_CHARS:
+                click.echo("\n".join(gathered))
+                gathered, size = [], 0
+    finally:
+        # What came before an error is printed before it.
+        if gathered:
+            click.echo("\n".join(gathered))
 
 
 def terminal_width() -> int | None:

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 # Claude Code sets it for the programs that it starts.
 _SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+# Far more than any model writes into a call.
+_MAX_INPUT_BYTES = 16 * 1024 * 1024
 
 # Between the words of a class name.
 _NEXT_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -165,13 +167,22 @@ def tools(app: App, format: str | None) -> None:
 
 def _parse_arguments(text: str) -> dict[str, object]:
     try:
-        # As bytes: what is not UTF-8 is not JSON either.
-        given = orjson.loads(sys.stdin.buffer.read() if text == "-" else text)
+        given = orjson.loads(_read_input() if text == "-" else text)
     except orjson.JSONDecodeError as exc:
         raise click.UsageError(f"The arguments are not valid JSON: {exc}") from None
     if not isinstance(given, dict):
         raise click.UsageError("The arguments must be a JSON object, such as {}.")
     return given
+
+
+def _read_input() -> bytes:
+    # As bytes: what is not UTF-8 is not JSON either.
+    raw = sys.stdin.buffer.read(_MAX_INPUT_BYTES + 1)
+    if len(raw) > _MAX_INPUT_BYTES:
+        raise click.UsageError(
+            f"The arguments have more than {_MAX_INPUT_BYTES:,} bytes."
+        )
+    return raw
 
 
 def _open_run(

@@ -22,6 +22,7 @@ from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.store.sqlite.history_salvage import salvage_history
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.store.sqlite.salvage import list_damaged_pages
+from backstory.system.files import storing
 from backstory.values.proof import ProveMessages, prove_nothing
 from backstory.values.reports import CheckedFile, SalvagedHistory
 
@@ -40,14 +41,20 @@ def check_files(home: Path, *, is_deep: bool = False) -> list[CheckedFile]:
     found = [
         _check(home / name, check, is_deep)
         for name, check in checks
-        if (home / name).exists()
+        if _exists(home / name)
     ]
-    if not (home / HISTORY_NAME).exists():
+    if not _exists(home / HISTORY_NAME):
         lost = _describe_loss(home / HISTORY_NAME, "it is missing")
         return [*(CheckedFile(home / HISTORY_NAME, (each,)) for each in lost), *found]
     if not found[0].problems and not found[0].not_checked:
         forget_damage(home)
     return found
+
+
+def _exists(path: Path) -> bool:
+    # A name can be too long to ask for, or a folder closed.
+    with storing(path):
+        return path.exists()
 
 
 def _check(path: Path, check: Check, is_deep: bool) -> CheckedFile:
@@ -114,7 +121,7 @@ def repair_history(home: Path) -> SalvagedHistory | None:
     cannot be written.
     """
     path = home / HISTORY_NAME
-    if not path.exists() or not _is_damaged(path):
+    if not _exists(path) or not _is_damaged(path):
         return None
     with _proving(path) as prove:
         saved = salvage_history(path, prove=prove)

@@ -10,6 +10,7 @@ from backstory.errors import UnknownName
 from backstory.ingest.intake import Rules
 from backstory.store.base.history import Batch, HistoryStore
 from backstory.text.arguments import (
+    check_text,
     to_optional_text,
     to_path,
     to_role,
@@ -163,7 +164,7 @@ class MessageRecorder:
 
 def _checked(recorded: RecordedMessage) -> RecordedMessage:
     """The same, if its texts are texts. Raises ``BadQuery``."""
-    project = recorded.project
+    project, title = recorded.project, recorded.title
     return replace(
         recorded,
         session=to_text(recorded.session, "session"),
@@ -171,7 +172,7 @@ def _checked(recorded: RecordedMessage) -> RecordedMessage:
         call_id=to_optional_text(recorded.call_id, "call_id"),
         message=to_optional_text(recorded.message, "message"),
         host=to_text(recorded.host, "host"),
-        title=to_optional_text(recorded.title, "title"),
+        title=None if title is None else check_text(title, "title"),
         project=None if project is None else to_path(project, "project"),
         parent=to_optional_text(recorded.parent, "parent"),
     )

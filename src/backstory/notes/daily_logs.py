@@ -149,8 +149,9 @@ def _append(text: str, day: date, marker: str, block: Sequence[str]) -> str:
 
 
 def _escape_marker(marker: str) -> str:
+    quoted = quote(marker.strip(), safe=_SAFE, errors="surrogatepass")
     # In old programs two dashes end a comment.
-    return quote(marker.strip(), safe=_SAFE).replace("--", "-%2D")
+    return quoted.replace("--", "-%2D")
 
 
 def _markers_in(text: str) -> set[str]:

@@ -43,6 +43,7 @@ from backstory.system.files import (
     write_new,
 )
 from backstory.system.locks import locked
+from backstory.text.arguments import check_text, to_date
 from backstory.text.escape import replace_surrogates
 from backstory.text.markdown.lines import split_lines
 from backstory.text.redaction import mask_secrets
@@ -103,8 +104,9 @@ class Notebook:
         if self._is_closed:
             raise BadQuery("the memory is closed", hint="open it again: Memory.open()")
 
-    def log_path(self, day: date) -> Path:
-        return self.folder / "daily" / f"{day.isoformat()}.md"
+    def log_path(self, day: date | str) -> Path:
+        """Where the log of a day is; a text is a date like 2026-02-25."""
+        return self.folder / "daily" / f"{to_date(day, 'day').isoformat()}.md"
 
     # -- reading ---
 
@@ -134,7 +136,7 @@ class Notebook:
         """The days that have a daily log, the earliest first."""
         return [note.day for note in self._notes() if note.day is not None]
 
-    def read_log(self, day: date) -> str | None:
+    def read_log(self, day: date | str) -> str | None:
         """The daily log of a day; None if there is none."""
         return self._read(self.log_path(day))
 
@@ -181,6 +183,8 @@ class Notebook:
         None means that the memory already says it. Secrets are masked unless ``mask``
         is off. Raises ``BadQuery`` for a fact that is empty or too long.
         """
+        check_text(fact, "fact")
+        check_text(topic, "topic")
         checked = check_fact(mask_secrets(fact) if mask else fact)
 
         def change(text: str) -> str:
@@ -198,7 +202,8 @@ class Notebook:
         ``FactNotFound`` and ``FactAmbiguous`` unless the old words are in exactly one
         place, and ``BadQuery`` if a secret of the fact would be replaced.
         """
-        words = new.strip()
+        check_text(old, "old")
+        words = check_text(new, "new").strip()
 
         def change(text: str) -> str:
             nonlocal words
@@ -217,6 +222,7 @@ class Notebook:
 
         Raises ``FactNotFound`` and ``FactAmbiguous`` as ``update_fact`` does.
         """
+        check_text(fact, "fact")
         removed = ""
 
         def change(text: str) -> str:
@@ -247,6 +253,7 @@ class Notebook:
         Raises ``NotesConflict`` if MEMORY.md is no longer the same. A backup of the old
         text is named after the time it was saved; the last twenty are kept.
         """
+        check_text(text, "text")
 
         def change(current: str) -> str:
             if current != expected:
@@ -259,21 +266,25 @@ class Notebook:
 
         self.change_memory(change)
 
-    def append_log(self, day: date, block: str, marker: str) -> bool:
+    def append_log(self, day: date | str, block: str, marker: str) -> bool:
         """Add a block at the end of a day's log; returns whether it is new.
 
         A block is identified by its marker, so this can be repeated after a crash.
         Secrets in the block are masked.
         """
+        on_day = to_date(day, "day")
+        masked = mask_secrets(check_text(block, "block"))
+        check_text(marker, "marker")
 
         def change(text: str) -> str:
-            return add_block(text, day, mask_secrets(block), marker=marker)
+            return add_block(text, on_day, masked, marker=marker)
 
         before, after = self._change(self.log_path(day), change)
         return before != after
 
     def merge_memory(self, theirs: str) -> int:
         """Add what only another MEMORY.md says; returns the number of blocks added."""
+        check_text(theirs, "theirs")
         added = 0
 
         def change(text: str) -> str:
@@ -284,13 +295,15 @@ class Notebook:
         self.change_memory(change)
         return added
 
-    def merge_log(self, day: date, theirs: str) -> int:
+    def merge_log(self, day: date | str, theirs: str) -> int:
         """Add the blocks that only another log of the day has; returns their number."""
+        on_day = to_date(day, "day")
+        check_text(theirs, "theirs")
         added = 0
 
         def change(text: str) -> str:
             nonlocal added
-            merged, added = merge_logs(text, theirs, day)
+            merged, added = merge_logs(text, theirs, on_day)
             return merged
 
         self._change(self.log_path(day), change)

@@ -25,7 +25,7 @@ from backstory.notes.facts import (
 )
 from backstory.notes.masked_facts import find_known
 from backstory.summaries.answer import BadAnswer, tidy_line
-from backstory.text.redaction import mask_secrets
+from backstory.text.redaction import MASKED, mask_secrets
 from backstory.text.unmask import keeps_secrets, restore_secrets
 from backstory.text.words import STOP_WORDS, word_set
 from backstory.values.reports import Curation
@@ -112,7 +112,8 @@ class _Draft:
             self.removed.append(fact)
 
     def add(self, fact: str, *, topic: str) -> None:
-        if find_known(self.memory, fact):
+        if MASKED in fact or find_known(self.memory, fact):
+            # With a mask for what matters, a fact says nothing.
             return
         # A fact that the model was not shown may say the same in other words.
         if not self.saw_all and _is_redundant(fact, self.memory):

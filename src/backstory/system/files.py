@@ -194,6 +194,22 @@ def _check_ordinary(found: os.stat_result) -> None:
         raise OSError(errno.EINVAL, "it is not a file")
 
 
+def stored_bytes(file: IO[bytes]) -> int:
+    """How much of a file is really there: a hole in it takes no room on the disk."""
+    found = os.fstat(file.fileno())
+    stored = getattr(found, "st_blocks", 0) * 512
+    if stored >= found.st_size or not hasattr(os, "SEEK_HOLE"):
+        return found.st_size
+    # Some file systems count no blocks, or compressed ones. They have no holes, though.
+    place = file.tell()
+    try:
+        has_hole = os.lseek(file.fileno(), 0, os.SEEK_HOLE) < found.st_size
+    except OSError:
+        has_hole = False
+    file.seek(place)
+    return stored if has_hole else found.st_size
+
+
 def read_small_file(path: Path, *, max_bytes: int) -> bytes:
     """All of a small file, which may be a link to another in its own folder.
 

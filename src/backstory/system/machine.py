@@ -10,11 +10,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import platformdirs
 
-from backstory.errors import ConfigError
+from backstory.errors import ConfigError, show_value
 from backstory.text.escape import replace_surrogates
 
 HOME_VARIABLE = "BACKSTORY_HOME"
@@ -55,6 +55,11 @@ def set_variable(name: str, value: str) -> None:
 def find_home(machine: Machine, home: str | Path | None) -> Path:
     """The folder that everything is kept in. Raises ``ConfigError`` for no path."""
     chosen = str(home or machine.environ.get(HOME_VARIABLE) or "")
+    if home is not None and not isinstance(home, str | PurePath):
+        raise ConfigError(
+            f"the home folder: {show_value(home)} is not a path",
+            hint="pass a text or a pathlib.Path",
+        )
     # Databases are opened by their path as text.
     if "\0" in chosen or replace_surrogates(chosen) != chosen:
         place = "the home folder" if home else HOME_VARIABLE

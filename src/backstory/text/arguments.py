@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from backstory.errors import BadQuery, UnknownName, show_value
 from backstory.text.cut import one_line
 from backstory.text.dates import parse_days
-from backstory.text.escape import neutralize, replace_surrogates
+from backstory.text.escape import escape_surrogates, neutralize, replace_surrogates
 from backstory.text.json_values import compact_json
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role
@@ -47,10 +47,15 @@ def show_name(name: object) -> str:
 
 
 def to_text(value: str, name: str) -> str:
-    """A text, with half characters replaced: no database holds them."""
+    """A name or an id, with half characters escaped: no database holds them."""
+    return escape_surrogates(check_text(value, name))
+
+
+def check_text(value: str, name: str) -> str:
+    """The same text, whatever is in it. Raises ``BadQuery`` for anything else."""
     if not isinstance(value, str):
         raise BadQuery(f"{name} is {show_value(value)}, not a text")
-    return replace_surrogates(value)
+    return value
 
 
 def to_optional_text(value: str | None, name: str) -> str | None:
@@ -229,6 +234,15 @@ def to_day(value: date | str | None, name: str, *, today: date) -> date | None:
     """The first of the days that an argument means."""
     days = to_days(value, name, today=today)
     return None if days is None else days.first
+
+
+def to_date(value: date | str, name: str) -> date:
+    """The day that a date, a time or ISO text names. Raises ``BadQuery``."""
+    found = parse_iso(value) if isinstance(value, str) else value
+    if not isinstance(found, date):
+        hint = "write it as 2026-02-25"
+        raise BadQuery(f"{name} is {show_value(value)}, not a date", hint=hint)
+    return found.date() if isinstance(found, datetime) else found
 
 
 def to_instant(value: date | str | None, name: str, *, today: date) -> datetime | None:

@@ -15,6 +15,11 @@ def replace_surrogates(text: str) -> str:
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def escape_surrogates(text: str) -> str:
+    """Write unpaired surrogates as ``\\ud800``, so that two names stay two."""
+    return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+
+
 def neutralize(text: str) -> str:
     """Make text safe to print: control and direction characters become visible symbols.
 

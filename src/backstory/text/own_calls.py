@@ -8,6 +8,7 @@ file or another program's tool may say the same words, and nothing of that may b
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import orjson
 
@@ -34,15 +35,62 @@ _RECALLING_MEMORY = {"show", "add", "forget"}
 _OUR_OPTIONS = {"--home", "--set"}
 _SHELLS = {"bash", "sh", "zsh", "dash", "fish"}
 _PYTHON = re.compile(r"(?:python[0-9.]*|py)(?:\.exe)?")
-# What may come before a command, and what prints nothing of its own.
-_BEFORE = {"sudo", "env", "time", "nohup", "command", "exec", "do", "then", "{", "!"}
-_SILENT = {"cd", "export", "set", "source", ".", "true", "pushd", "for", "done", "}"}
+# What may come before a command; the first ones print something if none comes.
+_PRINTING_BEFORE = {"sudo", "env"}
+_BEFORE = _PRINTING_BEFORE | {
+    "time",
+    "nohup",
+    "command",
+    "exec",
+    "do",
+    "then",
+    "{",
+    "!",
+}
+# What prints nothing of its own.
+_SILENT = {"true", "pushd", "for", "done", "}"}
 # What prints the words of the call itself.
 _ECHOES = {"echo", "printf"}
-# What shows a part of what our command printed.
-_FILTERS = frozenset(
-    "head tail grep rg less more cat jq sort uniq wc sed awk cut tr".split()  # noqa: SIM905
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """A program that shows part of what it is given, if called with no more than this.
+
+    ``flags`` are the letters of its options, ``valued`` those that a value follows, and
+    ``operands`` are words that name no file. Called otherwise, it may read files.
+    """
+
+    flags: str = ""
+    valued: str = ""
+    operands: int = 0
+    script: re.Pattern[str] | None = None
+
+
+# Scripts that only choose or replace text: neither can read a file or run a command.
+_SED_SCRIPT = re.compile(
+    r"(?:\d{1,9}|\$)?(?:,(?:\d{1,9}|\$))?[pdq]"
+    r"|s/(?:[^\\/\n]|\\[^/\n])*/(?:[^\\/\n]|\\[^/\n])*/[gip\d]{0,9}"
 )
+_JQ_SCRIPT = re.compile(r"(?i:(?!env|import|include|input).)*", re.DOTALL)
+# What shows a part of what our command printed. awk is none: it can run anything.
+_FILTERS = {
+    "head": _Filter("qv", "nc"),
+    "tail": _Filter("qv", "nc"),
+    "cat": _Filter("AbeEnstTuv"),
+    "less": _Filter("EFRSX"),
+    "more": _Filter(),
+    "sort": _Filter("bdfghMnRruVz", "kt"),
+    "uniq": _Filter("cduiz", "fsw"),
+    "wc": _Filter("clmwL"),
+    "cut": _Filter("sz", "bcdf"),
+    "tr": _Filter("cCdst", operands=2),
+    "grep": _Filter("aEFGPivwxcnohqsz", "ABCm", operands=1),
+    "rg": _Filter("aFPivwxcnNosSU", "ABCm", operands=1),
+    "sed": _Filter("nErsuz", operands=1, script=_SED_SCRIPT),
+    "jq": _Filter("acCejMrsS", operands=1, script=_JQ_SCRIPT),
+}
+_SHELL_OPTION = re.compile(r"-[a-z]*c")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _REDIRECTION = re.compile(r"\d?>&\d|[12&]?>>?\s*/dev/null")
 _SEPARATORS = ";&|()\n"
@@ -71,8 +119,10 @@ def _iter_scripts(call_text: str) -> Iterator[list[list[str]]]:
     if isinstance(given, dict):
         given = next((given[key] for key in _COMMAND_KEYS if key in given), None)
     if isinstance(given, list) and given and all(isinstance(w, str) for w in given):
+        # bash -lc SCRIPT; without -c, the words after a shell are a file's arguments.
         is_shell = _base_name(given[0]) in _SHELLS and len(given) > 2
-        given = given[-1] if is_shell else [given]
+        is_script = is_shell and _SHELL_OPTION.fullmatch(given[-2])
+        given = given[-1] if is_script else [given]
     if isinstance(given, str):
         given = _split_script(given)
     if isinstance(given, list):
@@ -105,7 +155,7 @@ def _is_own_script(commands: Sequence[Sequence[str]]) -> bool:
     has_own = False
     for command in commands:
         if command[0] == "|":
-            is_harmless = has_own and _base_name("".join(command[1:2])) in _FILTERS
+            is_harmless = has_own and _is_filter(command[1:])
         elif _is_own_command(_without_prefix(command)):
             is_harmless = has_own = True
         else:
@@ -138,11 +188,52 @@ def _is_own_command(words: Sequence[str]) -> bool:
 
 
 def _is_silent(words: Sequence[str]) -> bool:
-    words = _without_prefix(words)
-    if not words or words[0] in _SILENT:
+    """Whether a command prints nothing, or only words of the call itself."""
+    command = _without_prefix(words)
+    name, given = "".join(command[:1]), command[1:]
+    if name == "cd":
+        # What runs within it only says where to go.
         return True
-    # A command within it may print anything.
-    return words[0] in _ECHOES and not any("$(" in w or "`" in w for w in words)
+    if _has_substitution(words):
+        return False
+    match name:
+        case "":
+            return _PRINTING_BEFORE.isdisjoint(words)
+        case "source" | ".":
+            # Other scripts may print anything.
+            return len(given) == 1 and _base_name(given[0]) == "activate"
+        case "set":
+            return bool(given) and given[-1] not in ("-o", "+o")
+        case "export":
+            return bool(given) and not given[0].startswith("-")
+        case _:
+            return name in _SILENT or name in _ECHOES
+
+
+def _has_substitution(words: Sequence[str]) -> bool:
+    """Whether another command runs within the words: it may print anything."""
+    return any("$(" in word or "`" in word for word in words)
+
+
+def _is_filter(words: Sequence[str]) -> bool:
+    """Whether a command can print nothing but what is piped into it."""
+    known = _FILTERS.get(_base_name("".join(words[:1])))
+    if known is None or _has_substitution(words):
+        return False
+    operands: list[str] = []
+    rest = iter(words[1:])
+    for word in rest:
+        if not word.startswith("-"):
+            operands.append(word)
+        elif word != "-" and not word[1:].isdigit():
+            letters = word[1:].lstrip(known.flags)
+            if letters and letters[0] not in known.valued:
+                return False
+            if len(letters) == 1:
+                next(rest, None)
+    if known.script is not None and not all(map(known.script.fullmatch, operands)):
+        return False
+    return len(operands) <= known.operands
 
 
 def _base_name(path: str) -> str:

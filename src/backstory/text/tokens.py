@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from backstory.errors import BadQuery, show_value
 from backstory.text import token_costs as costs
 
 # Tables for bytes.translate, which is ten times faster than looking for a pattern:
@@ -97,6 +98,8 @@ def most_tokens(text: str) -> int:
 
     No vocabulary cuts ASCII into less than its characters.
     """
+    if not isinstance(text, str):
+        raise BadQuery(f"the text is {show_value(text)}, not a text")
     # A ? stands for each character beyond ASCII.
     plain = text.encode("ascii", errors="replace")
     runs = plain.translate(_KEEP_LETTERS).split()

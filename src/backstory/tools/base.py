@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import orjson
 
 from backstory.errors import BackstoryError, UnknownName, nearest_hint, show_value
+from backstory.text.arguments import check_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label
 from backstory.values.tool_names import enabling_setting
@@ -202,7 +203,7 @@ SCHEMA_FORMATS = tuple(_SHAPES)
 
 def schemas(tools: Sequence[Tool], format: str = "plain") -> list[dict[str, object]]:
     """The tools as an API expects them; ``format`` is one of SCHEMA_FORMATS."""
-    if format not in _SHAPES:
+    if check_text(format, "format") not in _SHAPES:
         raise UnknownName(
             f"no schema format is called '{format}'",
             hint=nearest_hint(format, _SHAPES),

@@ -1,5 +1,7 @@
 """memory_search: chunks of past conversations and workspace files."""
 
+from dataclasses import replace
+
 from backstory.render.models.hits import render_recalled
 from backstory.render.objects import recalled_objects
 from backstory.search.scopes import SOURCE_TYPES
@@ -12,6 +14,7 @@ from backstory.tools.base import (
     read_number,
     read_query,
 )
+from backstory.tools.fit_results import fit_results
 
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 25
@@ -26,7 +29,14 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     result = asker.memory.recall(
         query, source_type=source_type, limit=limit, session=asker.session
     )
-    return ToolResult(render_recalled(result), recalled_objects(result))
+
+    def answer(count: int, notices: tuple[str, ...]) -> ToolResult:
+        shown = replace(
+            result, found=result.found[:count], notices=(*result.notices, *notices)
+        )
+        return ToolResult(render_recalled(shown), recalled_objects(shown))
+
+    return fit_results(asker, len(result.found), answer)
 
 
 MEMORY_SEARCH = ToolRow(

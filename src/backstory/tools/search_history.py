@@ -2,6 +2,7 @@
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from typing import TypedDict
 
@@ -23,6 +24,7 @@ from backstory.tools.base import (
     say_unknown,
     say_value,
 )
+from backstory.tools.fit_results import fit_results
 
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 50
@@ -55,8 +57,15 @@ def _search(
         query, scope=scope, limit=limit, session=asker.session, **where
     )
     names = memory.short_ids([hit.session for hit in result.hits if hit.session])
-    text = render_ranked(result, scope=scope, names=names)
-    return ToolResult(text, search_object(result, scope=scope))
+
+    def answer(count: int, notices: tuple[str, ...]) -> ToolResult:
+        shown = replace(
+            result, hits=result.hits[:count], notices=(*result.notices, *notices)
+        )
+        text = render_ranked(shown, scope=scope, names=names)
+        return ToolResult(text, search_object(shown, scope=scope))
+
+    return fit_results(asker, len(result.hits), answer)
 
 
 def _find_episodes(
@@ -69,7 +78,14 @@ def _find_episodes(
             f"conversations. Must be one of: {known}"
         )
     found = asker.memory.episodes(query, limit=limit, session=asker.session, **where)
-    return ToolResult(render_episodes(found), episodes_object(found, scope=scope))
+
+    def answer(count: int, notices: tuple[str, ...]) -> ToolResult:
+        shown = replace(
+            found, episodes=found.episodes[:count], notices=(*found.notices, *notices)
+        )
+        return ToolResult(render_episodes(shown), episodes_object(shown, scope=scope))
+
+    return fit_results(asker, len(found.episodes), answer)
 
 
 class _Filters(TypedDict):

@@ -24,6 +24,8 @@ from backstory.values.history import CutString, Problem
 # A longer value is never in memory as a whole.
 MAX_VALUE_BYTES = 8 * 1024 * 1024
 _CHUNK = 1024 * 1024
+# Ids are much shorter.
+_MAX_KEY_BYTES = 64 * 1024
 
 
 class LongText(str):
@@ -112,10 +114,7 @@ class ForeignTable:
         self.known = list_columns(db, name)
         self._columns = tuple(columns)
         self._blobs = frozenset(blobs)
-        without_rowid = db.execute(
-            "SELECT 1 FROM pragma_table_list WHERE name = ? AND wr", (name,)
-        ).get
-        self.has_rowid = without_rowid is None
+        self.has_rowid = bool(self.known) and _has_rowid(db, name)
         chosen = [f"{name}.rowid" if self.has_rowid else "NULL"]
         chosen += [
             lenient(f"{name}.{column}") if column in self.known else "NULL"
@@ -167,6 +166,15 @@ class ForeignTable:
             return LongText(text + cut.mark, size=size, cuts=(cut,))
 
 
+def _has_rowid(db: apsw.Connection, table: str) -> bool:
+    try:
+        # pragma_table_list would tell, but looks at all views of the database as well.
+        db.execute(f"SELECT rowid FROM {table} LIMIT 0")
+    except apsw.SQLError:
+        return False
+    return True
+
+
 class _BlobFile(io.RawIOBase):
     """A value of a database as a file, read piece by piece."""
 
@@ -188,6 +196,11 @@ class _BlobFile(io.RawIOBase):
         piece = self._blob.read(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)
+
+
+def _short(key: str) -> str:
+    """SQL for a key unless it is so long that many copies of it would fill the disk."""
+    return f"CASE WHEN octet_length({key}) <= {_MAX_KEY_BYTES} THEN {key} END"
 
 
 class Lookup:
@@ -213,7 +226,8 @@ class Lookup:
             f"""
             CREATE TABLE temp.{self._index} (key, place);
             INSERT INTO temp.{self._index}
-            SELECT COALESCE({", ".join(found)}, NULL), rowid FROM {table.name}
+            SELECT {_short(f"COALESCE({', '.join(found)}, NULL)")}, rowid
+              FROM {table.name}
              ORDER BY {", ".join([*known_order, "rowid"])};
             CREATE INDEX temp.{self._index}_key ON {self._index} (key)
             """

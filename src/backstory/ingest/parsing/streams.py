@@ -1,7 +1,8 @@
 """Open a source as a stream of bytes: a file, a compressed file, or a zip entry.
 
 A few bytes can unpack to very many. What is compressed may unpack to a multiple of its
-own size that transcripts stay far below, and to no more than any of them has.
+own size that transcripts stay far below, and to no more than any of them has. The same
+goes for a file of holes, which takes no room on the disk however long it is.
 """
 
 import codecs
@@ -19,7 +20,7 @@ from typing import IO, Any
 import zstandard
 
 from backstory.errors import SourceUnreadable
-from backstory.system.files import open_file
+from backstory.system.files import open_file, stored_bytes
 from backstory.values.history import Source
 
 HEAD_BYTES = 64 * 1024
@@ -67,10 +68,21 @@ def open_source(source: Source) -> Iterator[IO[bytes]]:
                 yield stream
         else:
             with open_file(path) as file:
+                _check_holes(file)
                 yield file
     except _FOREIGN_ERRORS as exc:
         reason = (isinstance(exc, OSError) and exc.strerror) or exc
         raise SourceUnreadable(f"it cannot be read ({reason})") from exc
+
+
+def _check_holes(file: IO[bytes]) -> None:
+    """Raise ``SourceUnreadable`` for a file that is nearly all hole."""
+    size, stored = packed_bytes(file), stored_bytes(file)
+    if size > max(stored * MAX_RATIO, HARMLESS_BYTES):
+        raise SourceUnreadable(
+            f"of its {size:,} bytes only {stored:,} were ever written, "
+            "which no transcript does"
+        )
 
 
 def read_head(path: Path) -> bytes:

@@ -84,6 +84,9 @@ class DatabaseReading:
                 excluded_by=intake.excluded_by,
             )
         )
+        if failure is not None and self._foreign.allowance.is_spent:
+            # No other conversation of it would be read either.
+            raise failure
 
     def _take(self, native_id: str, origin: Origin, intake: Intake) -> Exception | None:
         """Take in what a conversation says; returns what ended it early, if any."""

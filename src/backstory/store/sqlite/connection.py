@@ -41,6 +41,10 @@ _MEANINGS: tuple[tuple[type[apsw.Error], type[StoreProblem], str], ...] = (
     (apsw.PermissionsError, StoreUnwritable, "no permission to open it"),
     (apsw.Error, StoreProblem, "SQLite refused"),
 )
+_IO_HINT = (
+    "check the disk, its free space, your quota, "
+    "and how large files may get (ulimit -f)"
+)
 # Why these connections are read-only.
 _WHY_READ_ONLY: weakref.WeakKeyDictionary[apsw.Connection, StoreProblem] = (
     weakref.WeakKeyDictionary()
@@ -64,7 +68,8 @@ def translated(path: Path) -> Iterator[None]:
             problem, words = StoreDamaged, "part of it is missing"
         if getattr(exc, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
             problem, words = StoreFull, "the disk is full"
-        raise problem(f"{path}: {words} ({exc})", path=path) from exc
+        hint = _IO_HINT if isinstance(exc, apsw.IOError) else None
+        raise problem(f"{path}: {words} ({exc})", hint=hint, path=path) from exc
 
 
 def from_os_error(path: Path, exc: OSError) -> StoreProblem:
