@@ -484,7 +484,7 @@ def test_search_history_finds_what_was_said(used: Memory) -> None:
     found = tool(used).run(query="restaurant", scope="sessions", max_results=1)
 
     assert found.error is None
-    head, _, first, text = found.text.splitlines()
+    head, _, first, text, reply = found.text.splitlines()
     assert head == '[Search Results for "restaurant" (scope: sessions, 1 result)]'
     assert first.startswith("--- Result 1 (score: ")
     assert first.endswith(
@@ -494,6 +494,7 @@ def test_search_history_finds_what_was_said(used: Memory) -> None:
     assert text == (
         "User: Can you help me find a good sushi restaurant near Shibuya station?"
     )
+    assert reply == "Agent: Sakura Sushi. Its booking password = [masked]"
 
 
 def test_a_tools_output_says_which_tool_it_is_of(used: Memory) -> None:

@@ -36,6 +36,7 @@ from backstory.values.hits import (
 from backstory.values.query import Query
 
 _NOTICE_CHARS = 300
+_REPLY_CHARS = 300
 
 
 def render_ranked(
@@ -55,9 +56,12 @@ def render_ranked(
         blocks += render_activity(result.activity)
         return "\n\n".join([*blocks, *_notice_block(result.notices)])
     query = result.parsed
+    listed = {hit.message_id for hit in result.hits}
     for number, hit in enumerate(result.hits, start=1):
-        text = _ranked_text(hit, query)
-        blocks.append(f"{_ranked_header(number, hit, names or {})}\n{text}")
+        lines = [_ranked_header(number, hit, names or {}), _ranked_text(hit, query)]
+        if hit.reply is not None and hit.reply.message_id not in listed:
+            lines.append(_reply_line(hit.reply, query))
+        blocks.append("\n".join(lines))
     if not result.hits:
         blocks.append(
             "No matching results found. Try broader keywords or a different scope."
@@ -115,6 +119,13 @@ def _ranked_text(hit: Hit, query: Query) -> str:
         EXCERPT_CHARS,
         after_label=bool(speaker),
     )
+
+
+def _reply_line(reply: Message, query: Query) -> str:
+    """What the agent answered to a message that was found, cut to what fits."""
+    said = cut_message(mask_cached(reply.text), query, _REPLY_CHARS)
+    shown = quote_content(one_line(said, _REPLY_CHARS), after_label=True)
+    return f"{render_speaker(reply.role, reply.tool_name)}: {shown}"
 
 
 def _quote_within(
