@@ -7,9 +7,13 @@ fast the machine is, and what else it does, changes both sides alike.
 import time
 from collections.abc import Callable
 
+_START_LENGTH = 250
 # Linear growth gives a ratio of 4, n log n hardly more, quadratic growth 16.
 _TIMES_AS_LONG = 4
-_MAX_RATIO = 9
+_LINEAR_RATIO = 5
+_QUADRATIC_RATIO = 9
+# Less time than this is mostly overhead and disturbance. The text is made longer.
+_MEANINGFUL_S = 1e-3
 _TRIES = 4
 
 
@@ -20,17 +24,39 @@ def cpu_seconds(use: Callable[[str], object], text: str) -> float:
 
 
 def is_linear(
-    use: Callable[[str], object], make_text: Callable[[int], str], length: int
+    use: Callable[[str], object], make_text: Callable[[int], str], max_length: int
 ) -> bool:
-    """Whether a text four times as long takes about four times as long.
+    """Whether texts that are four times as long take about four times as long.
+
+    Quadratic time shows at every length, and the more, the longer the text is. So it
+    takes two lengths in a row to be sure of it. A disturbance does not last that long.
+    """
+    length = _START_LENGTH
+    was_quadratic = False
+    while length <= max_length or was_quadratic:
+        ratio = _growth(use, make_text(length), make_text(_TIMES_AS_LONG * length))
+        if ratio is not None:
+            if ratio <= _LINEAR_RATIO:
+                return True
+            is_quadratic = ratio > _QUADRATIC_RATIO
+            if is_quadratic and was_quadratic:
+                return False
+            was_quadratic = is_quadratic
+        length *= _TIMES_AS_LONG
+    return True
+
+
+def _growth(use: Callable[[str], object], short: str, long: str) -> float | None:
+    """How many times as long the long text takes; None if that is too short to tell.
 
     The best of some tries counts: whatever disturbs a measurement makes it longer.
     """
-    short, long = make_text(length), make_text(_TIMES_AS_LONG * length)
-    least_short = least_long = float("inf")
+    short_s = long_s = float("inf")
     for _ in range(_TRIES):
-        least_short = min(least_short, cpu_seconds(use, short))
-        least_long = min(least_long, cpu_seconds(use, long))
-        if least_long <= _MAX_RATIO * least_short:
-            return True
-    return False
+        long_s = min(long_s, cpu_seconds(use, long))
+        if long_s < _MEANINGFUL_S:
+            return None
+        short_s = min(short_s, cpu_seconds(use, short))
+        if long_s <= _LINEAR_RATIO * short_s:
+            break
+    return long_s / short_s

@@ -34,11 +34,9 @@ from backstory.text.markdown.outline import read_outline
 from backstory.text.memories_frame import MemoriesFrame
 from backstory.text.query import parse_query, parse_words
 from tests.chance import SOAK
-from tests.growth import cpu_seconds, is_linear
+from tests.growth import is_linear
 
-LENGTH = 16_000 if SOAK else 1_000
-# Less than this is not worth measuring again: quadratic time would be longer.
-QUICK_S = LENGTH * (1e-6 if SOAK else 3e-6)
+MAX_LENGTH = 64_000 if SOAK else 4_000
 
 DAY = date(2026, 2, 25)
 FRAME = MemoriesFrame("a home")
@@ -151,8 +149,7 @@ def test_reading_takes_time_in_proportion_to_the_text(number: int, name: str) ->
     slow = [
         kind
         for kind, make_text in list(TEXTS.items())[number % SHARE :: SHARE]
-        if cpu_seconds(read, make_text(LENGTH)) > QUICK_S
-        and not is_linear(read, make_text, LENGTH)
+        if not is_linear(read, make_text, MAX_LENGTH)
     ]
 
     assert slow == []
