@@ -14,6 +14,7 @@ from backstory.settings import Setting, Settings, Value, read_settings
 from tests.chance import examples
 from tests.grid import in_one_test
 from tests.ordinary_user import as_ordinary_user
+from tests.shell import Shell
 
 TABLE = (
     Setting("index.folders", (), "Folders to read."),
@@ -458,3 +459,109 @@ def test_no_value_in_a_file_raises_anything_else(
 
     with suppress(ConfigError):
         read(file)
+
+
+# -- changing them ---
+
+
+@pytest.fixture
+def shell(tmp_path: Path, home: Path) -> Shell:
+    return Shell(home, tmp_path / "kept")
+
+
+def config_of(home: Path) -> Path:
+    return home / ".config/backstory/config.toml"
+
+
+def test_a_value_that_is_set_counts_from_then_on(shell: Shell) -> None:
+    said = shell.out("settings", "set", "llm.daily_tokens", "5000")
+
+    assert said == "Set llm.daily_tokens in ~/.config/backstory/config.toml.\n"
+    assert config_of(shell.home).read_text() == "[llm]\ndaily_tokens = 5000\n"
+    assert config_of(shell.home).stat().st_mode & 0o777 == 0o600
+    assert "llm.daily_tokens                           5000" in shell.out("settings")
+
+
+def test_setting_a_value_keeps_everything_else_in_the_file(shell: Shell) -> None:
+    written = (
+        b'\xef\xbb\xbf# mine\r\n[llm] # model\r\nname = "claude" # why\r\n\r\n# end\r\n'
+    )
+    config_of(shell.home).parent.mkdir(parents=True)
+    config_of(shell.home).write_bytes(written)
+
+    shell.out("settings", "set", "llm.name", "ollama")
+    shell.out("settings", "set", "exclude.folders", "~/a, ~/b")
+    changed = config_of(shell.home).read_bytes()
+    shell.out("settings", "unset", "exclude.folders")
+    shell.out("settings", "set", "llm.name", "claude")
+
+    added = b'\r\n[exclude]\r\nfolders = ["~/a", "~/b"]\r\n'
+    assert changed == written.replace(b"claude", b"ollama") + added
+    assert config_of(shell.home).read_bytes() == written + b"\r\n[exclude]\r\n"
+
+
+def test_a_link_to_the_file_stays_a_link(shell: Shell, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.toml"
+    real.write_text("")
+    real.chmod(0o640)
+    config_of(shell.home).parent.mkdir(parents=True)
+    config_of(shell.home).symlink_to(real)
+
+    shell.out("settings", "set", "llm.name", "none")
+
+    assert config_of(shell.home).is_symlink()
+    assert real.read_text() == '[llm]\nname = "none"\n'
+    assert real.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("written", "words", "error"),
+    [
+        ("", ("llm.nam", "x"), "backstory: settings: unknown setting 'llm.nam'"),
+        ("", ("llm.name", "x"), "backstory: llm.name: 'llm.name' cannot be 'x'"),
+        (
+            "[llm\n",
+            ("llm.name", "none"),
+            "backstory: {file}: not valid TOML (Expected ']' at the end of a table "
+            "declaration (at line 1, column 5))",
+        ),
+        (
+            "llm = 1\n",
+            ("llm.name", "none"),
+            "backstory: {file}: this file cannot be changed safely",
+        ),
+    ],
+)
+def test_what_cannot_be_set_changes_nothing(
+    shell: Shell, written: str, words: tuple[str, str], error: str
+) -> None:
+    config_of(shell.home).parent.mkdir(parents=True)
+    config_of(shell.home).write_text(written)
+
+    done = shell.run("settings", "set", *words)
+
+    said = done.stderr.splitlines()[0]
+    assert (done.returncode, said) == (11, error.format(file=config_of(shell.home)))
+    assert config_of(shell.home).read_text() == written
+
+
+def test_unsetting_what_is_not_set_says_so(shell: Shell) -> None:
+    said = shell.out("settings", "unset", "llm.name")
+
+    assert said == "llm.name is not set in ~/.config/backstory/config.toml.\n"
+    assert not config_of(shell.home).exists()
+
+
+def test_a_value_that_the_environment_overrides_is_said(shell: Shell) -> None:
+    done = shell.run("settings", "set", "llm.name", "none", BACKSTORY_LLM_NAME="claude")
+
+    assert done.stderr == "BACKSTORY_LLM_NAME in the environment overrides it.\n"
+
+
+def test_a_key_in_the_environment_is_no_consent(shell: Shell) -> None:
+    done = shell.run("logs", "--write", ANTHROPIC_API_KEY="k", OPENAI_API_KEY="k")
+
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        11,
+        "backstory: no language model is configured",
+    )

@@ -60,7 +60,7 @@ class ConfigError(BackstoryError):
 class NoModel(ConfigError):
     """A language model is needed, and none is configured."""
 
-    hint = "set llm.name; 'backstory settings' shows in which file"
+    hint = "choose one: backstory settings set llm.name claude (or another)"
 
 
 class UnknownName(BackstoryError):

@@ -21,7 +21,7 @@ from backstory.system.machine import (
     Machine,
     find_user_file,
 )
-from backstory.system.toml_file import read_toml
+from backstory.system.toml_file import read_toml, set_toml_value, unset_toml_value
 from backstory.text.arguments import show_name
 from backstory.text.escape import replace_surrogates
 from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
@@ -166,7 +166,7 @@ SETTINGS = (
     Setting("llm.model", "", "Name of the model; empty for the default."),
     Setting(
         "llm.name",
-        "auto",
+        "none",
         f"The language model: {_either(row.name for row in LLMS)}.",
         choices=tuple(row.name for row in LLMS),
     ),
@@ -518,3 +518,18 @@ def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
     if machine.environ.get(CONFIG_VARIABLE) and not os.path.lexists(user_file):
         raise ConfigError(f"{CONFIG_VARIABLE}: there is no file {user_file}")
     return read_settings(user_file=user_file, environ=machine.environ, flags=flags)
+
+
+def change_setting(machine: Machine, name: str, text: str) -> Chosen:
+    """Set a value in the user's own file, which is made if there is none."""
+    row = _find({row.name: row for row in SETTINGS}, name, "settings")
+    value = _parse(row, text, name)
+    user_file = find_user_file(machine)
+    set_toml_value(user_file, row.name, value)
+    return Chosen(row, value, str(user_file))
+
+
+def unset_setting(machine: Machine, name: str) -> bool:
+    """Remove a value from the user's own file; False if it has none."""
+    row = _find({row.name: row for row in SETTINGS}, name, "settings")
+    return unset_toml_value(find_user_file(machine), row.name)

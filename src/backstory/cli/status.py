@@ -6,6 +6,7 @@ from backstory.cli.app import App, commands, echo_lines, terminal_width
 from backstory.render.format import render_path
 from backstory.render.objects import setting_object, status_object, to_json
 from backstory.render.people.reports import render_settings, render_status
+from backstory.settings import change_setting, unset_setting
 from backstory.system.machine import find_user_file
 from backstory.text.escape import neutralize
 
@@ -22,16 +23,53 @@ def status(app: App, as_json: bool) -> None:
         echo_lines(render_status(found, home=app.user_home))
 
 
-@commands.command()
+@commands.group(invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-@click.pass_obj
-def settings(app: App, as_json: bool) -> None:
+@click.pass_context
+def settings(ctx: click.Context, as_json: bool) -> None:
     """Show every setting, its value and where the value comes from."""
+    if ctx.invoked_subcommand is not None:
+        return
+    app: App = ctx.obj
     if as_json:
         listed = [setting_object(chosen) for chosen in app.settings]
         click.echo(to_json(listed))
         return
     lines = render_settings(app.settings, home=app.user_home, width=terminal_width())
     echo_lines(lines)
-    user_file = render_path(str(find_user_file(app.machine)), app.user_home)
-    click.echo(f"\nYour own values go into {neutralize(user_file)}.")
+    click.echo(f"\nYour own values go into {_user_file(app)}.")
+
+
+@settings.command("set", short_help="Set a value in your own configuration file.")
+@click.argument("name")
+@click.argument("value")
+@click.pass_obj
+def set_value(app: App, name: str, value: str) -> None:
+    """Set a value in your own configuration file; everything else in it stays.
+
+    Items of a list are separated by commas.
+    """
+    chosen = change_setting(app.machine, name, value)
+    click.echo(f"Set {chosen.setting.name} in {_user_file(app)}.")
+    _say_if_overridden(app, chosen.setting.variable)
+
+
+@settings.command("unset", short_help="Go back to the default of a setting.")
+@click.argument("name")
+@click.pass_obj
+def unset_value(app: App, name: str) -> None:
+    """Remove a value from your own configuration file, so that the default counts."""
+    if unset_setting(app.machine, name):
+        click.echo(f"Removed {name} from {_user_file(app)}.")
+    else:
+        click.echo(f"{name} is not set in {_user_file(app)}.")
+
+
+def _user_file(app: App) -> str:
+    path = render_path(str(find_user_file(app.machine)), app.user_home)
+    return neutralize(path)
+
+
+def _say_if_overridden(app: App, variable: str) -> None:
+    if app.machine.environ.get(variable):
+        click.echo(f"{variable} in the environment overrides it.", err=True)

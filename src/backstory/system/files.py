@@ -282,6 +282,41 @@ def write_new(path: Path, raw: bytes, *, mode: int = 0o600) -> None:
         raise
 
 
+def replace_file(
+    path: Path, raw: bytes, *, instead_of: bytes | None, mode: int = 0o600
+) -> None:
+    """Put ``raw`` in place of what a file holds, at once or not at all.
+
+    ``instead_of`` is what was read from it, None if there was no file. Links to it and
+    its permissions stay; a new file gets ``mode``. Raises OSError, also for a file that
+    has changed since, or that its owner has made read-only.
+    """
+    real = Path(os.path.realpath(path))
+    if instead_of is not None:
+        mode = stat.S_IMODE(real.stat().st_mode)
+        # A rename would not mind, but whoever made it read-only meant it.
+        if not os.access(real, os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    made = real.with_name(f".{real.name}.{os.getpid()}.backstory")
+    write_new(made, raw, mode=mode)
+    try:
+        if _read_whole(real) != instead_of:
+            raise OSError(errno.EBUSY, "another program has just changed it")
+        made.replace(real)
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
+    sync_folder(real.parent)
+
+
+def _read_whole(path: Path) -> bytes | None:
+    try:
+        with open_file(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
 def swap(one: Path, other: Path) -> bool:
     """Exchange two files atomically; False where the system cannot do that.
 

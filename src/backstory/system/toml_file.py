@@ -1,19 +1,23 @@
-"""Read a TOML file that a person wrote, and say in which line each value is."""
+"""Read a TOML file that a person wrote, and change single values in it.
+
+A value that is read comes with its line; a change keeps comments, order and line ends.
+"""
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from backstory.errors import ConfigError
-from backstory.system.files import open_file
+from backstory.system.files import make_private_folder, open_file, replace_file
 
 # Far more than anybody writes by hand.
 _MAX_BYTES = 1_000_000
 _HEADER = re.compile(r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?\Z")
 _KEY = re.compile(r"([\w.\-\"'\s]++)=")
 _QUOTES_AND_SPACES = re.compile(r"[\"'\s]")
+_BARE_NEWLINE = re.compile(r"(?<!\r)\n")
 # Python computes no longer numbers from decimal digits.
 _LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
 
@@ -28,18 +32,84 @@ class TomlValue(NamedTuple):
 
 def read_toml(path: Path) -> list[TomlValue]:
     """Every value in a file; none if there is no file. Raises ``ConfigError``."""
+    raw = _read(path)
+    return [] if raw is None else _parse(path, _decode(path, raw))
+
+
+def set_toml_value(path: Path, name: str, value: object) -> None:
+    """Set the value of that full name, and make the file if there is none.
+
+    Raises ``ConfigError``, also for a file in which nothing can be set safely.
+    """
+
+    def change(table: MutableMapping[str, Any]) -> None:
+        *outer, last = name.split(".")
+        for key in outer:
+            table = table.setdefault(key, {})
+        table[last] = list(value) if isinstance(value, tuple) else value
+
+    _change(path, change, f"write {name} there yourself")
+
+
+def unset_toml_value(path: Path, name: str) -> bool:
+    """Remove the value of that full name; False if there is none."""
+    if name not in {found.name for found in read_toml(path)}:
+        return False
+
+    def change(table: MutableMapping[str, Any]) -> None:
+        *outer, last = name.split(".")
+        for key in outer:
+            table = table[key]
+        del table[last]
+
+    _change(path, change, f"remove {name} there yourself")
+    return True
+
+
+def _change(
+    path: Path, change: Callable[[MutableMapping[str, Any]], None], by_hand: str
+) -> None:
+    # Slow to import, and few commands change a setting.
+    import tomlkit
+
+    raw = _read(path)
+    text = _decode(path, raw or b"")
+    _parse(path, text)
+    expected: dict[str, Any] = tomllib.loads(text)
+    document = tomlkit.parse(text)
+    try:
+        change(expected)
+        change(document)
+        made = tomlkit.dumps(document)
+        is_right = tomllib.loads(made) == expected
+    # What stands where a table is needed, and what the library does not expect.
+    except (TypeError, AttributeError, ValueError, tomlkit.exceptions.TOMLKitError):
+        is_right = False
+    if not is_right:
+        raise ConfigError(f"{path}: this file cannot be changed safely", hint=by_hand)
+    if "\r\n" in text:
+        made = _BARE_NEWLINE.sub("\r\n", made)
+    mark = b"\xef\xbb\xbf" if (raw or b"").startswith(b"\xef\xbb\xbf") else b""
+    make_private_folder(path.parent)
+    try:
+        replace_file(path, mark + made.encode(), instead_of=raw)
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be written ({exc.strerror})") from exc
+
+
+def _read(path: Path) -> bytes | None:
     try:
         with open_file(path) as file:
             raw = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        return []
+        return None
     # ValueError: a NUL in the path.
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"{path}: cannot be read ({reason})") from exc
     if len(raw) > _MAX_BYTES:
         raise ConfigError(f"{path}: it has more than {_MAX_BYTES:,} bytes")
-    return _parse(path, _decode(path, raw))
+    return raw
 
 
 def _decode(path: Path, raw: bytes) -> str:

@@ -1,7 +1,7 @@
 """LLMS: one row for each way to reach a language model.
 
-Nothing leaves the machine unless a setting names a model, or the environment holds the
-key of a provider.
+Nothing leaves the machine unless a setting names a model. Only ``auto`` looks for the
+key of a provider in the environment.
 """
 
 from collections.abc import Mapping
