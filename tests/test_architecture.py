@@ -36,6 +36,7 @@ LAYERS = (
     {"tools"},
     {"assembly"},
     {"memory", "repair"},
+    {"hooks"},
     {"evals"},
     {"cli"},
 )
@@ -63,9 +64,9 @@ FAMILIES = (
     "providers.llms",
     "runs.dialects",
 )
-MAY_READ_SETTINGS = ("settings", "assembly", "memory", "render", "cli")
+MAY_READ_SETTINGS = ("settings", "assembly", "memory", "render", "hooks", "cli")
 # Where the clock and the environment may be read.
-READS_THE_WORLD = ("system/machine.py", "cli/")
+READS_THE_WORLD = ("system/machine.py", "system/home.py", "hooks/", "cli/")
 # Everybody else knows a store by what ``store.base`` promises.
 OPENS_A_STORE = (
     "assembly.py",

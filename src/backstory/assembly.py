@@ -18,6 +18,7 @@ from backstory.index.files import IndexFiles
 from backstory.index.history_damage import note_damage
 from backstory.index.maintain import Maintainer
 from backstory.index.proof import prove_by_files
+from backstory.ingest.announced import iter_announced
 from backstory.ingest.hosts import get_host
 from backstory.ingest.hosts.resume import find_resume_commands
 from backstory.ingest.intake import Rules
@@ -45,7 +46,14 @@ from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
-from backstory.text.arguments import to_counter, to_instant, to_limit, to_text
+from backstory.text.arguments import (
+    to_counter,
+    to_instant,
+    to_limit,
+    to_number,
+    to_path,
+    to_text,
+)
 from backstory.text.memories_frame import DropInjected, MemoriesFrame
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
@@ -142,9 +150,19 @@ class Parts:
 
     def work(self) -> None:
         """Do what waits for the background worker."""
+        self._mark_announced()
         self.refresh.read_wanted(self._read_in_background)
         self.maintainer.work()
         self.summaries.work()
+
+    def _mark_announced(self) -> None:
+        """Read the sessions that hooks announced, and mark them as due."""
+        announced = list(iter_announced(str(self.home)))
+        for host in dict.fromkeys(each.host for each in announced):
+            self._read_in_background(host)
+        for each in announced:
+            self.triggers.mark_one(each.cause, f"{each.host}/{each.session_id}")
+            each.delete()
 
     def _read_in_background(self, host: str | None) -> None:
         # What was read is made findable by the work that follows.
@@ -322,6 +340,27 @@ class Parts:
             folder=self.machine.folder,
             count_tokens=self.count_tokens,
         )
+
+    def write_opening(
+        self, project: str | Path | None, is_compacted: bool, max_tokens: int | None
+    ) -> str:
+        # Only a session's beginning needs it.
+        from backstory.search.opening import SessionOpening
+
+        budget = self.settings.whole("context.max_tokens")
+        if max_tokens is not None:
+            budget = to_number(max_tokens, "max_tokens")
+        folder = self.machine.folder
+        if project is not None:
+            folder = Path(folder or "/", to_path(project, "project"))
+        return SessionOpening(
+            self.history,
+            self.notebook,
+            is_log_of=is_marker_of,
+            frame=self.frame,
+            clock=self.clock,
+            count_tokens=self.count_tokens,
+        ).write(folder, is_compacted=is_compacted, max_tokens=budget)
 
     @lazy_property
     def refresh(self) -> Refresh:

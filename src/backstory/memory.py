@@ -294,16 +294,32 @@ class Memory:
         session: str | None = None,
         max_tokens: int | None = None,
         project: str | Path | None = None,
+        given: Collection[str] | None = None,
     ) -> Context:
         """The memories to put below the system prompt of an agent asked ``prompt``.
 
         The long-term memory, and what helps with the prompt, but not of ``session``
         itself, nor of other projects than the folder ``project`` (default: the current
-        one) without strong evidence. If it fails, there are none; it does not raise.
+        one) without strong evidence. ``given`` are the ``keys`` of what the session was
+        given before, with the long-term memory; it is not repeated. Never raises.
         """
         return self._parts.prompt_context.build(
-            prompt, session=session, max_tokens=max_tokens, project=project
+            prompt, session=session, max_tokens=max_tokens, project=project, given=given
         )
+
+    def opening(
+        self,
+        *,
+        project: str | Path | None = None,
+        is_compacted: bool = False,
+        max_tokens: int | None = None,
+    ) -> str:
+        """What to tell an agent when a session begins in the folder ``project``.
+
+        The long-term memory and the project's highlights of the last days; and, if the
+        session was compacted, how to find what was dropped.
+        """
+        return self._parts.write_opening(project, is_compacted, max_tokens)
 
     # -- tools, runs and the worker ---
 

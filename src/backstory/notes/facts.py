@@ -42,14 +42,13 @@ from backstory.text.markdown.outline import (
     Outline,
     read_outline,
 )
+from backstory.text.memories_frame import MAX_GIVEN_LINES
 from backstory.text.words import fold
 
 TITLE = "Long-term Memory"
 TOPICS = ("User Profile", "Preferences", "Interests", "Workflow", "Projects", "Notes")
 DEFAULT_TOPIC = "Notes"
 MAX_FACT_CHARS = 5_000
-# How much of MEMORY.md is given to every agent.
-MAX_GIVEN_LINES = 200
 
 _MAX_TOPIC_CHARS = 100
 # Repeats are removed many at a time; what is left after so many passes stays.

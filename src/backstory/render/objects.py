@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 
 from backstory.notes.daily_logs import first_heading
-from backstory.notes.facts import MAX_GIVEN_LINES, list_facts
+from backstory.notes.facts import list_facts
 from backstory.notes.notebook import NotesSummary
 from backstory.render.hit_parts import (
     CUT_MARK,
@@ -23,6 +23,7 @@ from backstory.search.prompt_context import Context
 from backstory.settings import Chosen
 from backstory.text.escape import UNSAFE, neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
+from backstory.text.memories_frame import MAX_GIVEN_LINES
 from backstory.text.shell import show_command
 from backstory.values.activity import Activity, DayActivity
 from backstory.values.history import Message, Problem, Session

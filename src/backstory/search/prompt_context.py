@@ -6,33 +6,37 @@ token budget; if nothing fits the prompt, nothing is added.
 """
 
 import logging
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
-from itertools import islice, pairwise
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 
 from backstory.errors import BackstoryError
 from backstory.notes.daily_logs import split_blocks
-from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import Notebook
 from backstory.search.hydrate import add_replies
 from backstory.search.search import Search
+from backstory.search.sections import (
+    LineCost,
+    fit_section,
+    iter_memory_pieces,
+    join_section,
+    make_section,
+)
 from backstory.search.worth import choose_worthy
 from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.arguments import to_number, to_path, to_text
 from backstory.text.cut import one_line
-from backstory.text.envelope import QUOTED, label, quote_content
+from backstory.text.envelope import label, quote_content
 from backstory.text.excerpts import excerpt
 from backstory.text.memories_frame import (
     MEMORIES_END,
     MEMORY_HEADING,
-    MEMORY_NOTE,
     RELEVANT_HEADING,
-    RELEVANT_NOTE,
     MemoriesFrame,
     keep_all,
 )
@@ -59,12 +63,6 @@ _MAX_TITLE_CHARS = 60
 # The share kept for relevant memories if the long-term memory would fill everything.
 _RELEVANT_SHARE = 0.4
 
-_NOTES = {MEMORY_HEADING: MEMORY_NOTE, RELEVANT_HEADING: RELEVANT_NOTE}
-_TITLE = re.compile(r"#\s*long-term memory\s*", re.IGNORECASE)
-_HEADING = re.compile(r"#{1,6}(?:\s|$)")
-_HEADING_MARKS = re.compile(r"^\s{0,3}#{1,2}(?=\s|$)")
-_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])\s")
-_FENCE = re.compile(r"\s*(```|~~~)")
 # A prompt of nothing but these words needs no memories.
 _SMALL_TALK = """
     ok okay yes yep no nope thanks thank continue go going next done great good fine
@@ -86,6 +84,11 @@ class Context:
     tokens: int = 0
     memories: tuple[Hit, ...] = ()
     parsed: Query | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What identifies the memories, for the ``given`` of the session's next."""
+        return tuple(map(memory_key, self.memories))
 
     def __str__(self) -> str:
         return self.text
@@ -135,14 +138,16 @@ class PromptContext:
         session: str | None,
         max_tokens: int | None,
         project: str | Path | None,
+        given: Collection[str] | None = None,
     ) -> Context:
         """Build what to put below the system prompt. Never raises.
 
         ``session`` is the prompt's own; what was said in it is left out. ``project`` is
-        the folder that it is about; None for the current one.
+        the folder that it is about; None for the current one. ``given`` are the keys of
+        the memories that the session has; then it also has the long-term memory.
         """
         try:
-            return self._build(prompt, session, max_tokens, project)
+            return self._build(prompt, session, max_tokens, project, given)
         except Exception:
             # A prompt must not fail because its memories do, whatever the cause.
             logger.exception("no memories for this prompt")
@@ -154,6 +159,7 @@ class PromptContext:
         session: str | None,
         max_tokens: int | None,
         project: str | Path | None,
+        given: Collection[str] | None,
     ) -> Context:
         budget = self._options.max_tokens
         if max_tokens is not None:
@@ -173,6 +179,7 @@ class PromptContext:
             query = self._search.parse(prompt)
             folder = self._find_folder(project)
             hits = self._find_memories(query, asking, folder)
+            hits = tuple(hit for hit in hits if memory_key(hit) not in (given or ()))
         except BackstoryError as exc:
             logger.warning("no relevant memories for this prompt: %s", exc)
         context = build_context(
@@ -184,6 +191,7 @@ class PromptContext:
             said=list(self._iter_said(asking)) if hits else (),
             seal=self._frame.seal,
             query=query,
+            is_memory_given=given is not None,
         )
         return replace(context, parsed=query) if context.memories else context
 
@@ -250,6 +258,12 @@ class PromptContext:
                     yield message.text
 
 
+def memory_key(hit: Hit) -> str:
+    """A short text that is the same for every hit that says the same."""
+    words = " ".join(hit.text.split()).encode("utf-8", errors="surrogatepass")
+    return blake2b(words, digest_size=8).hexdigest()
+
+
 def is_worth_searching(query: Query) -> bool:
     """Whether a prompt says enough to search for memories."""
     if query.days:
@@ -268,14 +282,19 @@ def build_context(
     said: Sequence[str] = (),
     seal: Callable[[str], str] = keep_all,
     query: Query | None = None,
+    is_memory_given: bool = False,
 ) -> Context:
     """Format the long-term memory and the hits that add to it within ``max_tokens``.
 
     ``said`` is what was said in the prompt's own session, which is not repeated.
     ``seal`` marks the text as ours. Of long texts, what fits the ``query`` is shown.
+    If the session was given the long-term memory before, that is not repeated either.
     """
-    sections = _Sections(list(_iter_pieces(memory)), hits, said, max_memories, query)
-    cost = _LineCost(count_tokens)
+    pieces = list(iter_memory_pieces(memory))
+    if is_memory_given:
+        pieces, said = [], [*pieces, *said]
+    sections = _Sections(pieces, hits, said, max_memories, query)
+    cost = LineCost(count_tokens)
     room = max_tokens
     while True:
         text, shown = sections.write(room, cost)
@@ -285,24 +304,6 @@ def build_context(
             return Context(text, tokens, shown)
         # The whole may cost a little more than its lines.
         room -= tokens - max_tokens
-
-
-class _LineCost:
-    """What lines cost: what they add to a text, counted once for each."""
-
-    def __init__(self, count_tokens: CountTokens) -> None:
-        self._count = count_tokens
-        self._before = count_tokens(RELEVANT_NOTE)
-        self._known: dict[str, int] = {}
-
-    def __call__(self, pieces: Iterable[str]) -> int:
-        return sum(map(self._cost, pieces))
-
-    def _cost(self, piece: str) -> int:
-        if piece not in self._known:
-            after = self._count(f"{RELEVANT_NOTE}\n{piece}")
-            self._known[piece] = max(0, after - self._before)
-        return self._known[piece]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,89 +316,23 @@ class _Sections:
     max_memories: int
     query: Query | None
 
-    def write(self, room: int, cost: _LineCost) -> tuple[str, tuple[Hit, ...]]:
+    def write(self, room: int, cost: LineCost) -> tuple[str, tuple[Hit, ...]]:
         """As much as fits into some tokens, and the hits that are in it."""
         room -= cost([MEMORIES_END])
-        whole = _fit(MEMORY_HEADING, self.pieces, room, cost)
+        whole = fit_section(MEMORY_HEADING, self.pieces, room, cost)
         given = [*whole, *self.said]
         new = list(islice(_new_hits(self.hits, given), self.max_memories))
         lines = [_to_line(hit, self.query) for hit in new]
         reserved = min(
-            round(_RELEVANT_SHARE * room), cost(_section(RELEVANT_HEADING, lines))
+            round(_RELEVANT_SHARE * room), cost(make_section(RELEVANT_HEADING, lines))
         )
         if lines and room - cost(whole) < reserved:
-            whole = _fit(MEMORY_HEADING, self.pieces, room - reserved, cost)
-        relevant = _fit(RELEVANT_HEADING, lines, room - cost(whole), cost)
-        parts = [_joined(part) for part in (whole, relevant) if part]
+            whole = fit_section(MEMORY_HEADING, self.pieces, room - reserved, cost)
+        relevant = fit_section(RELEVANT_HEADING, lines, room - cost(whole), cost)
+        parts = [join_section(part) for part in (whole, relevant) if part]
         text = "\n\n".join(parts) + f"\n{MEMORIES_END}" if parts else ""
         shown = zip(new, lines, strict=True)
         return text, tuple(hit for hit, line in shown if line in relevant)
-
-
-def _section(heading: str, pieces: Sequence[str]) -> list[str]:
-    return [heading, f"{_NOTES[heading]}\n", *pieces]
-
-
-def _fit(
-    heading: str, pieces: Sequence[str], max_tokens: int, cost: _LineCost
-) -> list[str]:
-    """A section with as many whole pieces as fit; empty if none does."""
-    head = _section(heading, [])
-    kept: list[str] = []
-    # A blank line comes before the next section.
-    left = max_tokens - cost(head) - 1
-    for piece in pieces:
-        if (rest := left - cost([piece])) >= 0:
-            kept.append(piece)
-            left = rest
-    # A heading with nothing under it is left out.
-    shown = [
-        piece
-        for piece, after in pairwise([*kept, "#"])
-        if not (_is_heading(piece) and _is_heading(after))
-    ]
-    return [*head, *shown] if shown else []
-
-
-def _joined(pieces: Sequence[str]) -> str:
-    """Join pieces by line, with a blank line before each topic except the first."""
-    head, note, *rest = pieces
-    lines = [f"\n{piece}" if _is_heading(piece) else piece for piece in rest]
-    return "\n".join([head, note, "\n".join(lines).removeprefix("\n")])
-
-
-def _is_heading(piece: str) -> bool:
-    return _HEADING.match(piece.removeprefix(QUOTED)) is not None
-
-
-# -- the long-term memory -------------------------------------------------------------
-
-
-def _iter_pieces(memory: str) -> Iterator[str]:
-    """The first lines of MEMORY.md as headings, facts and paragraphs, safe to show."""
-    lines = mask_secrets(memory).removeprefix("\ufeff").splitlines()[:MAX_GIVEN_LINES]
-    piece: list[str] = []
-    fence = None
-    for line in lines:
-        marked = _FENCE.match(line)
-        is_start = fence is None and (
-            not line.strip() or _HEADING.match(line) or _ITEM.match(line)
-        )
-        if is_start or (piece and _HEADING.match(piece[0])):
-            yield from _shown(piece)
-            piece = []
-        if line.strip() and not _TITLE.fullmatch(line):
-            piece.append(line)
-        if marked:
-            fence = None if fence == marked[1] else fence or marked[1]
-    yield from _shown(piece)
-
-
-def _shown(piece: Sequence[str]) -> Iterator[str]:
-    if piece:
-        # Below the level of our own headings.
-        lines = [_HEADING_MARKS.sub("###", line) for line in piece]
-        yield quote_content("\n".join(lines))
 
 
 # -- what fits the prompt -------------------------------------------------------------

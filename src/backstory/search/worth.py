@@ -76,5 +76,9 @@ def _is_of_project(hit: Hit, project: Path | None) -> bool:
     """Whether a hit may be of the prompt's project, as far as both are known."""
     if project is None or hit.project is None:
         return True
-    other = Path(hit.project)
-    return is_inside(other, project) or is_inside(project, other)
+    return is_same_project(Path(hit.project), project)
+
+
+def is_same_project(one: Path, other: Path) -> bool:
+    """Whether one of two folders is inside the other."""
+    return is_inside(one, other) or is_inside(other, one)

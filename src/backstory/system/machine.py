@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 import platformdirs
 
 from backstory.errors import ConfigError, show_value
+from backstory.system.home import find_default_home
 from backstory.text.escape import replace_surrogates
 
 HOME_VARIABLE = "BACKSTORY_HOME"
@@ -69,7 +70,7 @@ def find_home(machine: Machine, home: str | Path | None) -> Path:
         )
     if chosen:
         return absolute(chosen, machine)
-    return platformdirs.user_data_path("backstory", appauthor=False)
+    return Path(find_default_home())
 
 
 def find_user_file(machine: Machine) -> Path:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from backstory.notes.archive import Archive, Merged
 from backstory.notes.daily_logs import first_heading, without_markers
-from backstory.notes.facts import MAX_GIVEN_LINES
 from backstory.notes.notebook import NotesSummary
 from backstory.render.format import render_count, render_path, render_size
 from backstory.render.layout import render_columns
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.markdown.lines import split_bom
+from backstory.text.memories_frame import MAX_GIVEN_LINES
 from backstory.values.reports import Curation, ListedLog, LogReport
 
 _NO_TOPIC = "(no topic)"

@@ -1,0 +1,70 @@
+"""What a session was given already, so that no memory is repeated in it.
+
+A small file for each session in the runtime folder. If it is lost, a memory is given
+once more. Only hooks of the same session write it, one after the other.
+"""
+
+import os
+import time
+import zlib
+from contextlib import suppress
+
+_SUFFIX = ".given"
+_MAX_KEYS = 1_000
+_MAX_BYTES = 100_000
+_KEPT_S = 7 * 24 * 3600
+_COMPACTED = "compacted"
+
+
+class GivenMemories:
+    """The keys of what one session was given; of its opening, one key."""
+
+    def __init__(self, folder: str, session: str) -> None:
+        name = f"{zlib.crc32(session.encode('utf-8', 'surrogatepass')):08x}{_SUFFIX}"
+        self._path = os.path.join(folder, name)
+        self._session = " ".join(session.split())
+        self._lines = self._read()
+
+    @property
+    def keys(self) -> list[str]:
+        return [line for line in self._lines if line != _COMPACTED]
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the session was compacted, and not been given its opening since."""
+        return _COMPACTED in self._lines
+
+    def add(self, *keys: str) -> None:
+        """Remember what the session is given now."""
+        self._write([*self._lines, *keys])
+
+    def start_over(self, *keys: str, is_compacted: bool = False) -> None:
+        """Forget what the session was given, except for some keys."""
+        self._write([*keys, *([_COMPACTED] if is_compacted else [])])
+
+    def _read(self) -> list[str]:
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                session, *lines = file.read(_MAX_BYTES).splitlines() or [""]
+        except (OSError, UnicodeDecodeError):
+            return []
+        return lines if session == self._session else []
+
+    def _write(self, lines: list[str]) -> None:
+        self._lines = lines[-_MAX_KEYS:]
+        new = f"{self._path}.{os.getpid()}"
+        # Without it, something may be given twice; that is no reason to fail.
+        with suppress(OSError):
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(descriptor, "w", encoding="utf-8", errors="replace") as file:
+                file.write("\n".join([self._session, *self._lines]) + "\n")
+            os.replace(new, self._path)
+
+
+def clear_old(folder: str) -> None:
+    """Delete the files of sessions that were given nothing for a week."""
+    oldest = time.time() - _KEPT_S
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _SUFFIX in entry.name and entry.stat().st_mtime < oldest:
+                os.unlink(entry.path)

@@ -1,0 +1,22 @@
+"""How much a hook may add to an agent's context, and how long it may take.
+
+Claude Code moves context of more than 10,000 characters to a file, Codex of about 2,500
+tokens. Both end a hook at a session's end after little more than a second.
+"""
+
+MAX_CHARS = 9_000
+MAX_TOKENS = 2_500
+
+# More than any host passes; the prompt itself is cut.
+MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
+MAX_REQUEST_BYTES = 1024 * 1024
+MAX_ANSWER_BYTES = 1024 * 1024
+
+# A host that waits for a hook waits no longer than this.
+DEADLINE_S = 4.0
+ENDING_DEADLINE_S = 0.9
+# How long a hook waits for its input, and for a server.
+INPUT_S = 1.0
+ANSWER_S = 1.5
+# How long a server waits for a hook to send its request.
+REQUEST_S = 2.0

@@ -1,0 +1,248 @@
+"""HookServer: answers hooks on a Unix socket, from a memory that is open already.
+
+Any program that holds a ``Memory`` for long can start one; several may run for one
+home, each with a socket of its own. The socket is in a private folder, and requests of
+other users are refused where the system tells whose they are.
+"""
+
+import json
+import logging
+import os
+import secrets
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Self
+
+from backstory.hooks.answers import answer_opening, answer_prompt
+from backstory.hooks.ask import SOCKET_SUFFIX
+from backstory.hooks.hosts import PROMPT, SESSION_START
+from backstory.hooks.limits import MAX_REQUEST_BYTES, REQUEST_S
+from backstory.hooks.live_sessions import clear_stale_notes
+from backstory.hooks.runtime import make_runtime_folder
+from backstory.memory import Memory
+from backstory.system.machine import this_machine
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG = 32
+_MAX_AT_ONCE = 8
+_END_WAIT_S = 1.0
+# Long enough that it is searched for by meaning.
+_WARM_UP_PROMPT = "which memories are there about loading the model before a prompt"
+# On macOS: the level of Unix sockets, and the option that tells whose the other end is.
+_SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
+
+
+class HookServer:
+    """Answers hooks until it is closed.
+
+    Prompts are answered once the model is loaded, which the first of them starts; until
+    then, hooks search by themselves.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._home = os.path.realpath(memory.home)
+        self._listener: socket.socket | None = None
+        self._path = ""
+        self._wake, self._woken = -1, -1
+        self._thread: threading.Thread | None = None
+        self._free = threading.BoundedSemaphore(_MAX_AT_ONCE)
+        self._warming = threading.Lock()
+        self._is_warm = False
+        self._is_told_to_warm = False
+
+    @property
+    def path(self) -> str:
+        """Where the socket is; empty if the server is not running."""
+        return self._path
+
+    def start(self) -> None:
+        """Begin to answer. Where that is impossible, hooks search by themselves."""
+        if self._thread is not None:
+            return
+        try:
+            self._listen()
+        except (OSError, AttributeError) as exc:
+            # No private folder, a path that is too long, or no such sockets (Windows).
+            logger.info("hooks are not answered: %s", exc)
+            return
+        self._thread = threading.Thread(
+            target=self._serve, name="backstory-hooks", daemon=True
+        )
+        self._thread.start()
+
+    def _listen(self) -> None:
+        folder = make_runtime_folder(self._home, this_machine().environ)
+        clear_stale_notes(folder)
+        _clear_stale_sockets(folder)
+        name = f"{os.getpid()}-{secrets.token_hex(4)}"
+        path = os.path.join(folder, f"{name}{SOCKET_SUFFIX}")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            # Under its name only when it listens: one that does not is deleted.
+            listener.bind(f"{path}.new")
+            os.chmod(f"{path}.new", 0o600)
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
+            os.rename(f"{path}.new", path)
+        except OSError:
+            listener.close()
+            raise
+        self._listener, self._path = listener, path
+        self._woken, self._wake = os.pipe()
+
+    def close(self) -> None:
+        """Stop answering; requests that are being answered may finish."""
+        thread, self._thread = self._thread, None
+        if thread is None or self._listener is None:
+            return
+        with suppress(OSError):
+            os.unlink(self._path)
+        self._path = ""
+        os.write(self._wake, b".")
+        thread.join(_END_WAIT_S)
+        self._listener.close()
+        self._listener = None
+        os.close(self._wake)
+        os.close(self._woken)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def warm_up(self) -> None:
+        """Load the model and what a search needs, if that was not done yet."""
+        with self._warming:
+            if not self._is_warm:
+                self._memory.context(_WARM_UP_PROMPT, given=())
+                self._is_warm = True
+
+    def _warm_in_background(self) -> None:
+        if not self._is_told_to_warm:
+            self._is_told_to_warm = True
+            threading.Thread(target=self.warm_up, daemon=True).start()
+
+    # -- serving ---
+
+    def _serve(self) -> None:
+        listener = self._listener
+        assert listener is not None
+        while True:
+            select.select([listener.fileno(), self._woken], [], [])
+            if self._thread is None:
+                return
+            try:
+                connection, _ = listener.accept()
+            except OSError as exc:
+                # The other end has gone again; or there are too many open files.
+                if not isinstance(exc, BlockingIOError):
+                    time.sleep(0.05)
+                continue
+            if not self._free.acquire(blocking=False):
+                connection.close()
+                continue
+            threading.Thread(
+                target=self._attend, args=(connection,), daemon=True
+            ).start()
+
+    def _attend(self, connection: socket.socket) -> None:
+        try:
+            with connection:
+                connection.settimeout(REQUEST_S)
+                if not _is_of_this_user(connection):
+                    return
+                answer = self._answer(_receive(connection))
+                connection.sendall(json.dumps(answer).encode())
+                with suppress(OSError):
+                    # Hooks ask the server first that answered last.
+                    os.utime(self._path)
+        except (OSError, ValueError) as exc:
+            logger.info("a hook was not answered: %s", exc)
+        except Exception:
+            logger.exception("a hook was not answered")
+        finally:
+            self._free.release()
+
+    def _answer(self, request: dict[str, object]) -> dict[str, object]:
+        asked = {key: value for key, value in request.items() if isinstance(value, str)}
+        if asked.get("home") != self._home:
+            return {"refused": "this is the server of another home"}
+        cwd = asked.get("cwd", "")
+        match asked.get("event"):
+            case str(event) if event == SESSION_START:
+                is_compacted = request.get("is_compacted") is True
+                text, keys = answer_opening(
+                    self._memory, cwd=cwd, is_compacted=is_compacted
+                )
+            case str(event) if event == PROMPT:
+                if not self._is_warm:
+                    self._warm_in_background()
+                    return {"refused": "the model is not loaded yet"}
+                given = request.get("given")
+                text, keys = answer_prompt(
+                    self._memory,
+                    asked.get("prompt", ""),
+                    session=asked.get("session", ""),
+                    cwd=cwd,
+                    given=[str(key) for key in given]
+                    if isinstance(given, list)
+                    else [],
+                )
+            case _:
+                return {"refused": "unknown event"}
+        return {"text": text, "keys": list(keys)}
+
+
+def _receive(connection: socket.socket) -> dict[str, object]:
+    """A request. Raises ValueError if it is too long or not a JSON object."""
+    until = time.monotonic() + REQUEST_S
+    received = bytearray()
+    while some := connection.recv(65_536):
+        received += some
+        if len(received) > MAX_REQUEST_BYTES:
+            raise ValueError("the request is too long")
+        if time.monotonic() > until:
+            raise TimeoutError("the request took too long")
+    request = json.loads(received)
+    if not isinstance(request, dict):
+        raise ValueError("the request is not an object")
+    return request
+
+
+def _is_of_this_user(connection: socket.socket) -> bool:
+    """Whether the other end is a process of this user, as far as the system tells."""
+    if sys.platform == "linux":
+        size = struct.calcsize("3i")
+        found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        user = struct.unpack("3i", found)[1]
+    elif sys.platform == "darwin":
+        found = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 128)
+        user = struct.unpack_from("2I", found)[1]
+    else:
+        return True
+    return bool(user == os.getuid())
+
+
+def _clear_stale_sockets(folder: str) -> None:
+    """Delete the sockets that nobody listens to."""
+    with os.scandir(folder) as entries:
+        paths = [entry.path for entry in entries if entry.name.endswith(SOCKET_SUFFIX)]
+    for path in paths:
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe,
+            suppress(OSError),
+        ):
+            probe.settimeout(0.1)
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)
