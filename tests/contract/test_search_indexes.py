@@ -452,6 +452,22 @@ def test_all_words_are_looked_for_in_the_text_itself_the_newest_first(
     assert index.find_all_words([], ANYTHING, 10) == []
 
 
+def test_units_are_checked_for_all_words_of_their_own_text(index: SearchIndex) -> None:
+    store_units(
+        index,
+        a_unit(1, "the token for auth of whales"),
+        a_unit(2, "authtoken, whale"),
+        a_unit(3, "auth whale", around="token"),
+        a_unit(4, "auth token"),
+        a_unit(5, "auth token whale"),
+    )
+    words = [("auth token", "authtoken"), ("whale",)]
+
+    assert sorted(index.having_words(words, [1, 2, 3, 4, 9])) == [1, 2]
+    assert index.having_words(words, []) == []
+    assert index.having_words([], [1]) == []
+
+
 def test_documents_are_counted_by_word(index: SearchIndex) -> None:
     store_units(index, a_unit(1, "red apple"), a_unit(2, "red"), a_unit(3, "blue"))
 
@@ -478,6 +494,7 @@ def test_any_spelling_is_safe(index: SearchIndex, words: list[str]) -> None:
 
     index.match_words(Words(spellings[:1], spellings[1:]), ANYTHING, 5)
     index.find_all_words(spellings, ANYTHING, 5)
+    index.having_words(spellings, [1])
     index.score_words(Words(spellings), [1])
     index.find_text("".join(words), ANYTHING, 5)
     index.count_documents(spellings)

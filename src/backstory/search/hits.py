@@ -9,7 +9,7 @@ from backstory.search.hydrate import Hydrator
 from backstory.search.rank import Ranked
 from backstory.search.request import Request
 from backstory.search.retrieve import POOL, Retrieved
-from backstory.search.strength import judge_candidate, measure_coverage
+from backstory.search.strength import CoverageMeter, judge_candidate
 from backstory.search.tuned_profile import Profile
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
@@ -52,7 +52,8 @@ class HitSearch:
         hits, notices = profile.finish(
             query, chosen.hits, chosen.noise, limit=request.limit
         )
-        return SearchResult(query, tuple(hits), (*found.notices, *notices))
+        shown = tuple(add_excerpt(hit, query) for hit in hits)
+        return SearchResult(query, shown, (*found.notices, *notices))
 
     def _choose(
         self,
@@ -66,13 +67,12 @@ class HitSearch:
     ) -> "_Choice":
         """The first hits that say something new, and later ones that match better."""
         choice = _Choice(limit)
+        meter = CoverageMeter(found.rarity, found.highest_rarity, self.index)
 
         def add(some: Sequence[Ranked]) -> None:
             hydrator.load(found.units[each.candidate.unit_id] for each in some)
             hits = [
-                score_hit(
-                    query, found, each, profile, hydrator=hydrator, index=self.index
-                )
+                score_hit(query, each, profile, hydrator=hydrator, meter=meter)
                 for each in some
             ]
             choice.add(
@@ -86,7 +86,7 @@ class HitSearch:
             some, rest = rest[: 2 * limit], rest[2 * limit :]
             add([each for each in some if profile.may_help(query, each.candidate)])
         promising = profile.find_promising(
-            choice.hits, [each.candidate for each in rest]
+            query, choice.hits, [each.candidate for each in rest], meter
         )
         add([each for each in rest if each.candidate.unit_id in promising])
         return choice
@@ -140,14 +140,13 @@ class _Choice:
 
 def score_hit(
     query: Query,
-    found: Retrieved,
     ranked: Ranked,
     profile: Profile,
     *,
     hydrator: Hydrator,
-    index: SearchIndex,
+    meter: CoverageMeter,
 ) -> Hit | None:
-    """A hit with its score, and what the score was made from.
+    """A hit with its score, and what the score was made from; without an excerpt.
 
     None if it was just deleted, or has nothing to do with the query.
     """
@@ -155,14 +154,13 @@ def score_hit(
     hit = hydrator.to_hit(candidate.unit_id)
     if hit is None:
         return None
-    coverage = measure_coverage(hit.text, found.rarity, found.highest_rarity, index)
+    coverage = meter.measure(hit.text)
     if not profile.is_relevant(ranked, coverage.share):
         return None
     return replace(
         hit,
         score=round(min(1.0, max(0.0, ranked.score)), 6),
         strength=judge_candidate(query, candidate, coverage),
-        excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
         parts=(
             *ranked.parts,
             ScorePart("bm25", candidate.words),
@@ -172,6 +170,11 @@ def score_hit(
             ScorePart("agentic", float(candidate.is_agentic)),
         ),
     )
+
+
+def add_excerpt(hit: Hit, query: Query) -> Hit:
+    """The hit with the part of its text that is shown."""
+    return replace(hit, excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS))
 
 
 def repeats_message(hit: Hit, said_by_session: Mapping[int, Collection[str]]) -> bool:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backstory.index.chunks import MAX_CHUNK_TOKENS, chunk_text
-from backstory.search.hits import score_hit
+from backstory.search.hits import add_excerpt, score_hit
 from backstory.search.hydrate import Hydrator
 from backstory.search.rank import Ranked
 from backstory.search.request import Request
 from backstory.search.retrieve import Retrieved
+from backstory.search.strength import CoverageMeter
 from backstory.search.tuned_profile import Profile
 from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore
@@ -70,6 +71,7 @@ class ChunkSearch:
         chosen: dict[int, Recalled] = {}
         seen: list[frozenset[str]] = []
         repeats = 0
+        meter = CoverageMeter(found.rarity, found.highest_rarity, self.index)
         for start in range(0, len(ranked), 2 * request.limit):
             some = ranked[start : start + 2 * request.limit]
             units = [found.units[each.candidate.unit_id] for each in some]
@@ -84,12 +86,7 @@ class ChunkSearch:
                 if chunk is None or chunk.chunk_id in chosen:
                     continue
                 hit = score_hit(
-                    request.query,
-                    found,
-                    each,
-                    profile,
-                    hydrator=hydrator,
-                    index=self.index,
+                    request.query, each, profile, hydrator=hydrator, meter=meter
                 )
                 if hit is None:
                     continue
@@ -99,6 +96,7 @@ class ChunkSearch:
                     repeats += 1
                     continue
                 seen.append(words)
+                hit = add_excerpt(hit, request.query)
                 chosen[chunk.chunk_id] = to_recalled(chunk, hit, text, request.query)
         return list(chosen.values()), repeats
 

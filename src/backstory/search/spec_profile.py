@@ -19,6 +19,7 @@ from backstory.search.rank import (
     to_candidates,
 )
 from backstory.search.retrieve import POOL, TEXT_POOL, Retrieved, Retriever
+from backstory.search.strength import CoverageMeter
 from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.text.bm25 import bm25
@@ -131,7 +132,11 @@ class SpecProfile:
         return True
 
     def find_promising(
-        self, hits: Sequence[Hit], rest: Sequence[Candidate]
+        self,
+        query: Query,
+        hits: Sequence[Hit],
+        rest: Sequence[Candidate],
+        meter: CoverageMeter,
     ) -> frozenset[int]:
         return frozenset()
 

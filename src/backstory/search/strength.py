@@ -1,7 +1,7 @@
 """How well a hit answers by itself, and which hits are only noise."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backstory.search.rank import Candidate
@@ -14,6 +14,8 @@ from backstory.values.query import Query, Term
 _COVERAGE_CHARS = 20_000
 # Up to this many terms are keywords; more are a question.
 _KEYWORDS = 2
+# A hit with this share of the words has all that matters.
+_ALL_WORDS = 0.8
 # A hit with less evidence than this is weak, unless it is this near by meaning alone.
 _ENOUGH_EVIDENCE = 0.725
 _NEAR = 0.45
@@ -35,20 +37,50 @@ class Coverage:
     rarity: float = 0.0
 
 
-def measure_coverage(
-    text: str, rarity: Mapping[Term, float], highest: float, index: SearchIndex
-) -> Coverage:
-    """Which of the query's words a text has; ``highest`` is the highest rarity."""
-    total = sum(rarity.values())
-    if not total:
-        return Coverage()
-    words = set(index.tokenize(index_words(text[:_COVERAGE_CHARS])))
-    covered = 0.0
-    for term, weight in rarity.items():
-        spellings = map(index.tokenize, term.spellings)
-        if any(words.issuperset(tokens) for tokens in spellings):
-            covered += weight
-    return Coverage(covered / total, covered / highest)
+_FULL_COVERAGE = Coverage(1.0, math.inf)
+
+
+class CoverageMeter:
+    """Measures which of a query's words texts have.
+
+    ``rarity`` is that of each word; ``highest`` is the rarity of a word that nothing
+    has.
+    """
+
+    def __init__(
+        self, rarity: Mapping[Term, float], highest: float, index: SearchIndex
+    ) -> None:
+        self._rarity = rarity
+        self._total = sum(rarity.values())
+        self._highest = highest
+        self._index = index
+        self._tokens = {
+            term: [frozenset(index.tokenize(each)) for each in term.spellings]
+            for term in rarity
+        }
+
+    def measure(self, text: str) -> Coverage:
+        if not self._total:
+            return Coverage()
+        words = set(self._index.tokenize(index_words(text[:_COVERAGE_CHARS])))
+        covered = 0.0
+        for term, rarity in self._rarity.items():
+            if any(tokens <= words for tokens in self._tokens[term]):
+                covered += rarity
+        return Coverage(covered / self._total, covered / self._highest)
+
+    def find_covering(self, share: float, unit_ids: Collection[int]) -> frozenset[int]:
+        """Those of some units that may cover a share, as far as the index can tell."""
+        if not self._total:
+            return frozenset()
+        needed = [
+            term.spellings
+            for term, rarity in self._rarity.items()
+            if (self._total - rarity) / self._total < share
+        ]
+        if not needed:
+            return frozenset(unit_ids)
+        return frozenset(self._index.having_words(needed, unit_ids))
 
 
 def judge_candidate(query: Query, candidate: Candidate, coverage: Coverage) -> Strength:
@@ -76,7 +108,7 @@ def judge(
     docs/explanation/ranking.md.
     """
     near = -1.0 if cosine is None else cosine
-    has_words = coverage.share >= 0.8 and (cosine is None or near >= 0.2)
+    has_words = coverage.share >= _ALL_WORDS and (cosine is None or near >= 0.2)
     if has_phrase or has_words or near >= 0.6:
         return Strength.STRONG
     if is_lenient:
@@ -131,14 +163,30 @@ def may_help(query: Query, candidate: Candidate) -> bool:
     )
 
 
-def find_promising(candidates: Sequence[Candidate]) -> frozenset[int]:
-    """The candidates that are strong if any is: the best by words and by meaning."""
+def find_promising(
+    query: Query, candidates: Sequence[Candidate], meter: CoverageMeter
+) -> frozenset[int]:
+    """The candidates that may be strong, of the best by words and by meaning."""
     by_words = sorted(candidates, key=lambda each: -each.words)[:_PROMISING_BY_WORDS]
     by_meaning = sorted(
         (each for each in candidates if each.cosine is not None),
         key=lambda each: -(each.cosine or 0.0),
     )[:_PROMISING_BY_MEANING]
-    return frozenset(each.unit_id for each in (*by_words, *by_meaning))
+    best = {*by_words, *by_meaning}
+    strong = _find_strong(query, best, Coverage())
+    with_words = _find_strong(query, best, _FULL_COVERAGE) - strong
+    return strong | meter.find_covering(_ALL_WORDS, with_words)
+
+
+def _find_strong(
+    query: Query, candidates: Iterable[Candidate], coverage: Coverage
+) -> frozenset[int]:
+    """The candidates that are strong if they cover that much of the query."""
+    return frozenset(
+        each.unit_id
+        for each in candidates
+        if judge_candidate(query, each, coverage) is Strength.STRONG
+    )
 
 
 def choose_shown(hits: Sequence[Hit], limit: int) -> list[Hit]:
@@ -155,15 +203,14 @@ def choose_shown(hits: Sequence[Hit], limit: int) -> list[Hit]:
 
 def find_nearest(hits: Iterable[Hit], limit: int) -> list[Hit]:
     """The best of hits that are all weak, without those that say the same."""
-    nearest: list[Hit] = []
+    nearest: list[tuple[Hit, frozenset[str]]] = []
     for hit in sorted(hits, key=lambda hit: -hit.score):
         words = word_set(hit.text)
-        known = (overlap(words, word_set(each.text)) for each in nearest)
-        if not any(share > DUPLICATE_SHARE for share in known):
-            nearest.append(hit)
+        if not any(overlap(words, known) > DUPLICATE_SHARE for _, known in nearest):
+            nearest.append((hit, words))
         if len(nearest) == limit:
             break
-    return nearest
+    return [hit for hit, _ in nearest]
 
 
 def are_all_weak(hits: Iterable[Hit]) -> bool:

@@ -10,6 +10,7 @@ from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.spec_profile import SpecProfile
 from backstory.search.strength import (
+    CoverageMeter,
     are_all_weak,
     choose_shown,
     find_nearest,
@@ -69,9 +70,13 @@ class Profile(Protocol):
         ...
 
     def find_promising(
-        self, hits: Sequence[Hit], rest: Sequence[Candidate]
+        self,
+        query: Query,
+        hits: Sequence[Hit],
+        rest: Sequence[Candidate],
+        meter: CoverageMeter,
     ) -> frozenset[int]:
-        """Which of the rest may be worth showing although there are enough hits."""
+        """Which of the rest may be strong enough to show although there are enough."""
         ...
 
     def finish(
@@ -137,9 +142,15 @@ class TunedProfile:
         return may_help(query, candidate)
 
     def find_promising(
-        self, hits: Sequence[Hit], rest: Sequence[Candidate]
+        self,
+        query: Query,
+        hits: Sequence[Hit],
+        rest: Sequence[Candidate],
+        meter: CoverageMeter,
     ) -> frozenset[int]:
-        return find_promising(rest) if are_all_weak(hits) else frozenset()
+        if not are_all_weak(hits):
+            return frozenset()
+        return find_promising(query, rest, meter)
 
     def finish(
         self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int

@@ -377,6 +377,15 @@ class SearchIndex(Protocol):
         """Units whose own text has every one of the words, the newest first."""
         ...
 
+    def having_words(
+        self, words: Sequence[tuple[str, ...]], unit_ids: Collection[int]
+    ) -> list[int]:
+        """Which of these units have every one of the words in their own text.
+
+        A spelling of several words counts wherever these are in the text.
+        """
+        ...
+
     def score_words(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
         """The same score for given units; those with none of the words are left out."""
         ...

@@ -114,6 +114,11 @@ class SqliteIndex:
     ) -> list[int]:
         return self._words.find_all(words, where, limit)
 
+    def having_words(
+        self, words: Sequence[tuple[str, ...]], unit_ids: Collection[int]
+    ) -> list[int]:
+        return self._words.having(words, unit_ids)
+
     def score_words(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
         return self._words.score(words, unit_ids)
 

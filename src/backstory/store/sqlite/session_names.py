@@ -1,10 +1,8 @@
 """Find sessions by name: an id, ``host/id``, or the beginning of either."""
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
-from itertools import takewhile
+from collections.abc import Collection
+from functools import cache, partial
+from typing import Any
 
 import apsw
 
@@ -16,6 +14,9 @@ from backstory.values.identity import is_below
 # Beginnings of ids to try, from short to long, before the whole id.
 _SHORT_ID_CHARS = (8, 13, 18)
 _MAX_WHOLE_ID_CHARS = 12
+
+# A host, or None for any of them, and an id or the beginning of one.
+_Way = tuple[str | None, str]
 
 
 def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
@@ -46,27 +47,23 @@ def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
 # -- the shortest name ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Named:
-    native_id: str
-    host: str
-    session_id: int
-    has_messages: bool
-
-
 def short_ids(db: apsw.Connection, session_ids: Collection[int]) -> dict[int, str]:
-    wanted = _get_named(db, session_ids)
-    names = {each: _names_to_try(each.native_id) for each in wanted}
-    rivals = _Rivals(
-        _list_rivals(db, {name for tried in names.values() for name in tried})
-    )
-    return {
-        each.session_id: next(
-            (name for name in tried if rivals.find_only(name) == each.session_id),
-            f"{each.host}/{each.native_id}",
-        )
-        for each, tried in names.items()
-    }
+    # Many ids may begin alike, and each of them asks for the same beginning.
+    find_only = cache(partial(_find_only, db))
+    # Any: SQLite rows carry no types; the schema does.
+    rows: Any = db.execute(
+        """
+        SELECT session_id, host, native_id FROM sessions
+         WHERE session_id IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(session_ids),),
+    ).fetchall()
+    names = {}
+    for session_id, host, native_id in rows:
+        tried = _names_to_try(native_id)
+        own = (name for name in tried if find_only(name) == session_id)
+        names[session_id] = next(own, f"{host}/{native_id}")
+    return names
 
 
 def _names_to_try(native_id: str) -> list[str]:
@@ -74,81 +71,50 @@ def _names_to_try(native_id: str) -> list[str]:
     return [*(native_id[:length] for length in lengths), native_id]
 
 
-def _get_named(db: apsw.Connection, session_ids: Collection[int]) -> list[_Named]:
-    rows = db.execute(
+def _find_only(db: apsw.Connection, name: str) -> int | None:
+    """The session that a name finds, as above, if it finds exactly one.
+
+    A subagent's id may begin with its parent's; then the parent is meant.
+    """
+    host, _, rest = name.partition("/")
+    ways: list[_Way] = [(None, name), *([(host, rest)] if rest else [])]
+    found = [each for way in ways for each in _list_exact(db, way)]
+    if not found:
+        # The first by id is the parent, if there is one of all others.
+        found = sorted(filter(None, (_find_first(db, way) for way in ways)))[:1]
+        found += filter(None, (_find_first(db, way, *found) for way in ways))
+    ids = {native_id for native_id, _ in found}
+    top = {each for native_id, each in found if not is_below(native_id, ids)}
+    return top.pop() if len(top) == 1 else None
+
+
+def _list_exact(db: apsw.Connection, way: _Way) -> list[tuple[str, int]]:
+    """The sessions with that id: ids and numbers."""
+    # Any: SQLite rows carry no types; the schema does.
+    rows: Any = db.execute(
         """
-        SELECT native_id, host, session_id, message_count > 0 FROM sessions
-         WHERE session_id IN (SELECT value FROM json_each(?))
+        SELECT native_id, session_id FROM sessions
+         WHERE native_id = ?2 AND (?1 IS NULL OR host = ?1)
         """,
-        (to_json(session_ids),),
+        way,
     )
-    return [_Named(*row) for row in rows]
+    return list(rows)
 
 
-def _list_rivals(db: apsw.Connection, names: Iterable[str]) -> list[_Named]:
-    """All sessions that any of the names could mean."""
+def _find_first(
+    db: apsw.Connection, way: _Way, besides: tuple[str, int] = ("", 0)
+) -> tuple[str, int] | None:
+    """The first session whose id begins so, besides one and its subagents."""
     # No id contains the last character of Unicode, so it ends the range of ids.
-    rows = db.execute(
+    # Any: SQLite rows carry no types; the schema does.
+    row: Any = db.execute(
         """
-        WITH names AS MATERIALIZED (
-            SELECT value AS name, substr(value, 1, instr(value, '/') - 1) AS of_host,
-                   substr(value, instr(value, '/') + 1) AS rest
-              FROM json_each(?))
-        SELECT native_id, host, session_id, message_count > 0
-          FROM names JOIN sessions
-            ON native_id >= name AND native_id < name || char(1114111)
-         UNION
-        SELECT native_id, host, session_id, message_count > 0
-          FROM names JOIN sessions
-            ON host = of_host
-           AND native_id >= rest AND native_id < rest || char(1114111)
-         WHERE instr(name, '/')
+        SELECT native_id, session_id FROM sessions
+         WHERE native_id >= ?2 AND native_id < ?2 || char(1114111)
+           AND (?1 IS NULL OR host = ?1) AND message_count > 0 AND session_id != ?4
+           AND (?3 = '' OR substr(native_id, 1, length(?3) + 1) != ?3 || '/')
+         ORDER BY native_id LIMIT 1
         """,
-        (to_json(names),),
-    )
-    return [_Named(*row) for row in rows]
-
-
-class _Rivals:
-    """Sessions to be found by name, by the same rules as in ``find_sessions``."""
-
-    def __init__(self, sessions: Iterable[_Named]) -> None:
-        self._sessions = sorted(sessions)
-        # Many ids may begin alike, and each of them asks for the same beginning.
-        self.find_only = cache(self._find_only)
-
-    def _find_only(self, name: str) -> int | None:
-        """The session that a name finds, if it finds exactly one."""
-        found = self._exact(name) or self._with_prefix(name)
-        # A subagent's id may begin with its parent's; then the parent is meant.
-        ids = {each.native_id for each in found}
-        found = [each for each in found if not is_below(each.native_id, ids)]
-        return found[0].session_id if len(found) == 1 else None
-
-    def _exact(self, name: str) -> list[_Named]:
-        return [
-            each
-            for each, beginning in self._candidates(name)
-            if each.native_id == beginning
-        ]
-
-    def _with_prefix(self, name: str) -> list[_Named]:
-        return [each for each, _ in self._candidates(name) if each.has_messages]
-
-    def _candidates(self, name: str) -> Iterator[tuple[_Named, str]]:
-        """Sessions that a name could mean, each with the beginning of its id."""
-        host, _, rest = name.partition("/")
-        for each in self._starting_with(name):
-            yield each, name
-        if rest:
-            for each in self._starting_with(rest):
-                # A session that matches both ways is found once.
-                if each.host == host and not each.native_id.startswith(name):
-                    yield each, rest
-
-    def _starting_with(self, beginning: str) -> Iterator[_Named]:
-        first = bisect_left(self._sessions, beginning, key=lambda each: each.native_id)
-        return takewhile(
-            lambda each: each.native_id.startswith(beginning),
-            (self._sessions[at] for at in range(first, len(self._sessions))),
-        )
+        (*way, *besides),
+    ).fetchone()
+    return row  # type: ignore[no-any-return]

@@ -54,6 +54,14 @@ class WordSearch:
         with self._connection.reading() as db:
             return find_all_words(db, words, where, limit)
 
+    def having(
+        self, words: Sequence[tuple[str, ...]], unit_ids: Collection[int]
+    ) -> list[int]:
+        if not words or not unit_ids:
+            return []
+        with self._connection.reading() as db:
+            return list_having_words(db, words, unit_ids)
+
     def score(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
         if not words.needed or not unit_ids:
             return {}
@@ -198,6 +206,24 @@ def find_all_words(
     return [unit_id for (unit_id,) in rows]
 
 
+def list_having_words(
+    db: apsw.Connection, words: Iterable[Sequence[str]], unit_ids: Collection[int]
+) -> list[int]:
+    every = " AND ".join(
+        "(" + " OR ".join(f"({_all_of(each)})" for each in spellings) + ")"
+        for spellings in words
+    )
+    # As in ``score_words``, the plus sign has the query run once.
+    rows = db.execute(
+        """
+        SELECT rowid FROM words
+         WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
+        """,
+        (f"text : ({every})", to_json(unit_ids)),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
 def score_words(
     db: apsw.Connection, words: Words, unit_ids: Collection[int]
 ) -> dict[int, float]:
@@ -225,12 +251,16 @@ def match_expression(words: Words) -> str:
 
 
 def any_of(words: Iterable[Sequence[str]]) -> str:
-    """Quote every spelling, so that no character a user types is FTS5 syntax."""
-    return " OR ".join(
-        '"' + spelling.replace('"', '""') + '"'
-        for spellings in words
-        for spelling in spellings
-    )
+    return " OR ".join(_quote(each) for spellings in words for each in spellings)
+
+
+def _all_of(spelling: str) -> str:
+    return " AND ".join(map(_quote, spelling.split() or [""]))
+
+
+def _quote(spelling: str) -> str:
+    """Quoted, so that no character a user types is FTS5 syntax."""
+    return '"' + spelling.replace('"', '""') + '"'
 
 
 def count_word(db: apsw.Connection, word: str) -> int:
