@@ -38,6 +38,7 @@ LAYERS = (
     {"memory", "repair"},
     {"hooks"},
     {"evals"},
+    {"mcp"},
     {"cli"},
 )
 # What else may be imported. A new arrow is a design decision: see ARCHITECTURE.md.
@@ -54,7 +55,7 @@ PURE = ("errors", "values", "text")
 # It neither reads nor writes anything.
 PURE_LIBRARIES = {"orjson"}
 # Surfaces reach everything else through Memory.
-SURFACES = ("render", "tools", "evals", "cli")
+SURFACES = ("render", "tools", "evals", "mcp", "cli")
 HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")
 # One package for each kind of adapter; the members do not know each other.
 FAMILIES = (

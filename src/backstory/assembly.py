@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from backstory.ingest.sources import LocalSources
     from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
-    from backstory.runs.live import LiveRun
+    from backstory.runs.live import LiveRun, LiveSessions
     from backstory.runs.text_results import FindResults
     from backstory.summaries.schedule import LogOptions, Summaries
 
@@ -176,6 +176,15 @@ class Parts:
         if not self.settings.flag("search.read_changed"):
             return ()
         return self.refresh.read_changed()
+
+    def read_new(self) -> tuple[str, ...]:
+        """Read and take in what is new, as a search would, but do not search."""
+        self.check_open()
+        if self.settings.flag("search.read_changed") and self.refresh.want_all():
+            return ()
+        notices = (*self.read_changed(), *self.maintainer.catch_up(()))
+        self.triggers.mark_quiet()
+        return notices
 
     def today(self) -> date:
         """The local day."""
@@ -441,23 +450,37 @@ class Parts:
             )
         )
 
-    def open_live_run(
-        self, session: str | None, *, transcript: str | Path | None, host: str | None
-    ) -> "LiveRun":
+    @lazy_property
+    def _live_sessions(self) -> "LiveSessions":
         # All importers and their libraries come with it.
         from backstory.runs.live import LiveSessions
 
-        live = LiveSessions(
+        return LiveSessions(
             self.machine, self.rules.exclude, self.excluded_hosts, self.drop_injected
         )
+
+    def open_live_run(
+        self, session: str | None, *, transcript: str | Path | None, host: str | None
+    ) -> "LiveRun":
         return self._hand_out(
-            live.open(
+            self._live_sessions.open(
                 session,
                 transcript=transcript,
                 host=host,
                 limits=run_limits(self.settings),
                 count_tokens=self.count_tokens,
             )
+        )
+
+    def find_live_session(
+        self, host: str | None, since: date | str | None
+    ) -> tuple[str, Path] | None:
+        asked = None if host is None else get_host(host).name
+        written_since = to_instant(since, "since", today=self.today())
+        if self.machine.folder is None:
+            return None
+        return self._live_sessions.find_newest(
+            self.machine.folder, host=asked, since=written_since
         )
 
     def _hand_out(self, run: Run) -> Run:

@@ -204,6 +204,13 @@ class Memory:
             host, path, on_progress=on_progress, on_wait=on_wait
         )
 
+    def read_new(self) -> tuple[str, ...]:
+        """Read what is new if that is quickly done; the worker reads the rest.
+
+        For programs that run for long, to call from time to time. Returns notices.
+        """
+        return self._parts.read_new()
+
     def watch(
         self,
         *,
@@ -355,6 +362,15 @@ class Memory:
         ``UnknownName``, or ``SourceUnreadable`` if it is excluded or cannot be read.
         """
         return self._parts.open_live_run(session, transcript=transcript, host=host)
+
+    def find_live_session(
+        self, *, host: str | None = None, since: date | str | None = None
+    ) -> tuple[str, Path] | None:
+        """The session in the current folder that was written last, and its transcript.
+
+        For ``live_run``. ``since`` is a day or a time; None if none was written since.
+        """
+        return self._parts.find_live_session(host, since)
 
     def work(self, *, lock: int | None = None) -> None:
         """Do the background work, unless another process does; ``lock`` is its own."""

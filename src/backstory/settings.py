@@ -202,6 +202,13 @@ SETTINGS = (
         minimum=0,
     ),
     Setting(
+        "mcp.structured_content",
+        "auto",
+        "Whether 'backstory mcp' returns data beside the text of an answer. auto: not "
+        "with --host, as agent programs show their model the data instead of the text.",
+        choices=("auto", "always", "never"),
+    ),
+    Setting(
         "ranking.decay_floor",
         _WEIGHTS.decay_floor,
         "The lowest factor for age; 0 lets old things fade away completely.",

@@ -503,8 +503,9 @@ def test_tools_lists_what_an_agent_may_be_given(shell: Searcher) -> None:
 def test_tools_gives_their_schemas(shell: Searcher) -> None:
     found = json.loads(shell.out("tools", "--format", "mcp"))
 
+    fields = ["annotations", "description", "inputSchema", "name", "outputSchema"]
     assert [(tool["name"], sorted(tool)) for tool in found] == [
-        (row.name, ["description", "inputSchema", "name"]) for row in ALL_TOOLS
+        (row.name, [*fields, "title"]) for row in ALL_TOOLS
     ]
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from backstory.errors import StoreLocked, UnknownName
 from backstory.memory import Memory
+from backstory.render.object_schemas import RECALLED_SCHEMA
 from backstory.settings import read_settings
 from backstory.system.machine import Machine
 from backstory.text.escape import UNSAFE
@@ -217,8 +218,20 @@ MEMORY_SEARCH_SCHEMA = {
             "mcp",
             {
                 "name": "memory_search",
+                "title": "Search memory for context",
                 "description": "…",
                 "inputSchema": MEMORY_SEARCH_SCHEMA,
+                "outputSchema": {
+                    "type": "object",
+                    "properties": {"results": RECALLED_SCHEMA},
+                    "required": ["results"],
+                },
+                "annotations": {
+                    "readOnlyHint": True,
+                    "destructiveHint": False,
+                    "idempotentHint": True,
+                    "openWorldHint": False,
+                },
             },
         ),
         (

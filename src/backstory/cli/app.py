@@ -42,6 +42,7 @@ COMMANDS = {
     "eval": "evals",
     "index": "index",
     "logs": "notes",
+    "mcp": "mcp",
     "memory": "notes",
     "rebuild": "maintain",
     "salvage": "maintain",

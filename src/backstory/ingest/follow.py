@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 # How much is compared at the beginning and at the end of what was read. A rewritten
 # file differs at one of them, because everything after a change moves.
 _COMPARED_BYTES = 4096
+# A program writes where a session runs before its first answer.
+_FIRST_ITEMS = 200
 
 
 @dataclass(slots=True)
@@ -105,6 +108,23 @@ class Follower:
                     if item.native_id == self.session_id:
                         return True
         return is_empty
+
+    def find_beginning(self) -> SessionFacts | None:
+        """The id, folder and parent of the session, as its first records say."""
+        file = self._describe()
+        found: SessionFacts | None = None
+        with self._open() as stream:
+            items = self._parse(LineReader(stream), file, {})
+            for item in islice(items, _FIRST_ITEMS):
+                if not isinstance(item, SessionFacts):
+                    continue
+                is_named = is_named_after(file.path, item.native_id)
+                # A fork may begin with what its parent wrote.
+                if found is None or is_named or item.native_id == found.native_id:
+                    found = item
+                if found.project and is_named_after(file.path, found.native_id):
+                    break
+        return found
 
     def _find_session(self, stream: IO[bytes], file: FoundFile) -> str | None:
         """Which session to follow when none was named; None while there is none."""

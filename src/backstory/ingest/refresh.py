@@ -40,6 +40,8 @@ _REST_SHARE = 50
 _WATCHED = 20
 # Exists while the worker is to read what a search had no time for.
 _WANTED = "reading-wanted"
+# The same, for a home in which no agent program was read before.
+_ALL_WANTED = "first-reading-wanted"
 _BEING_READ = (
     "another process is reading what agents have written; the newest may be missing"
 )
@@ -200,13 +202,31 @@ class Refresh:
 
     # -- in the background ---
 
+    def want_all(self) -> bool:
+        """Have the worker read all agent programs, if nothing was ever read.
+
+        Returns whether it does.
+        """
+        if self._start_worker is None or self._has_read_all():
+            return False
+        if self._store.list_read_files():
+            return False
+        # Where nothing can be written, nothing can be read either.
+        with suppress(OSError):
+            (self._home / _ALL_WANTED).touch(mode=0o600)
+            self._start_worker()
+            return True
+        return False
+
     def read_wanted(self, read: Callable[[str | None], object]) -> None:
         """Read what searches had no time for; ``read`` reads one host, or all."""
-        wanted = self._home / _WANTED
-        if not wanted.exists():
+        wanted, all_wanted = self._home / _WANTED, self._home / _ALL_WANTED
+        is_for_all = all_wanted.exists()
+        if not wanted.exists() and not is_for_all:
             return
         wanted.unlink(missing_ok=True)
-        if self._has_read_all():
+        all_wanted.unlink(missing_ok=True)
+        if is_for_all or self._has_read_all():
             read(None)
             return
         hosts = {each.host for each in self._store.list_read_files()}

@@ -6,6 +6,7 @@ all of it. The program itself says which session it is: by id, or by the file's 
 
 import stat
 from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
 from pathlib import Path
 
 from backstory.errors import BadQuery, SourceUnreadable, UnknownName
@@ -20,12 +21,12 @@ from backstory.runs.dialects.base import Part
 from backstory.runs.history import RunHistory
 from backstory.runs.items import RunItems
 from backstory.runs.record import IterationCounter
-from backstory.system.machine import Machine, absolute
+from backstory.system.machine import Machine, absolute, both_names
 from backstory.text.arguments import to_optional_text, to_path, to_text
 from backstory.text.envelope import label
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.tokens import CountTokens
-from backstory.values.history import NewMessage, Problem, Role, Source
+from backstory.values.history import NewMessage, Problem, Role, SessionFacts, Source
 from backstory.values.runs import RunLimits
 
 # Codex records the output of shell commands that the user ran as the system's. It is
@@ -245,6 +246,44 @@ class LiveSessions:
                 follower = self._follow(source, session_id)
                 if follower is not None and follower.holds_session():
                     yield follower
+
+    # -- by folder ---
+
+    def find_newest(
+        self, folder: Path, *, host: str | None, since: datetime | None
+    ) -> tuple[str, Path] | None:
+        """The session in ``folder`` that was written last, and its transcript.
+
+        Only those written since a time count, and subagents only if there is nothing
+        else: it is a fork that has a parent, too.
+        """
+        names = {str(each) for each in both_names(folder)}
+        hosts = HOSTS if host is None else [get_host(host)]
+        since_ns = 0 if since is None else int(since.timestamp() * 1e9)
+        sources = [
+            source
+            for each in hosts
+            if each.name not in self._excluded_hosts
+            for source in iter_sources(each, self._machine)
+            if isinstance(source, Source) and source.file.mtime_ns >= since_ns
+        ]
+        with_parent: tuple[str, Path] | None = None
+        for source in sorted(sources, key=lambda s: s.file.mtime_ns, reverse=True):
+            facts = self._find_beginning(source)
+            if facts is None or facts.project not in names:
+                continue
+            found = (facts.native_id, source.file.path)
+            if not facts.parent_id:
+                return found
+            with_parent = with_parent or found
+        return with_parent
+
+    def _find_beginning(self, source: Source) -> SessionFacts | None:
+        try:
+            follower = self._follow(source, None)
+            return None if follower is None else follower.find_beginning()
+        except SourceUnreadable:
+            return None
 
     # -- both ---
 

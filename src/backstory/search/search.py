@@ -32,6 +32,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
+from backstory.system.stages import enter_stage
 from backstory.text.arguments import to_limit, to_period, to_query, to_text
 from backstory.text.query import parse_query
 from backstory.values.activity import Activity
@@ -168,7 +169,7 @@ class Search:
         limit: int,
     ) -> SearchResult:
         """Hits with replies, best first, and a suggestion if none answers well."""
-        stale = self._read_changed()
+        stale = self._read_what_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         result = self.find_hits(request)
         result = replace(result, notices=(*stale, *result.notices))
@@ -219,7 +220,7 @@ class Search:
         limit: int,
     ) -> RecallResult:
         """Chunks of conversations and files, best first."""
-        stale = self._read_changed()
+        stale = self._read_what_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         request = replace(request, weights=weigh_for_chunks(request.weights))
         until = self._deadline(request)
@@ -247,7 +248,7 @@ class Search:
 
     def episodes(self, query: str, filters: Filters, *, limit: int) -> EpisodeResult:
         """Messages and their neighbours, newest first."""
-        stale = self._read_changed()
+        stale = self._read_what_changed()
         messages = frozenset({HitSource.MESSAGE})
         request = self._make_request(query, messages, filters, limit=limit)
         if request.period.why_empty:
@@ -271,10 +272,17 @@ class Search:
         """When the search has to end, on the monotonic clock."""
         return time.monotonic() + min(self._options.timeout_s, request.timeout_s)
 
+    def _read_what_changed(self) -> tuple[str, ...]:
+        enter_stage("Reading what agents have written")
+        return self._read_changed()
+
     def _catch_up(self, request: Request, until: float) -> list[str]:
-        return self._maintainer.catch_up(
+        enter_stage("Bringing the index up to date")
+        notices = self._maintainer.catch_up(
             request.to_filter().kinds, timeout_s=until - time.monotonic()
         )
+        enter_stage("Searching")
+        return notices
 
     def _suggest(self, query: Query) -> tuple[str, ...]:
         try:

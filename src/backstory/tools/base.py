@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -36,6 +37,8 @@ EMPTY = "Parameter '{name}' is required and cannot be empty"
 _MAX_QUOTED_CHARS = 100
 # Long enough for the names of several sessions.
 _MAX_SENTENCE_CHARS = 400
+# The name of the list in a result that must be an object.
+_LIST_NAME = "results"
 _FAILED = {SEARCH_ERROR: "Search failed", SAVE_ERROR: "Saving failed"}
 
 JsonSchema = Mapping[str, object]
@@ -54,6 +57,13 @@ class ToolResult:
     error: str | None = None
 
     @property
+    def structured(self) -> Mapping[str, object] | None:
+        """The data as one object, as MCP takes it: a list is put into ``results``."""
+        if self.data is None or isinstance(self.data, Mapping):
+            return self.data
+        return {_LIST_NAME: self.data}
+
+    @property
     def is_empty(self) -> bool:
         """Whether the tool searched and found nothing."""
         found = self.data
@@ -64,6 +74,14 @@ class ToolResult:
 
 class BadArgument(Exception):
     """An argument that a tool cannot use; the message is meant for a model."""
+
+
+class Changes(Enum):
+    """What a call of a tool does to the memory."""
+
+    NOTHING = "it only reads"
+    ADDS = "it adds something, once however often it is called"
+    REPLACES = "it replaces or removes something"
 
 
 # What a tool works on.
@@ -80,17 +98,21 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class ToolRow(Generic[Subject]):
-    """One row: a tool's name, description, parameters and function.
+    """One row: a tool's name, title, description, schemas and function.
 
-    ``run`` gets what the tool works on and the arguments; it may raise ``BadArgument``.
-    ``failure`` is the error for anything else that goes wrong.
+    ``output`` is the schema of the data in a result. ``run`` gets what the tool works
+    on and the arguments; it may raise ``BadArgument``. ``failure`` is the error for
+    anything else that goes wrong. ``changes`` says what calling it does to the memory.
     """
 
     name: str
+    title: str
     description: str
     parameters: JsonSchema
+    output: JsonSchema
     run: Callable[[Subject, Arguments], ToolResult]
     failure: str = SEARCH_ERROR
+    changes: Changes = Changes.NOTHING
 
     @property
     def setting(self) -> str:
@@ -111,8 +133,11 @@ class Tool:
         on_answer: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.name = row.name
+        self.title = row.title
         self.description = row.description
+        self.changes = row.changes
         self._parameters = row.parameters
+        self._output = row.output
         self._failure = row.failure
         self._run = partial(row.run, subject)
         self._on_answer = on_answer
@@ -121,6 +146,15 @@ class Tool:
     def parameters(self) -> dict[str, object]:
         """The JSON Schema of the arguments; a copy, yours to change."""
         return copy.deepcopy(dict(self._parameters))
+
+    @property
+    def output(self) -> dict[str, object]:
+        """The JSON Schema of ``ToolResult.structured``; a copy, yours to change."""
+        schema = copy.deepcopy(dict(self._output))
+        if schema["type"] == "object":
+            return schema
+        properties = {_LIST_NAME: schema}
+        return {"type": "object", "properties": properties, "required": [_LIST_NAME]}
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
@@ -189,8 +223,16 @@ _SHAPES: Mapping[str, Callable[[Tool], dict[str, object]]] = {
     },
     "mcp": lambda tool: {
         "name": tool.name,
+        "title": tool.title,
         "description": tool.description,
         "inputSchema": tool.parameters,
+        "outputSchema": tool.output,
+        "annotations": {
+            "readOnlyHint": tool.changes is Changes.NOTHING,
+            "destructiveHint": tool.changes is Changes.REPLACES,
+            "idempotentHint": tool.changes is not Changes.REPLACES,
+            "openWorldHint": False,
+        },
     },
     "plain": lambda tool: {
         "name": tool.name,
@@ -299,7 +341,7 @@ def read_optional_text(arguments: Arguments, name: str) -> str | None:
     return value if value and value.strip() else None
 
 
-def say_unknown(exc: UnknownName, hint: str) -> str:
+def say_unknown(exc: BackstoryError, hint: str) -> str:
     """What does not exist, and what to do instead, as sentences."""
     sentences = [label(said, _MAX_SENTENCE_CHARS) for said in (str(exc), hint) if said]
     said = " ".join(f"{each[0].upper()}{each[1:]}." for each in sentences)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from backstory.errors import UnknownName
 from backstory.render.models.runs import render_page
+from backstory.render.object_schemas import PAGE_SCHEMA
 from backstory.render.objects import page_object
 from backstory.runs.trim import to_item_id
 from backstory.tools.base import (
@@ -43,6 +44,7 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
 
 GET_CONVERSATION_ITEM = ToolRow(
     "get_conversation_item",
+    "Fetch an item of this session",
     "Fetch one item of this run, and only of this run, whole, by its id. Use this when "
     "you read '[content elided to fit context window — id=...]' and need what was "
     "elided, or more of what search_conversation_history found; to find one thing in a "
@@ -66,5 +68,6 @@ GET_CONVERSATION_ITEM = ToolRow(
         "required": ["id"],
         "additionalProperties": False,
     },
+    PAGE_SCHEMA,
     _run,
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from backstory.render.models.hits import render_recalled
+from backstory.render.object_schemas import RECALLED_SCHEMA
 from backstory.render.objects import recalled_objects
 from backstory.search.scopes import SOURCE_TYPES
 from backstory.tools.base import (
@@ -41,6 +42,7 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
 
 MEMORY_SEARCH = ToolRow(
     "memory_search",
+    "Search memory for context",
     "Search past conversations and workspace files for relevant context. "
     "Use this when you need to recall previous discussions, decisions, "
     "or information from earlier sessions.",
@@ -66,5 +68,6 @@ MEMORY_SEARCH = ToolRow(
         "required": ["query"],
         "additionalProperties": False,
     },
+    RECALLED_SCHEMA,
     _run,
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from backstory.errors import UnknownName
 from backstory.render.hit_parts import mask_cached
 from backstory.render.models.sessions import PAGE, SessionExtract, render_extract
+from backstory.render.object_schemas import EXTRACT_SCHEMA
 from backstory.render.objects import extract_object
 from backstory.tools.base import (
     NOT_FOUND,
@@ -106,6 +107,7 @@ def _check_offset(extract: SessionExtract, offset: int) -> None:
 
 READ_SESSION = ToolRow(
     "read_session",
+    "Read a past session",
     "Read a past conversation: the messages around one that search_history found, or "
     "from the beginning. Use this when an excerpt is not enough, such as to see what "
     "was decided in the end, and why. Tool calls and results are folded to one line "
@@ -151,5 +153,6 @@ READ_SESSION = ToolRow(
         "required": ["session"],
         "additionalProperties": False,
     },
+    EXTRACT_SCHEMA,
     _run,
 )

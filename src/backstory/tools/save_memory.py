@@ -12,6 +12,7 @@ from backstory.notes.facts import (
     split_facts,
 )
 from backstory.notes.masked_facts import find_known
+from backstory.render.object_schemas import SAVED_SCHEMA
 from backstory.text.redaction import mask_secrets
 from backstory.tools.base import (
     EMPTY,
@@ -19,6 +20,7 @@ from backstory.tools.base import (
     Arguments,
     Asker,
     BadArgument,
+    Changes,
     ToolResult,
     ToolRow,
     read_text,
@@ -103,6 +105,7 @@ def _read_topic(arguments: Arguments, text: str) -> str | None:
 
 SAVE_MEMORY = ToolRow(
     "save_memory",
+    "Save to long-term memory",
     "Save information to long-term memory (MEMORY.md), which is given to you in every "
     "future conversation. Use this when the user asks you to remember something, or "
     "when you learn a lasting fact about them, their preferences, their work or a "
@@ -130,6 +133,8 @@ SAVE_MEMORY = ToolRow(
         "required": ["content"],
         "additionalProperties": False,
     },
+    SAVED_SCHEMA,
     _run,
     failure=SAVE_ERROR,
+    changes=Changes.ADDS,
 )

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from backstory.render.models.runs import render_found
+from backstory.render.object_schemas import RUN_HITS_SCHEMA
 from backstory.render.objects import run_hit_objects
 from backstory.tools.base import (
     Arguments,
@@ -33,6 +34,7 @@ def _run(run: "RunHistory", arguments: Arguments) -> ToolResult:
 
 SEARCH_CONVERSATION_HISTORY = ToolRow(
     "search_conversation_history",
+    "Search this session",
     "Search this run, and only this run: what the user said, what you said and what "
     "every tool returned since it began. All of it is there in full, including what "
     "was elided from your context or is too far back in it. Use this when you need a "
@@ -58,5 +60,6 @@ SEARCH_CONVERSATION_HISTORY = ToolRow(
         "required": ["query"],
         "additionalProperties": False,
     },
+    RUN_HITS_SCHEMA,
     _run,
 )

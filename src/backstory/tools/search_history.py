@@ -8,6 +8,7 @@ from typing import TypedDict
 
 from backstory.errors import UnknownName
 from backstory.render.models.hits import render_episodes, render_ranked
+from backstory.render.object_schemas import SEARCH_SCHEMA
 from backstory.render.objects import episodes_object, search_object
 from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.text.arguments import MAX_DAYS
@@ -121,6 +122,7 @@ def _read_date(arguments: Arguments, name: str) -> date | None:
 
 SEARCH_HISTORY = ToolRow(
     "search_history",
+    "Search all history",
     "Search past conversation history, memory, and daily logs for information the user "
     "mentioned before. read_session opens what it finds.",
     {
@@ -175,5 +177,6 @@ SEARCH_HISTORY = ToolRow(
         "required": ["query"],
         "additionalProperties": False,
     },
+    SEARCH_SCHEMA,
     _run,
 )

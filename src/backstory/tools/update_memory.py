@@ -2,6 +2,7 @@
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
 from backstory.notes.facts import MAX_FACT_CHARS
+from backstory.render.object_schemas import UPDATED_SCHEMA
 from backstory.text.redaction import mask_secrets
 from backstory.tools.base import (
     NOT_FOUND,
@@ -9,6 +10,7 @@ from backstory.tools.base import (
     Arguments,
     Asker,
     BadArgument,
+    Changes,
     ToolResult,
     ToolRow,
     read_text,
@@ -73,6 +75,7 @@ def _say_masked(fact: str) -> str:
 
 UPDATE_MEMORY = ToolRow(
     "update_memory",
+    "Correct long-term memory",
     "Correct or remove an entry of long-term memory (MEMORY.md). Use this when "
     "something saved there is outdated, wrong or no longer wanted, instead of saving a "
     "second entry that contradicts it. Give the text exactly as it is there and the "
@@ -95,6 +98,8 @@ UPDATE_MEMORY = ToolRow(
         "required": ["old_text", "new_text"],
         "additionalProperties": False,
     },
+    UPDATED_SCHEMA,
     _run,
     failure=SAVE_ERROR,
+    changes=Changes.REPLACES,
 )

@@ -1,0 +1,64 @@
+"""Run our synchronous work in threads, and tell the client how it gets on."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+from mcp.server.context import ServerRequestContext
+
+from backstory.system.stages import told_stages
+
+Result = TypeVar("Result")
+# Any: the SDK's contexts have parameters of which we use none.
+RequestContext = ServerRequestContext[Any, Any]
+
+# How many calls are worked on at once; the others wait for their turn.
+_MAX_AT_ONCE = 4
+# What is answered sooner needs no word about its progress.
+_FIRST_WORD_S = 0.5
+_EVERY_S = 1.0
+
+
+class Calls:
+    """The threads of one server."""
+
+    def __init__(self) -> None:
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def run(
+        self, context: RequestContext, work: Callable[[], Result], stage: str
+    ) -> Result:
+        """Do ``work`` in a thread, and report progress to a client that asked for it.
+
+        If the call is cancelled, the thread is left to finish by itself: everything
+        that we do ends soon, and none of it can be interrupted safely.
+        """
+        told = [stage]
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(_MAX_AT_ONCE)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_report_progress, context, told)
+            result = await anyio.to_thread.run_sync(
+                partial(_work, work, told.append),
+                abandon_on_cancel=True,
+                limiter=self._limiter,
+            )
+            tasks.cancel_scope.cancel()
+        return result
+
+
+def _work(work: Callable[[], Result], tell: Callable[[str], None]) -> Result:
+    with told_stages(tell):
+        return work()
+
+
+async def _report_progress(context: RequestContext, told: list[str]) -> None:
+    """Say what is being done, and that it goes on: every message says a bit more."""
+    await anyio.sleep(_FIRST_WORD_S)
+    elapsed_s = _FIRST_WORD_S
+    while elapsed_s < math.inf:
+        await context.session.report_progress(elapsed_s, message=told[-1])
+        await anyio.sleep(_EVERY_S)
+        elapsed_s += _EVERY_S

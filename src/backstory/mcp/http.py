@@ -1,0 +1,113 @@
+"""Serve any program of this user over HTTP, on this machine only.
+
+Whoever connects needs the token, which only this user can read. Requests that name
+another host, or come from a page of another site, are refused: a web page must not
+reach the memory through the user's browser.
+"""
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
+from backstory.errors import ConfigError, StoreUnwritable
+from backstory.mcp.server import McpServer
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+TOKEN_NAME = "mcp-token"
+ADDRESS = "127.0.0.1"
+PATH = "/mcp"
+_NAMES = (ADDRESS, "localhost")
+_GRACE_S = 2
+
+
+def read_token(home: Path) -> tuple[str, bool]:
+    """The token of a home, and whether it was made just now.
+
+    Raises ``StoreUnwritable`` if it cannot be kept, ``ConfigError`` if it is empty.
+    """
+    path = home / TOKEN_NAME
+    try:
+        with open(path, "x", opener=_open_private) as file:
+            made = secrets.token_urlsafe(32)
+            file.write(f"{made}\n")
+            return made, True
+    except FileExistsError:
+        kept = path.read_text(encoding="utf-8").strip()
+    except OSError as exc:
+        raise StoreUnwritable(f"{path}: {exc.strerror}", path=path) from exc
+    if not kept:
+        raise ConfigError(f"{path}: it is empty", hint="delete it; a new one is made")
+    return kept, False
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def build_app(server: McpServer, token: str, port: int) -> "ASGIApp":
+    """The application that answers HTTP requests for a server."""
+    # The SDK's own check of names is off: ours comes before everything else.
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        stateless_http=True,
+        transport_security=TransportSecuritySettings(
+            enable_dns_rebinding_protection=False
+        ),
+    )
+    return _Guard(app, token, port)
+
+
+class _Guard:
+    """Lets only requests in that are for this machine and have the token."""
+
+    def __init__(self, app: "ASGIApp", token: str, port: int) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+        names = [f"{name}:{port}" for name in _NAMES]
+        self._hosts = frozenset(names)
+        self._origins = frozenset(f"http://{name}" for name in names)
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["type"] == "http":
+            refusal = self._refuse(Headers(scope=scope))
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _refuse(self, headers: Headers) -> PlainTextResponse | None:
+        if headers.get("host", "").lower() not in self._hosts:
+            return PlainTextResponse("Unknown host\n", status_code=421)
+        if headers.get("origin", "").lower() not in {"", *self._origins}:
+            return PlainTextResponse("Unknown origin\n", status_code=403)
+        given = headers.get("authorization", "").encode("latin-1", "replace")
+        if not hmac.compare_digest(given, self._expected):
+            return PlainTextResponse(
+                "A bearer token is required\n",
+                status_code=401,
+                headers={"WWW-Authenticate": 'Bearer realm="backstory"'},
+            )
+        return None
+
+
+def serve_http(server: McpServer, token: str, port: int) -> None:
+    """Answer requests until the process is told to end."""
+    # Only this way of serving needs it.
+    import uvicorn
+
+    uvicorn.run(
+        build_app(server, token, port),
+        host=ADDRESS,
+        port=port,
+        log_level="warning",
+        timeout_graceful_shutdown=_GRACE_S,
+    )

@@ -1,0 +1,72 @@
+"""Run a server with all that belongs to it, until it is told to end."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from backstory.mcp.current_session import CurrentSession
+from backstory.mcp.server import McpServer, build_server
+from backstory.mcp.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult
+
+    from backstory.mcp.calls import RequestContext
+    from backstory.memory import Memory
+
+DATA_SETTING = "mcp.structured_content"
+
+
+def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> None:
+    """Serve the agent program that started this process; does not return."""
+    # Only this way of serving needs it.
+    from backstory.mcp.stdio import serve_stdio
+
+    current = CurrentSession(memory, host=host, started_at=started_at)
+    server = build_server(memory, current, with_data=returns_data(memory, host))
+    upkeep = Upkeep(memory)
+    _start_after_first_answer(server, upkeep)
+
+    def close() -> None:
+        upkeep.close()
+        memory.close()
+
+    serve_stdio(server, close)
+
+
+def serve_any(memory: "Memory", port: int, *, tell: Callable[[str], None]) -> None:
+    """Serve programs over HTTP; ``tell`` says where, and how to get in."""
+    # Only this way of serving needs it.
+    from backstory.mcp.http import ADDRESS, PATH, TOKEN_NAME, read_token, serve_http
+
+    token, is_new = read_token(memory.home)
+    tell(f"Serving http://{ADDRESS}:{port}{PATH}")
+    tell(f"Token: {token}" if is_new else f"Token: in {memory.home / TOKEN_NAME}")
+    # Several programs may connect: none of them is the current one.
+    current = CurrentSession(memory)
+    server = build_server(memory, current, with_data=returns_data(memory, None))
+    upkeep = Upkeep(memory)
+    _start_after_first_answer(server, upkeep)
+    try:
+        serve_http(server, token, port)
+    finally:
+        upkeep.close()
+
+
+def returns_data(memory: "Memory", host: str | None) -> bool:
+    """Whether tools return data beside their text.
+
+    Agent programs show their model the data instead of the text, if both are there.
+    """
+    chosen = memory.settings.text(DATA_SETTING)
+    return host is None if chosen == "auto" else chosen == "always"
+
+
+def _start_after_first_answer(server: McpServer, upkeep: Upkeep) -> None:
+    async def answer(ctx: "RequestContext", call_next: "CallNext") -> "HandlerResult":
+        try:
+            return await call_next(ctx)
+        finally:
+            upkeep.start()
+
+    server.middleware.append(answer)

@@ -1,0 +1,128 @@
+"""The tools as MCP describes and calls them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from backstory.errors import BackstoryError, nearest_hint
+from backstory.mcp.calls import Calls, RequestContext
+from backstory.mcp.current_session import CurrentSession
+from backstory.tools import ALL_TOOLS, RUN_TOOLS, Tool, ToolResult, schemas
+from backstory.tools.base import (
+    NOT_FOUND,
+    VALIDATION_ERROR,
+    say_unknown,
+    say_value,
+)
+
+if TYPE_CHECKING:
+    from backstory.memory import Memory
+
+# Where a client finds our own code for what went wrong: "validation_error".
+ERROR_KEY = "backstory/error"
+_RUN_TOOL_NAMES = frozenset(row.name for row in RUN_TOOLS)
+_SESSION = "session"
+_OWN_SESSION = "leave 'session' out to search the session that you are in"
+_SESSION_SCHEMA = {
+    "type": "string",
+    "description": "The id of the session to search. Default: the one that you are in",
+}
+
+
+class ServedTools:
+    """The tools of one server.
+
+    Without ``with_data``, answers are text alone: most agent programs show their model
+    either the text or the data, and the text is written for models.
+    """
+
+    def __init__(
+        self,
+        memory: "Memory",
+        current: CurrentSession,
+        calls: Calls,
+        *,
+        with_data: bool,
+    ) -> None:
+        self._memory = memory
+        self._current = current
+        self._calls = calls
+        self._with_data = with_data
+        # They describe themselves the same, whichever run they search.
+        offered = memory.tools(run=memory.new_run())
+        self._names = tuple(tool.name for tool in offered)
+        self._listed = types.ListToolsResult(tools=self._describe(offered))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
+
+    def _describe(self, tools: Sequence[Tool]) -> list[types.Tool]:
+        described = schemas(tools, "mcp")
+        for each in described:
+            if each["name"] in _RUN_TOOL_NAMES:
+                _add_session(each["inputSchema"])
+            if not self._with_data:
+                del each["outputSchema"]
+        return [types.Tool.model_validate(each) for each in described]
+
+    async def list(
+        self, context: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return self._listed
+
+    async def call(
+        self, context: RequestContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        name, arguments = params.name, params.arguments or {}
+        if name not in self._names:
+            message = f"Unknown tool: {say_value(name)} ({self._explain_missing(name)})"
+            raise MCPError(code=types.INVALID_PARAMS, message=message)
+        result = await self._calls.run(
+            context, lambda: self.run(name, arguments), f"Running {name}"
+        )
+        return self._to_result(result)
+
+    def _explain_missing(self, name: str) -> str:
+        for row in ALL_TOOLS:
+            if row.name == name:
+                return f"the setting {row.setting} turns it on"
+        return nearest_hint(name, self._names)
+
+    def run(self, name: str, arguments: Mapping[str, object]) -> ToolResult:
+        """Call a tool, in whichever thread this is."""
+        run = None
+        given = dict(arguments)
+        if name in _RUN_TOOL_NAMES:
+            session = given.pop(_SESSION, None)
+            if session is not None and not isinstance(session, str):
+                said = f"Parameter 'session' must be a string: {say_value(session)}"
+                return ToolResult(said, error=VALIDATION_ERROR)
+            try:
+                run = self._current.get_run(session or None)
+            except BackstoryError as exc:
+                hint = _OWN_SESSION if session else exc.hint
+                return ToolResult(say_unknown(exc, hint), error=NOT_FOUND)
+        asking = self._current.find()
+        tools = self._memory.tools(
+            session=None if asking is None else asking.session_id, run=run
+        )
+        return next(tool for tool in tools if tool.name == name).call(given)
+
+    def _to_result(self, result: ToolResult) -> types.CallToolResult:
+        is_error = result.error is not None
+        return types.CallToolResult(
+            content=[types.TextContent(text=result.text)],
+            structured_content=result.structured if self._with_data else None,
+            is_error=is_error,
+            _meta={ERROR_KEY: result.error} if is_error else None,
+        )
+
+
+def _add_session(schema: object) -> None:
+    """A caller that knows its session may name it."""
+    assert isinstance(schema, dict)
+    properties: dict[str, Any] = schema["properties"]
+    properties[_SESSION] = _SESSION_SCHEMA

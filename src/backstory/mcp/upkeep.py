@@ -1,0 +1,67 @@
+"""What a server does between requests: read what is new, and keep the model loaded."""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from backstory.errors import BackstoryError
+
+if TYPE_CHECKING:
+    from backstory.memory import Memory
+
+logger = logging.getLogger(__name__)
+
+# After the first answer, a client asks for more: it comes first.
+_QUIET_S = 0.5
+# How often to look for what is new. A search looks by itself as well.
+_EVERY_S = 60.0
+# Any query loads the model and reads the vectors.
+_WARMING_QUERY = "what was decided"
+
+
+class Upkeep:
+    """The background work of one server, from its first answer until it ends."""
+
+    def __init__(
+        self, memory: "Memory", *, every_s: float = _EVERY_S, quiet_s: float = _QUIET_S
+    ) -> None:
+        self._memory = memory
+        self._every_s = every_s
+        self._quiet_s = quiet_s
+        self._is_over = threading.Event()
+        # A daemon, so that the process can end while it reads.
+        self._thread = threading.Thread(
+            target=self._work, name="backstory-upkeep", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin, unless it has begun or is over."""
+        if self._thread.ident is None and not self._is_over.is_set():
+            with suppress(RuntimeError):  # another thread was faster
+                self._thread.start()
+
+    def close(self) -> None:
+        self._is_over.set()
+
+    def _work(self) -> None:
+        self._is_over.wait(self._quiet_s)
+        self._do(self._warm_up)
+        while not self._is_over.is_set():
+            self._do(self._memory.read_new)
+            self._is_over.wait(self._every_s)
+
+    def _warm_up(self) -> None:
+        self._memory.search(_WARMING_QUERY, limit=1)
+
+    def _do(self, work: Callable[[], object]) -> None:
+        if self._is_over.is_set():
+            return
+        try:
+            work()
+        except BackstoryError as exc:
+            # Whoever searches is told.
+            logger.info("%s", exc)
+        except Exception:
+            logger.exception("the background work of the server failed")
