@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# The packages that examples are for are many; they get an environment of their own.
+EXTRA  := $(VENV)/examples
 ARGS   ?=
 # How many processes share the tests: two more than there are cores, as some wait.
 JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
@@ -12,7 +14,7 @@ SOAK   ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
-.PHONY: help setup demo test soak lint types check fix bench clean
+.PHONY: help setup demo test examples soak lint types check fix bench clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -29,6 +31,16 @@ demo: $(READY) ## show what Backstory does, on sample conversations, in a tempor
 
 test: $(READY) ## run the tests (ARGS="-k claude" picks some)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --randomly-seed=1 $(ARGS)
+
+examples: $(EXTRA)/.ready ## install the packages that examples are for, and run the examples
+	$(EXTRA)/bin/mypy examples tests/test_framework_examples.py
+	$(EXTRA)/bin/python -m pytest -n $(JOBS) tests/test_framework_examples.py $(ARGS)
+
+$(EXTRA)/.ready: $(READY) pyproject.toml
+	$(PYTHON) -m venv $(EXTRA)
+	$(EXTRA)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --editable '.[dev,examples]'
+	@touch $@
 
 soak: $(READY) ## run the tests longer, with random input: kills, random examples, big corpora
 	@echo "to reproduce: make soak SOAK=$(SOAK)"

@@ -1,6 +1,7 @@
 """Messages and replies in the shape of each dialect, and what is to be read in them.
 
-Shapes as in the types of the packages anthropic 2.8, openai 3.49 and ollama 0.6.
+Shapes as in the types of the packages anthropic 2.8, openai 3.49, ollama 0.6,
+langchain-core 1.7 and pydantic-ai 2.66.
 """
 
 from dataclasses import dataclass
@@ -966,6 +967,215 @@ RESPONSES = [
     ),
 ]
 
+# -- LangChain ------------------------------------------------------------------------
+
+_OF_LANGCHAIN: JsonObject = {"additional_kwargs": {}, "response_metadata": {}}
+
+LANGCHAIN = [
+    Sample(
+        "langchain",
+        "a system prompt",
+        {**_OF_LANGCHAIN, "type": "system", "content": "Be kind."},
+        [said(Role.SYSTEM, "Be kind.")],
+    ),
+    Sample(
+        "langchain",
+        "words and a picture",
+        {
+            **_OF_LANGCHAIN,
+            "type": "human",
+            "content": [{"type": "text", "text": "See"}, PICTURE_URL],
+        },
+        [said(Role.USER, "See\n[image]", 1)],
+    ),
+    Sample(
+        "langchain",
+        "words and a call",
+        {
+            **_OF_LANGCHAIN,
+            "type": "ai",
+            "content": "I look.",
+            "tool_calls": [
+                {"name": "ls", "args": {"path": "."}, "id": "c1", "type": "tool_call"}
+            ],
+            "invalid_tool_calls": [],
+        },
+        [said(Role.ASSISTANT, "I look."), call('{"path":"."}', "ls", "c1")],
+    ),
+    Sample(
+        "langchain",
+        "a call that is also among the blocks, and reasoning",
+        {
+            **_OF_LANGCHAIN,
+            "type": "AIMessageChunk",
+            "content": [
+                {"type": "reasoning", "reasoning": "First the files."},
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "."}},
+            ],
+            "tool_calls": [{"name": "ls", "args": {"path": "."}, "id": "c1"}],
+        },
+        [
+            said(Role.SYSTEM, "First the files."),
+            said(Role.ASSISTANT, "I look."),
+            call('{"path":"."}', "ls", "c1"),
+        ],
+    ),
+    Sample(
+        "langchain",
+        "a result",
+        {
+            **_OF_LANGCHAIN,
+            "type": "tool",
+            "name": "ls",
+            "content": "a.txt",
+            "tool_call_id": "c1",
+            "status": "success",
+        },
+        [result("a.txt", "ls", "c1")],
+        {
+            **_OF_LANGCHAIN,
+            "type": "tool",
+            "name": "ls",
+            "content": SHORT,
+            "tool_call_id": "c1",
+            "status": "success",
+        },
+    ),
+]
+
+# -- Pydantic AI ----------------------------------------------------------------------
+
+
+def of_pydantic_ai(kind: str, *parts: JsonObject) -> JsonObject:
+    return {"kind": kind, "parts": list(parts)}
+
+
+PYDANTIC_AI = [
+    Sample(
+        "pydantic-ai",
+        "a system prompt, instructions and a prompt",
+        {
+            "kind": "request",
+            "parts": [
+                {"part_kind": "system-prompt", "content": "Be kind."},
+                {"part_kind": "user-prompt", "content": "Hi"},
+            ],
+            "timestamp": "2026-11-17T03:31:36Z",
+            "state": "complete",
+        },
+        [said(Role.SYSTEM, "Be kind."), said(Role.USER, "Hi")],
+    ),
+    Sample(
+        "pydantic-ai",
+        "words with media among them",
+        of_pydantic_ai(
+            "request",
+            {
+                "part_kind": "user-prompt",
+                "content": [
+                    "See",
+                    {"kind": "image-url", "url": "https://example.org/a.png"},
+                    {"kind": "binary", "data": "JVBE", "media_type": "application/pdf"},
+                    {"kind": "binary", "data": "UklG", "media_type": "audio/wav"},
+                    {"kind": "text-content", "content": "and say"},
+                    {"kind": "cache-point", "id": "5m"},
+                ],
+            },
+        ),
+        [said(Role.USER, "See\n[image]\n[file]\n[audio]\nand say", 3)],
+    ),
+    Sample(
+        "pydantic-ai",
+        "thoughts, words and calls",
+        of_pydantic_ai(
+            "response",
+            {"part_kind": "thinking", "content": "First the files."},
+            {"part_kind": "text", "content": "I look."},
+            {
+                "part_kind": "tool-call",
+                "tool_name": "ls",
+                "args": {"path": "."},
+                "tool_call_id": "c1",
+            },
+            {
+                "part_kind": "builtin-tool-call",
+                "tool_name": "web_search",
+                "args": '{"query": "tea"}',
+                "tool_call_id": "c2",
+            },
+            {
+                "part_kind": "builtin-tool-return",
+                "tool_name": "web_search",
+                "content": {"title": "On tea"},
+                "tool_call_id": "c2",
+            },
+        ),
+        [
+            said(Role.SYSTEM, "First the files."),
+            said(Role.ASSISTANT, "I look."),
+            call('{"path":"."}', "ls", "c1"),
+            call('{"query": "tea"}', "web_search", "c2"),
+            fixed('{"title":"On tea"}', "web_search", "c2"),
+        ],
+    ),
+    Sample(
+        "pydantic-ai",
+        "results, and what was wrong with a call or an answer",
+        of_pydantic_ai(
+            "request",
+            {
+                "part_kind": "tool-return",
+                "tool_name": "ls",
+                "content": ["a.txt", "b.txt"],
+                "tool_call_id": "c1",
+                "outcome": "success",
+            },
+            {
+                "part_kind": "tool-return",
+                "tool_name": "draw",
+                "content": [
+                    "A tree",
+                    {"kind": "binary", "data": "iVBO", "media_type": "image/png"},
+                ],
+                "tool_call_id": "c2",
+            },
+            {
+                "part_kind": "retry-prompt",
+                "tool_name": "ls",
+                "content": "No such folder",
+                "tool_call_id": "c3",
+            },
+            {"part_kind": "retry-feedback", "content": "Give a number."},
+        ),
+        [
+            fixed('["a.txt","b.txt"]', "ls", "c1"),
+            fixed("A tree\n[image]", "draw", "c2", 1),
+            fixed("No such folder", "ls", "c3"),
+            said(Role.SYSTEM, "Give a number."),
+        ],
+    ),
+    Sample(
+        "pydantic-ai",
+        "a summary, speech, a file, and parts of tomorrow",
+        of_pydantic_ai(
+            "response",
+            {"part_kind": "compaction", "content": "They spoke of tea."},
+            {"part_kind": "speech", "speaker": "assistant", "transcript": "Hello"},
+            {
+                "part_kind": "file",
+                "content": {"kind": "binary", "data": "i", "media_type": "image/png"},
+            },
+            {"part_kind": "riddle", "content": "What has roots?"},
+        ),
+        [
+            said(Role.SUMMARY, "They spoke of tea."),
+            said(Role.ASSISTANT, "Hello\n[image]", 1),
+            said(Role.SYSTEM, "What has roots?"),
+        ],
+    ),
+]
+
 # -- plain ----------------------------------------------------------------------------
 
 PLAIN = [
@@ -1086,6 +1296,8 @@ SAMPLES = [
     *ANTHROPIC,
     *CHAT,
     *RESPONSES,
+    *LANGCHAIN,
+    *PYDANTIC_AI,
     *PLAIN,
 ]
 

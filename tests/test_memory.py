@@ -378,3 +378,98 @@ def test_a_query_that_finds_nothing_may_be_put_right(
     talk: Memory, query: str, expected: tuple[str, ...]
 ) -> None:
     assert talk.search(query, sources="message").notices == expected
+
+
+# -- the messages of an agent loop ---
+
+
+def kept_messages(memory: Memory, session: str) -> list[tuple[str, str, str | None]]:
+    return [
+        (each.role.value, each.text, each.tool_name)
+        for each in memory.messages(memory.session(session))
+    ]
+
+
+def test_messages_are_recorded_as_an_api_has_them(memory: Memory) -> None:
+    count = memory.record_messages(
+        "trip",
+        [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "Will it rain?"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Hm.", "signature": "x"},
+                    {"type": "text", "text": "I look."},
+                    {"type": "tool_use", "id": "c1", "name": "weather", "input": {}},
+                ],
+            },
+            {"type": "function_call_output", "call_id": "c1", "output": "rain"},
+            {"type": "ai", "content": "Take an umbrella."},
+        ],
+        title="A trip",
+    )
+
+    assert count == 5
+    assert memory.session("trip").title == "A trip"
+    assert kept_messages(memory, "trip") == [
+        ("user", "Will it rain?", None),
+        ("assistant", "I look.", None),
+        ("tool_call", "{}", "weather"),
+        ("tool_result", "rain", "weather"),
+        ("assistant", "Take an umbrella.", None),
+    ]
+
+
+def test_recalled_memories_are_not_recorded_with_messages(tmp_path: Path) -> None:
+    with a_memory(tmp_path, settings=("embedder.name=none",)) as memory:
+        memory.record("garden", "user", "The walnut is by the gate.")
+        memory.notebook.add_fact("likes walnuts")
+        search, *_ = memory.tools(session="trip")
+        answer = search.call({"query": "walnut"}).text
+        context = memory.context("Where is it?").text
+        call = {"id": "c1", "function": {"name": search.name, "arguments": "{}"}}
+
+        count = memory.record_messages(
+            "trip",
+            [
+                {"role": "user", "content": context},
+                {"role": "user", "content": f"{context}\nWhere is it?"},
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c1", "content": answer},
+                {"role": "user", "content": f"You found:\n{answer}"},
+            ],
+        )
+
+        assert "by the gate" in answer
+        assert count == 3
+        assert kept_messages(memory, "trip") == [
+            ("user", "Where is it?", None),
+            ("tool_call", "{}", "backstory/search_history"),
+            ("user", "You found:\n", None),
+        ]
+
+
+def test_a_message_in_an_unknown_format_costs_no_other(memory: Memory) -> None:
+    messages = [{"role": "user", "content": "one"}, {"no": 1}, {"role": "wizard"}]
+
+    with pytest.raises(BadQuery, match=r"unknown format \(its keys: no\)"):
+        memory.record_messages("trip", [*messages, {"role": "user", "content": "two"}])
+
+    assert [text for _, text, _ in kept_messages(memory, "trip")] == ["one", "two"]
+
+
+@pytest.mark.parametrize("messages", ["hi", None, {"role": "user"}, iter(())])
+def test_what_is_no_list_of_messages_is_refused(
+    memory: Memory, messages: object
+) -> None:
+    with pytest.raises(BadQuery, match="not a list"):
+        memory.record_messages("trip", messages)  # type: ignore[arg-type]
+
+
+def test_messages_in_an_excluded_folder_are_not_recorded(tmp_path: Path) -> None:
+    with a_memory(tmp_path, settings=("exclude.folders=/secret",)) as memory:
+        hi = [{"role": "user", "content": "hi"}]
+        count = memory.record_messages("trip", hi, project="/secret/x")
+
+        assert (count, memory.sessions()) == (0, [])

@@ -66,6 +66,10 @@ def usual_arguments(memory: Memory) -> dict[str, dict[str, Any]]:
     query: dict[str, Any] = {"query": "hello"}
     return {
         "record": {"session": "new", "role": "user", "text": "more"},
+        "record_messages": {
+            "session": "new",
+            "messages": [{"role": "user", "content": "more"}],
+        },
         "switch_session": {"session": "trip"},
         "search": query,
         "recall": query,

@@ -6,7 +6,7 @@ where they are built.
 
 import logging
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import partial
@@ -22,7 +22,7 @@ from backstory.ingest.announced import iter_announced
 from backstory.ingest.hosts import get_host
 from backstory.ingest.hosts.resume import find_resume_commands
 from backstory.ingest.intake import Rules
-from backstory.ingest.record import MessageRecorder
+from backstory.ingest.record import MessageRecorder, RecordedMessage
 from backstory.ingest.refresh import Refresh
 from backstory.ingest.seen_files import FileFinder
 from backstory.ingest.watch import repeat_reading
@@ -333,6 +333,19 @@ class Parts:
             on_day_change=self._day_has_changed,
             on_recorded=self.maintainer.note_recording,
         )
+
+    def record_messages(
+        self, messages: Sequence[object], facts: RecordedMessage
+    ) -> int:
+        """Keep messages in any dialect; return how many parts of them were kept."""
+        # Only programs with an agent loop of their own need it.
+        from backstory.runs.to_history import read_messages
+
+        read = read_messages(messages, facts, self.own_answers)
+        written = self.recorder.record_all(read.kept)
+        if read.error is not None:
+            raise read.error
+        return written.new_messages
 
     def _day_has_changed(self, session: Session) -> None:
         self.triggers.mark_day_change(session)

@@ -124,7 +124,7 @@ class Memory:
         ``session`` is any name. ``text`` that is not a string is stored as JSON; None
         is for tool calls and results only. Recording the same ``message`` id again
         replaces it. Returns the message's number, or None if it was left out: an
-        excluded folder, or the result of a memory tool.
+        excluded folder, the result of a memory tool, or nothing but memories.
         """
         return self._parts.recorder.record(
             RecordedMessage(
@@ -141,6 +141,35 @@ class Memory:
                 parent=parent,
             )
         )
+
+    def record_messages(
+        self,
+        session: str,
+        messages: Sequence[object],
+        *,
+        host: str = RECORDED_HOST,
+        title: str | None = None,
+        project: str | Path | None = None,
+        parent: str | None = None,
+    ) -> int:
+        """Store messages as your agent's API or framework has them; durable as well.
+
+        Pass what is new: a list passed twice is stored twice. Any format that a
+        ``RunHistory`` reads will do. System prompts, thinking and what ``record``
+        leaves out are not stored. Returns how many messages were: a call or a result
+        within another message is one of its own. Raises ``BadQuery`` for messages in an
+        unknown format, after storing the others.
+        """
+        facts = RecordedMessage(
+            session,
+            Role.USER,
+            "",
+            host=host,
+            title=title,
+            project=project,
+            parent=parent,
+        )
+        return self._parts.record_messages(messages, facts)
 
     # -- the daily logs ---
 

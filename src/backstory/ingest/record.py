@@ -1,14 +1,14 @@
 """Record messages of a loop of one's own, one at a time."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
 from backstory.errors import UnknownName
 from backstory.ingest.intake import Rules
-from backstory.store.base.history import Batch, HistoryStore
+from backstory.store.base.history import Batch, HistoryStore, KeptMessage, Written
 from backstory.text.arguments import (
     check_text,
     to_optional_text,
@@ -24,6 +24,7 @@ from backstory.values.history import NewMessage, Role, Session, SessionFacts
 from backstory.values.moments import Moment
 
 RECORDED_HOST = "python"
+_SPOKEN = (Role.USER, Role.ASSISTANT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,20 @@ class RecordedMessage:
     parent: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A message and its session as they are kept."""
+
+    host: str
+    facts: SessionFacts
+    message: KeptMessage
+
+
 class MessageRecorder:
     """Keeps messages, and remembers which sessions they were of.
 
     ``on_day_change`` is told of a session that continues after midnight;
-    ``on_recorded`` is called after each message.
+    ``on_recorded`` is called after each write.
     """
 
     def __init__(
@@ -72,6 +82,26 @@ class MessageRecorder:
 
     def record(self, recorded: RecordedMessage) -> int | None:
         """Keep one message; None if it must be left out."""
+        return self.record_all([recorded]).last_message_id
+
+    def record_all(self, recorded: Sequence[RecordedMessage]) -> Written:
+        """Keep messages of one session, all of them or none if one is refused."""
+        found = [self._prepare(each) for each in recorded]
+        prepared = [each for each in found if each is not None]
+        if not prepared:
+            return Written()
+        batch = Batch(
+            prepared[0].host,
+            facts=[prepared[-1].facts],
+            messages=[each.message for each in prepared],
+            replaces=True,
+        )
+        written = self._history.write(batch, now=self._clock())
+        self._on_recorded()
+        return written
+
+    def _prepare(self, recorded: RecordedMessage) -> "_Prepared | None":
+        """A message and its session as they are kept; None if it must be left out."""
         role = to_role(recorded.role)
         said = to_said(role, recorded.text)
         recorded = _checked(recorded)
@@ -103,15 +133,10 @@ class MessageRecorder:
             project=None if project is None else str(project),
             parent_id=recorded.parent,
         )
-        batch = Batch(
-            recorded.host,
-            facts=[self._rules.keep_facts(facts)],
-            messages=[self._rules.keep(message)],
-            replaces=True,
-        )
-        written = self._history.write(batch, now=self._clock())
-        self._on_recorded()
-        return written.last_message_id
+        kept = self._rules.keep(message)
+        if role in _SPOKEN and said.strip() and not kept.message.text.strip():
+            return None
+        return _Prepared(recorded.host, self._rules.keep_facts(facts), kept)
 
     def _is_from_own_tool(self, recorded: RecordedMessage, said: str) -> bool:
         """Whether a result is from one of our tools; often only the call names it."""

@@ -26,6 +26,7 @@ from backstory.runs.wrap import CallWrapper
 from backstory.system.expiry import expire_when_due
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.arguments import (
+    check_messages,
     to_counter,
     to_limit,
     to_number,
@@ -235,7 +236,7 @@ class RunHistory:
         recognized, even after older messages were removed or trimmed. Raises
         ``BadQuery`` for messages in an unknown format, after recording the others.
         """
-        _check_messages(messages)
+        check_messages(messages)
         with self._using():
             error = self._observer.observe(messages)
         if error is not None:
@@ -347,7 +348,7 @@ class RunHistory:
         40 % from the tail, and between them a marker with the id to fetch them by.
         """
         _check_budget(budget)
-        _check_messages(messages)
+        check_messages(messages)
         count = self._to_counter(count_tokens)
         with suppress(BadQuery):
             # Messages in an unknown format become a notice, and are sent as they are.
@@ -440,15 +441,6 @@ def _to_iteration(iteration: int) -> int:
             hint="count the calls of the model from 1, or leave it out",
         )
     return number
-
-
-def _check_messages(messages: object) -> None:
-    """Refuse anything but a list; a generator, for one, can be read only once."""
-    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
-        raise BadQuery(
-            f"messages is a {type(messages).__name__}, not a list",
-            hint="pass the whole list of messages",
-        )
 
 
 def _check_budget(budget: object) -> None:

@@ -57,14 +57,20 @@ class CallMatcher:
 
     Some programs number their calls from the start again in every turn, and some give
     them no ids: then results come in the order of the calls. ``earlier`` has the calls
-    of earlier messages.
+    of earlier messages. Of the tools that were given out, those of ``session`` count,
+    or all if it is None.
     """
 
     def __init__(
-        self, answers: OwnAnswers, earlier: "CallMatcher | None" = None
+        self,
+        answers: OwnAnswers,
+        earlier: "CallMatcher | None" = None,
+        *,
+        session: str | None = None,
     ) -> None:
         self._answers = answers
         self._earlier = earlier
+        self._session = session
         self._by_id: dict[str, ToolCall] = {}
         self._without_id: deque[ToolCall] = deque()
 
@@ -99,7 +105,7 @@ class CallMatcher:
         return ToolCall(name, call.about, is_own)
 
     def _is_own(self, tool_name: str | None, call_text: str = "") -> bool:
-        is_given = self._answers.has_tool(tool_name)
+        is_given = self._answers.has_tool(tool_name, self._session)
         return is_given or is_own_tool_call(tool_name, call_text)
 
     def _find(self, call_id: str | None) -> ToolCall | None:

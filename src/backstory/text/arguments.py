@@ -5,6 +5,7 @@ with ``BadQuery`` or ``UnknownName``.
 """
 
 import operator
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
@@ -92,6 +93,15 @@ def to_said(role: Role, text: object) -> str:
             hint="do not record a message in which nothing is said",
         )
     return compact_json(text)
+
+
+def check_messages(messages: object) -> None:
+    """Refuse anything but a list; a generator, for one, can be read only once."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+        raise BadQuery(
+            f"messages is a {type(messages).__name__}, not a list",
+            hint="pass a list of messages",
+        )
 
 
 def to_query(query: str) -> str:

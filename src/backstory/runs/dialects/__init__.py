@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from backstory.errors import BadQuery
 from backstory.runs.dialects.anthropic import Anthropic
 from backstory.runs.dialects.base import Dialect, Part
+from backstory.runs.dialects.langchain import LangChain
 from backstory.runs.dialects.openai_chat import OpenAiChat
 from backstory.runs.dialects.openai_responses import OpenAiResponses
 from backstory.runs.dialects.plain import Plain
+from backstory.runs.dialects.pydantic_ai import PydanticAi
 from backstory.runs.dialects.sdk_objects import to_plain
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize, replace_surrogates
@@ -31,6 +33,8 @@ DIALECTS: tuple[Dialect, ...] = (
     Anthropic(),
     OpenAiChat(),
     OpenAiResponses(),
+    LangChain(),
+    PydanticAi(),
     Plain(),
 )
 _MAX_KEYS_CHARS = 100

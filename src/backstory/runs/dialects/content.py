@@ -62,6 +62,7 @@ _WORD_KEYS = (
     "text",
     "refusal",
     "thinking",
+    "reasoning",
     "content",
     "summary",
     "resource",
@@ -81,7 +82,7 @@ _WORD_KEYS = (
 # The key of a block's one replaceable text.
 _TEXT_KEYS = ("text", "logs", "stdout")
 # Neither words nor media: they leave no mark.
-_SILENT = {"thinking", "redacted_thinking", "compaction", "fallback"}
+_SILENT = {"thinking", "redacted_thinking", "reasoning", "compaction", "fallback"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from backstory.values.history import Role
 _ROLES_OF_BLOCKS = {
     "thinking": Role.SYSTEM,
     "redacted_thinking": Role.SYSTEM,
+    "reasoning": Role.SYSTEM,
     "compaction": Role.SUMMARY,
 }
 # Items of OpenAI's Responses API, besides messages and those whose type ends in _call

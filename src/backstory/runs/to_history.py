@@ -1,0 +1,59 @@
+"""A loop's new messages as the history keeps them: what was said, called and returned.
+
+A run is gone when it ends; what is made here stays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from backstory.errors import BadQuery
+from backstory.ingest.record import RecordedMessage
+from backstory.runs.record import CallMatcher
+from backstory.runs.text_results import MessageReader
+from backstory.text.arguments import check_messages, to_text
+from backstory.text.own_answers import OwnAnswers
+from backstory.values.history import Role
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessages:
+    """The messages to keep, and the error of the first in an unknown format, if any."""
+
+    kept: Sequence[RecordedMessage]
+    error: BadQuery | None
+
+
+def read_messages(
+    messages: Sequence[object], facts: RecordedMessage, answers: OwnAnswers
+) -> ReadMessages:
+    """Read messages in any dialect; ``facts`` says of which session they are.
+
+    System prompts, thinking and what our own tools answered are left out. A result gets
+    the name of its tool, which most dialects say only in the call.
+    """
+    check_messages(messages)
+    reader = MessageReader(None, answers)
+    calls = CallMatcher(answers, session=to_text(facts.session, "session"))
+    kept: list[RecordedMessage] = []
+    error: BadQuery | None = None
+    for message in messages:
+        try:
+            parts = reader.read(message)
+        except BadQuery as exc:
+            error = error or exc
+            continue
+        for part in parts:
+            call = calls.match(part)
+            is_recalled = part.role is Role.TOOL_RESULT and call.is_own_tool
+            if part.role is Role.SYSTEM or is_recalled:
+                continue
+            kept.append(
+                replace(
+                    facts,
+                    role=part.role,
+                    text=part.text,
+                    tool_name=part.tool_name or call.tool_name,
+                    call_id=part.call_id,
+                )
+            )
+    return ReadMessages(kept, error)
