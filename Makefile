@@ -33,7 +33,7 @@ test: $(READY) ## run the tests (ARGS="-k claude" picks some)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --randomly-seed=1 $(ARGS)
 
 examples: $(EXTRA)/.ready ## install the packages that examples are for, and run the examples
-	$(EXTRA)/bin/mypy examples tests/test_framework_examples.py
+	$(EXTRA)/bin/mypy --cache-dir $(EXTRA)/.mypy_cache examples tests/test_framework_examples.py
 	$(EXTRA)/bin/python -m pytest -n $(JOBS) tests/test_framework_examples.py $(ARGS)
 
 $(EXTRA)/.ready: $(READY) pyproject.toml
