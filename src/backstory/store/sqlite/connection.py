@@ -28,6 +28,8 @@ from backstory.system.fork_safety import block_forks
 logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
+# How long to wait for readers, which keep the log from being emptied.
+_LOG_WAIT_MS = 1_000
 
 # What SQLite's errors mean; the first row that matches counts.
 _MEANINGS: tuple[tuple[type[apsw.Error], type[StoreProblem], str], ...] = (
@@ -209,9 +211,13 @@ def set_durability(db: apsw.Connection, *, is_durable: bool) -> None:
 def empty_log(db: apsw.Connection) -> bool:
     """Remove deleted rows from the log too; in the file they are overwritten.
 
-    Returns False if a reader of an older state still needs the log.
+    Returns False if a reader of an older state still needs the log, for some time.
     """
-    is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+    db.set_busy_timeout(_LOG_WAIT_MS)
+    try:
+        is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").get
+    finally:
+        db.set_busy_timeout(BUSY_TIMEOUT_MS)
     if is_busy:
         logger.info(
             "%s-wal: still has deleted rows, because it is being read", db.filename
@@ -226,8 +232,11 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
     if reason is not None:
         raise type(reason)(str(reason), path=reason.path)
     db.execute("BEGIN IMMEDIATE")
+    changes = db.total_changes()
     try:
         yield
+        if db.total_changes() != changes:
+            page_checksums.write_first_page(db)
     except BaseException:
         # After some errors, such as a full disk, SQLite has rolled back by itself.
         if db.in_transaction:

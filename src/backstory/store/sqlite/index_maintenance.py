@@ -7,7 +7,6 @@ from pathlib import Path
 import apsw
 
 from backstory.store.sqlite.connection import (
-    BUSY_TIMEOUT_MS,
     empty_log,
     transaction,
     translated,
@@ -23,8 +22,6 @@ from backstory.store.sqlite.words import merge_words
 _LARGE = 50_000
 # Set while SQLite's log may still have what was deleted.
 _LOG_IS_DUE = "log_is_due"
-# How long to wait for readers, which keep the log from being emptied.
-_LOG_WAIT_MS = 1_000
 
 
 def tidy_words(db: apsw.Connection) -> bool:
@@ -44,13 +41,10 @@ def empty_log_if_due(db: apsw.Connection) -> None:
     """Erase what was deleted from the log; while it is read, this stays due."""
     if not get_state(db, _LOG_IS_DUE):
         return
-    db.set_busy_timeout(_LOG_WAIT_MS)
-    try:
-        with suppress(apsw.BusyError):
-            if empty_log(db):
+    with suppress(apsw.BusyError):
+        if empty_log(db):
+            with transaction(db):
                 set_state(db, _LOG_IS_DUE, "")
-    finally:
-        db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
 
 def replace_index(old: IndexConnection, new: IndexConnection) -> None:

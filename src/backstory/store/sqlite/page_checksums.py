@@ -9,13 +9,17 @@ as they were are used all the same (``doubtful_messages``).
 
 SQLite's log (-wal) has checksums of its own, which SQLite compares when it recovers it;
 there, our bytes are zeros. Pages that another program copied from the log, such as the
-``sqlite3`` shell in a backup, have zeros in the file too. They count as sound until we
-write them, so zeros over the end of a page are not noticed. If another program changes
-a page that has a checksum, it counts as damaged.
+``sqlite3`` shell in a backup, have zeros in the file too. Since every transaction of
+ours writes the first page, that page is among them. So if the first page has its
+checksum, all pages must have theirs. If not, pages without one count as sound, until we
+write the first page again: before that, all pages get their checksums. If another
+program changes a page that has a checksum, it counts as damaged.
 """
 
 import logging
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +33,19 @@ from backstory.store.sqlite.page_codes import (
     PAGE_BYTES,
     checksum,
     correct_page,
+    has_checksum,
     has_crc,
+    is_empty,
     is_sound,
 )
 
 logger = logging.getLogger(__name__)
 
-# What identifies our databases ("Bkst"), once every page has its checksum.
-APPLICATION_ID = 0x426B7374
+# What identifies our databases ("Bksm"), once every page has its checksum.
+_APPLICATION_ID = 0x426B736D
+_MARK_COMPLETE = f"PRAGMA application_id = {_APPLICATION_ID}"
+# The same in versions that did not write the first page in all transactions ("Bkst").
+_OLD_APPLICATION_ID = 0x426B7374
 # The name of the way to open files that compares checksums, and of one that only writes
 # them: to repair what is damaged.
 VERIFIED = "backstory"
@@ -46,6 +55,10 @@ UNVERIFIED = "backstory-unverified"
 # SQLite leaves to us.
 _SIZE_AT = slice(16, 18)
 _RESERVED_AT = 20
+_ID_AT = slice(68, 72)
+# Where it names the first page of the list of free pages. Each page of the list names
+# the next, says how many free pages it has, and names them.
+_FREE_LIST_AT = 32
 # SQLITE_IOCAP_SUBPAGE_READ, which not every version of apsw knows.
 _READS_PARTS = 0x8000
 
@@ -55,19 +68,65 @@ def has_checksums(header: bytes) -> bool:
     return _has_our_size(header) and header[_RESERVED_AT] == CHECKSUM_BYTES
 
 
+def needs_checksums(first: bytes) -> bool:
+    """Whether each page of a database must have a checksum, by its first page.
+
+    Other programs may have written some of its pages if they wrote the first.
+    """
+    is_complete = int.from_bytes(first[_ID_AT], "big") == _APPLICATION_ID
+    return has_checksums(first) and has_checksum(first) and is_complete
+
+
 def _has_our_size(header: bytes) -> bool:
     return int.from_bytes(header[_SIZE_AT], "big") == PAGE_BYTES
+
+
+def page_check(
+    first: bytes, read_page: Callable[[int], bytes], count: int
+) -> Callable[[bytes, int], bool]:
+    """How to tell whether a page of a database is sound, from its bytes and number.
+
+    Unlike SQLite, we count from 0. There are ``count`` pages.
+    """
+    if needs_checksums(first):
+        return partial(is_sound, needs_checksum=True)
+    free = _list_free_pages(first, read_page, count)
+
+    def check(page: bytes, number: int) -> bool:
+        if is_empty(page):
+            return number in free
+        return is_sound(page, number, needs_checksum=False)
+
+    return check
+
+
+def _list_free_pages(
+    first: bytes, read_page: Callable[[int], bytes], count: int
+) -> set[int]:
+    free: set[int] = set()
+    next_list = _read_number(first, _FREE_LIST_AT)
+    while 0 < next_list <= count and next_list - 1 not in free:
+        free.add(next_list - 1)
+        page = read_page(next_list - 1)
+        places = range(8, min(8 + 4 * _read_number(page, 4), CONTENT_BYTES), 4)
+        free.update(_read_number(page, at) - 1 for at in places)
+        next_list = _read_number(page, 0)
+    return free
+
+
+def _read_number(page: bytes, at: int) -> int:
+    return int.from_bytes(page[at : at + 4], "big")
 
 
 def read_first_page(path: Path) -> bytes:
     """The first page of a database file; empty if it has none yet."""
     with reading(path) as file:
-        return _correct_first(file.read(PAGE_BYTES, 0))
+        return correct_first_page(file.read(PAGE_BYTES, 0))
 
 
-def _correct_first(page: bytes) -> bytes:
+def correct_first_page(page: bytes) -> bytes:
     """The first page, which says whether there are checksums, as it was written."""
-    if is_sound(page, 0):
+    if is_sound(page, 0, needs_checksum=False):
         return page
     corrected = correct_page(page, 0)
     if corrected is None or not has_checksums(corrected):
@@ -117,7 +176,7 @@ class _ChecksumFile(apsw.VFSFile):
         number, within = divmod(offset, PAGE_BYTES)
         page = super().xRead(PAGE_BYTES, number * PAGE_BYTES)
         if number == 0:
-            page = _correct_first(page)
+            page = correct_first_page(page)
             self._has_checksums = has_checksums(page)
             if amount < PAGE_BYTES:
                 # SQLite reads the header before it has a lock. Later it reads the page.
@@ -125,8 +184,8 @@ class _ChecksumFile(apsw.VFSFile):
         if not self._has_checksums:
             return super().xRead(amount, offset)
         # The one checksum is enough here; most of the time goes into it.
-        if not has_crc(page, number) and not is_sound(page, number):
-            page = self._correct(page, number)
+        if not has_crc(page, number):
+            page = self._verify(page, number)
         # SQLite writes our bytes to its log as it got them.
         page = page[:CONTENT_BYTES] + NO_CHECKSUM
         return page if amount == PAGE_BYTES else page[within : within + amount]
@@ -140,23 +199,54 @@ class _ChecksumFile(apsw.VFSFile):
             page = bytes(data)
             if offset == 0:
                 self._has_checksums = has_checksums(page)
+                if needs_checksums(_with_checksum(page, 0)):
+                    self._complete_checksums()
             elif not self._has_checksums:
                 # Another process may have added checksums.
                 self._has_checksums = has_checksums(self._read_first())
             if self._has_checksums:
-                number = offset // PAGE_BYTES
-                data = page[:CONTENT_BYTES] + checksum(page, number)
+                data = _with_checksum(page, offset // PAGE_BYTES)
         super().xWrite(data, offset)
 
-    def _read_first(self) -> bytes:
-        return _correct_first(super().xRead(PAGE_BYTES, 0))
+    def _complete_checksums(self) -> None:
+        """Give all pages a checksum before the first page says that they have one.
 
-    def _correct(self, page: bytes, number: int) -> bytes:
+        It is written in a checkpoint, so nobody else writes to the file now.
+        """
+        count = super().xFileSize() // PAGE_BYTES
+        first = self._read_first() if count else b""
+        if not has_checksums(first) or needs_checksums(first):
+            return
+        is_page_sound = page_check(first, self._read_page, count)
+        for number in range(1, count):
+            page = self._read_page(number)
+            if not has_checksum(page) and is_page_sound(page, number):
+                super().xWrite(_with_checksum(page, number), number * PAGE_BYTES)
+        super().xSync(apsw.SQLITE_SYNC_NORMAL)
+
+    def _read_page(self, number: int) -> bytes:
+        return super().xRead(PAGE_BYTES, number * PAGE_BYTES)
+
+    def _read_first(self) -> bytes:
+        return correct_first_page(self._read_page(0))
+
+    def _verify(self, page: bytes, number: int) -> bytes:
         """The page as it was written. Raises ``CorruptError`` if that is unknown."""
-        # A file that was restored from an old backup has no checksums.
-        self._has_checksums = has_checksums(self._read_first())
-        if not self._has_checksums:
+        if is_sound(page, number, needs_checksum=True):
             return page
+        first = self._read_first()
+        # A file that was restored from an old backup has no checksums.
+        self._has_checksums = has_checksums(first)
+        needs_checksum = needs_checksums(first)
+        if not self._has_checksums or is_sound(
+            page, number, needs_checksum=needs_checksum
+        ):
+            return page
+        if not has_checksum(page):
+            # Another process may have given it one, and then the first page.
+            page = self._read_page(number)
+            if is_sound(page, number, needs_checksum=needs_checksum):
+                return page
         corrected = correct_page(page, number)
         if corrected is not None:
             logger.warning(
@@ -171,6 +261,10 @@ class _ChecksumFile(apsw.VFSFile):
         missing = len(page) < PAGE_BYTES
         reason = "is missing" if missing else "does not match its checksum"
         raise apsw.CorruptError(f"page {number + 1} {reason}")
+
+
+def _with_checksum(page: bytes, number: int) -> bytes:
+    return page[:CONTENT_BYTES] + checksum(page, number)
 
 
 # Registered as long as they exist.
@@ -200,19 +294,30 @@ def add_checksums(db: apsw.Connection, path: Path) -> None:
     size stays without. Raises ``CorruptError`` if the file should have checksums but
     its header denies it.
     """
-    if db.execute("PRAGMA application_id").get == APPLICATION_ID:
-        if not has_checksums(read_first_page(path)):
-            raise apsw.CorruptError("its header is damaged")
+    application_id = db.execute("PRAGMA application_id").get
+    first = read_first_page(path)
+    is_ours = application_id in (_APPLICATION_ID, _OLD_APPLICATION_ID)
+    if is_ours and not has_checksums(first):
+        raise apsw.CorruptError("its header is damaged")
+    if application_id == _APPLICATION_ID:
         return
     try:
-        first = read_first_page(path)
         if _has_our_size(first) and not has_checksums(first):
             _rewrite(db)
         # Not before the file itself has them: a process may be killed in between.
         if has_checksums(read_first_page(path)):
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(_MARK_COMPLETE)
     except (apsw.FullError, apsw.BusyError, apsw.LockedError) as exc:
         logger.info("%s: no checksums yet (%s)", path, exc)
+
+
+def write_first_page(db: apsw.Connection) -> None:
+    """Have a transaction write the first page, if all pages have checksums.
+
+    So other programs that copy pages from the log also copy that one.
+    """
+    if db.execute("PRAGMA application_id").get == _APPLICATION_ID:
+        db.execute(_MARK_COMPLETE)
 
 
 def _rewrite(db: apsw.Connection) -> None:

@@ -43,12 +43,21 @@ def has_crc(page: bytes, number: int) -> bool:
     return crc == int.from_bytes(page[_CRC_AT:], "little") and number > 0
 
 
-def is_sound(page: bytes, number: int) -> bool:
-    """Whether a page has its checksum, or none at all; no page of ours is all zeros."""
-    stored = page[CONTENT_BYTES:]
-    if stored == NO_CHECKSUM:
-        return page != _NO_CONTENT
-    return stored == checksum(page, number)
+def has_checksum(page: bytes) -> bool:
+    """Whether a page has any checksum, be it right or wrong."""
+    return page[CONTENT_BYTES:] != NO_CHECKSUM
+
+
+def is_empty(page: bytes) -> bool:
+    """Whether a page is only zeros, as a page that is not in use may be."""
+    return page == _NO_CONTENT
+
+
+def is_sound(page: bytes, number: int, *, needs_checksum: bool) -> bool:
+    """Whether a page has its checksum, or has none and needs none."""
+    if not has_checksum(page):
+        return not needs_checksum and not is_empty(page)
+    return page[CONTENT_BYTES:] == checksum(page, number)
 
 
 def correct_page(page: bytes, number: int) -> bytes | None:
@@ -64,7 +73,7 @@ def correct_page(page: bytes, number: int) -> bytes | None:
         if difference in _BY_CHANGE:
             mended = bytearray(page)
             mended[place] ^= _BY_CHANGE[difference]
-            if is_sound(bytes(mended), number):
+            if is_sound(bytes(mended), number, needs_checksum=True):
                 return bytes(mended)
         # The difference that a wrong byte at the place before would have made here.
         value = _BY_TOP[difference >> 24]

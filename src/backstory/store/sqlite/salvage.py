@@ -9,17 +9,23 @@ import apsw
 
 from backstory.errors import StoreDamaged
 from backstory.store.sqlite.connection import close_database, open_database, transaction
-from backstory.store.sqlite.database_file import copy_to, read_whole, reading
+from backstory.store.sqlite.database_file import (
+    DatabaseFile,
+    copy_to,
+    read_whole,
+    reading,
+)
 from backstory.store.sqlite.page_checksums import (
     UNVERIFIED,
+    correct_first_page,
     has_checksums,
+    page_check,
     read_first_page,
 )
 from backstory.store.sqlite.page_codes import (
     CONTENT_BYTES,
     PAGE_BYTES,
     correct_page,
-    is_sound,
 )
 from backstory.store.sqlite.raw_tables import RawFile, RawRow, Value, split_pages
 from backstory.values.reports import DamagedPage, SalvagedFile
@@ -38,11 +44,14 @@ def list_damaged_pages(path: Path) -> list[DamagedPage]:
     with reading(path) as file:
         count = -(-file.size() // PAGE_BYTES)
         bad: dict[int, bytes] = {}
+        is_page_sound = _check_of_file(file)
         for number in range(count):
             for _ in range(_TRIES):
                 page = file.read(PAGE_BYTES, number * PAGE_BYTES)
-                if is_sound(page, number):
+                if is_page_sound(page, number):
                     break
+                # Another program may have written the first page meanwhile.
+                is_page_sound = _check_of_file(file)
             else:
                 bad[number] = page
     if not bad:
@@ -56,6 +65,22 @@ def list_damaged_pages(path: Path) -> list[DamagedPage]:
         )
         for number, page in bad.items()
     ]
+
+
+def _check_of_file(file: DatabaseFile) -> Callable[[bytes, int], bool]:
+    def read_page(number: int) -> bytes:
+        return file.read(PAGE_BYTES, number * PAGE_BYTES)
+
+    first = correct_first_page(read_page(0))
+    return page_check(first, read_page, file.size() // PAGE_BYTES)
+
+
+def _check_of_pages(raw: bytes) -> Callable[[bytes, int], bool]:
+    def read_page(number: int) -> bytes:
+        return raw[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
+
+    first = correct_first_page(read_page(0))
+    return page_check(first, read_page, len(raw) // PAGE_BYTES)
 
 
 def _find_tables(path: Path) -> dict[int, str]:
@@ -151,9 +176,10 @@ def _correct(raw: bytes) -> bytes | None:
     if not raw or len(raw) % PAGE_BYTES:
         return None
     pages: list[bytes] = []
+    is_page_sound = _check_of_pages(raw)
     for number in range(len(raw) // PAGE_BYTES):
         page = raw[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
-        whole = page if is_sound(page, number) else correct_page(page, number)
+        whole = page if is_page_sound(page, number) else correct_page(page, number)
         if whole is None:
             return None
         pages.append(whole)
@@ -162,7 +188,7 @@ def _correct(raw: bytes) -> bytes | None:
 
 def _read_raw(path: Path) -> RawFile:
     raw = read_whole(path)
-    pages = split_pages(raw, is_sound)
+    pages = split_pages(raw, _check_of_pages(raw))
     if 2 * len(pages) * PAGE_BYTES < len(raw):
         # It never had checksums, so every page may be good.
         everything = split_pages(raw, _is_whole)

@@ -109,7 +109,7 @@ class SqliteSummaryStore:
             return count
 
     def postpone(self, due: Due, *, until: datetime) -> None:
-        with translated(self.path):
+        with translated(self.path), transaction(self._db):
             self._db.execute(
                 """
                 UPDATE due_logs SET tries = tries + 1, not_before = ?
@@ -119,7 +119,7 @@ class SqliteSummaryStore:
             )
 
     def delete_due(self, due: Due) -> None:
-        with translated(self.path):
+        with translated(self.path), transaction(self._db):
             self._db.execute(
                 "DELETE FROM due_logs WHERE session_id = ? AND last_message_id <= ?",
                 (due.session_id, due.last_message_id),
@@ -217,7 +217,7 @@ class SqliteSummaryStore:
     # -- what it could not make anything of ---
 
     def set_aside(self, messages: SetAside) -> None:
-        with translated(self.path):
+        with translated(self.path), transaction(self._db):
             self._db.execute(
                 """
                 INSERT INTO set_aside_logs (session_id, first_message_id,
@@ -243,7 +243,7 @@ class SqliteSummaryStore:
             return [SetAside(*row) for row in rows]
 
     def take_back(self, messages: SetAside) -> None:
-        with translated(self.path):
+        with translated(self.path), transaction(self._db):
             self._delete_set_aside(messages)
 
     def _delete_set_aside(self, messages: SetAside) -> None:
@@ -309,7 +309,7 @@ class SqliteSummaryStore:
         took_ms: int,
         outcome: str,
     ) -> None:
-        with translated(self.path):
+        with translated(self.path), transaction(self._db):
             self._db.execute(
                 """
                 UPDATE model_calls
@@ -344,7 +344,7 @@ class SqliteSummaryStore:
             return value
 
     def set_state(self, name: str, value: str) -> None:
-        with translated(self.path):
+        with translated(self.path), transaction(self._db):
             self._db.execute(
                 """
                 INSERT INTO journal_state (name, value) VALUES (?1, ?2)
