@@ -37,7 +37,7 @@ LAYERS = (
     {"assembly"},
     {"memory", "repair"},
     {"hooks"},
-    {"evals"},
+    {"evals", "install"},
     {"mcp"},
     {"cli"},
 )
@@ -55,11 +55,12 @@ PURE = ("errors", "values", "text")
 # It neither reads nor writes anything.
 PURE_LIBRARIES = {"orjson"}
 # Surfaces reach everything else through Memory.
-SURFACES = ("render", "tools", "evals", "mcp", "cli")
+SURFACES = ("render", "tools", "evals", "install", "mcp", "cli")
 HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")
 # One package for each kind of adapter; the members do not know each other.
 FAMILIES = (
     "evals.sets",
+    "install.hosts",
     "ingest.importers",
     "providers.embedders",
     "providers.llms",

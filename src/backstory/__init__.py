@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ConfigError,
         FactAmbiguous,
         FactNotFound,
+        InstallRefused,
         NoModel,
         NotesConflict,
         PromptTooLong,
@@ -108,6 +109,7 @@ __all__ = [
     "HitSource",
     "IndexReport",
     "IndexStatus",
+    "InstallRefused",
     "LiveRun",
     "LogReport",
     "LogStatus",
@@ -171,6 +173,7 @@ __all__ = [
 _NAMES_BY_MODULE = {
     "errors": (
         "BackstoryError BadQuery BudgetSpent ConfigError FactAmbiguous FactNotFound "
+        "InstallRefused "
         "NoModel NotesConflict PromptTooLong ProviderError ProviderRefused "
         "ProviderUnavailable SourceUnreadable StoreDamaged StoreFull StoreLocked "
         "StoreProblem StoreTooNew StoreUnwritable UnknownName UnusableAnswer"

@@ -17,6 +17,7 @@
       NotesConflict               31   a note changed on disk since it was read
       FactNotFound                32   no fact matches
       FactAmbiguous               33   more than one fact matches
+      InstallRefused              34   an agent program's file cannot be changed
       ProviderError               40   an embedder or a language model failed
         ProviderRefused           41   it will fail again: key, quota, model, size
         ProviderUnavailable       42   it may work later: no answer, overloaded
@@ -190,6 +191,13 @@ class FactAmbiguous(BackstoryError):
         self.matches = tuple(matches)
         found = ", ".join(f"'{each}'" for each in self.matches)
         super().__init__(message, hint=f"give more of it; the matches are: {found}")
+
+
+class InstallRefused(BackstoryError):
+    """A file of an agent program cannot be changed safely; it is as it was."""
+
+    exit_code = 34
+    hint = "nothing was changed there; correct it, then run the command again"
 
 
 class ProviderError(BackstoryError):

@@ -41,6 +41,7 @@ COMMANDS = {
     "demo": "demo",
     "eval": "evals",
     "index": "index",
+    "install": "install",
     "logs": "notes",
     "mcp": "mcp",
     "memory": "notes",
@@ -53,6 +54,7 @@ COMMANDS = {
     "sources": "index",
     "status": "status",
     "tools": "tools",
+    "uninstall": "install",
     "work": "maintain",
 }
 _MAX_ERROR_CHARS = 2_000

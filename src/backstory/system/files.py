@@ -295,8 +295,7 @@ def replace_file(
     if instead_of is not None:
         mode = stat.S_IMODE(real.stat().st_mode)
         # A rename would not mind, but whoever made it read-only meant it.
-        if not os.access(real, os.W_OK):
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        os.close(os.open(real, os.O_WRONLY))
     made = real.with_name(f".{real.name}.{os.getpid()}.backstory")
     write_new(made, raw, mode=mode)
     try:

@@ -1,0 +1,320 @@
+"""install, uninstall, doctor: connect the agent programs on this machine."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from backstory.cli import progress
+from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
+from backstory.errors import BackstoryError, ConfigError
+from backstory.install.apply import Change, Installation
+from backstory.install.commands import find_commands
+from backstory.install.hosts import HOST_ROWS, get_host_row
+from backstory.install.hosts.base import HostRow, Target
+from backstory.install.record import InstallRecord
+from backstory.install.report import HostReport, host_object, render_host
+from backstory.render.format import render_path
+from backstory.render.objects import report_object, to_json
+from backstory.render.people.reports import render_report
+from backstory.settings import SETTINGS, change_setting, load_settings
+from backstory.system.machine import find_home
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralize
+from backstory.values.history import Session
+
+_NAMES = [row.name for row in HOST_ROWS]
+_MAX_TITLE_CHARS = 60
+_MIN_TITLE_WORDS = 2
+# Sessions among which one with a telling title is looked for.
+_RECENT_SESSIONS = 50
+
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+def _host_options(command: _Command) -> _Command:
+    """The arguments that say where to install."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        click.option("--dry-run", is_flag=True, help="Only show what would change."),
+        click.option(
+            "--project",
+            "in_project",
+            is_flag=True,
+            help="Only for the current folder, in files of its own.",
+        ),
+        click.argument("names", metavar="[HOST]...", nargs=-1),
+    ):
+        command = option(command)
+    return command
+
+
+@commands.command()
+@_host_options
+@click.option("--all", "all_found", is_flag=True, help="All that are on this machine.")
+@click.option(
+    "--logs",
+    metavar="MODEL",
+    help="Which language model may write daily logs: none, claude, ollama, …",
+)
+@click.option(
+    "--daily-tokens",
+    type=click.IntRange(0),
+    help="How many tokens a day it may use at most.",
+)
+@click.pass_obj
+def install(
+    app: App,
+    names: tuple[str, ...],
+    in_project: bool,
+    dry_run: bool,
+    as_json: bool,
+    all_found: bool,
+    logs: str | None,
+    daily_tokens: int | None,
+) -> None:
+    """Connect agent programs, so that they remember, and read their history.
+
+    HOST is claude-code, codex, gemini, copilot, opencode, cursor or vscode; without
+    one, those on this machine are offered. Everything else in their files stays as it
+    is, and 'backstory uninstall' takes our parts out again.
+    """
+    setup = _Setup.of(app, in_project=in_project, is_dry_run=dry_run)
+    is_asking = not (as_json or dry_run) and _is_on_terminal()
+    rows = setup.choose(names, all_found=all_found, is_asking=is_asking)
+    if not dry_run:
+        _choose_model(app, logs, daily_tokens, is_asking=is_asking)
+    reports = [setup.install(row) for row in rows]
+    if as_json:
+        _print_installed_json(app, reports, dry_run)
+    else:
+        _print_installed(app, reports, dry_run)
+    _exit_with(reports)
+
+
+@commands.command()
+@_host_options
+@click.pass_obj
+def uninstall(
+    app: App, names: tuple[str, ...], in_project: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Take everything that 'backstory install' added out again.
+
+    Without HOST, of all agent programs. The history and the notes are kept.
+    """
+    setup = _Setup.of(app, in_project=in_project, is_dry_run=dry_run)
+    rows = [get_host_row(name) for name in names] or list(HOST_ROWS)
+    reports = [setup.uninstall(row) for row in rows]
+    touched = [each for each in reports if names or each.changes or each.error]
+    if as_json:
+        listed = [host_object(each, is_dry_run=dry_run) for each in touched]
+        click.echo(to_json({"hosts": listed}))
+    else:
+        for report in touched:
+            echo_lines(
+                render_host(
+                    report,
+                    home=app.user_home,
+                    unchanged="not installed",
+                    is_dry_run=dry_run,
+                )
+            )
+        home = neutralize(render_path(str(setup.home), app.user_home))
+        click.echo(
+            f"\nYour history and notes are still in {home}."
+            if touched
+            else "Backstory is not installed in any agent program."
+        )
+    _exit_with(reports)
+
+
+# -- the parts ---
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """Where to install, and how."""
+
+    target: Target
+    installation: Installation
+    home: Path
+
+    @classmethod
+    def of(cls, app: App, *, in_project: bool, is_dry_run: bool) -> "_Setup":
+        home = find_home(app.machine, app.home)
+        project = app.machine.folder if in_project else None
+        if in_project and project is None:
+            raise ConfigError("--project: the current folder was deleted")
+        made = find_commands(app.machine, home, python=Path(sys.executable))
+        target = Target(app.machine, made, project)
+        record = InstallRecord.of(app.machine)
+        environ = app.machine.environ
+        return cls(target, Installation(record, environ, is_dry_run), home)
+
+    def choose(
+        self, names: Sequence[str], *, all_found: bool, is_asking: bool
+    ) -> list[HostRow]:
+        """The programs that were named, or those that are here, if the user agrees."""
+        if names:
+            return list(dict.fromkeys(get_host_row(name) for name in names))
+        found = [row for row in HOST_ROWS if row.is_here(self.target)]
+        if not found:
+            raise ConfigError(
+                "no agent program that Backstory knows is on this machine",
+                hint=f"name one to install for it anyway: {', '.join(_NAMES)}",
+            )
+        if all_found or self.installation.is_dry_run:
+            return found
+        listed = ", ".join(row.title for row in found)
+        words = " ".join(row.name for row in found)
+        if not is_asking:
+            raise click.UsageError(
+                f"On this machine: {listed}. Name those that you want "
+                f"(backstory install {words}), or use --all."
+            )
+        click.echo(f"On this machine: {listed}.", err=True)
+        if not click.confirm("Connect them to Backstory?", default=True, err=True):
+            raise click.UsageError(f"Name those that you want: {words}")
+        return found
+
+    def install(self, row: HostRow) -> HostReport:
+        return self._report(row, self.installation.install)
+
+    def uninstall(self, row: HostRow) -> HostReport:
+        return self._report(row, self.installation.uninstall)
+
+    def _report(
+        self, row: HostRow, change: Callable[..., Sequence[Change]]
+    ) -> HostReport:
+        # One program whose file is broken is no reason to leave out the others.
+        try:
+            return HostReport(row, change(row.plan(self.target)))
+        except BackstoryError as exc:
+            return HostReport(row, error=exc)
+
+
+def _is_on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _exit_with(reports: Sequence[HostReport]) -> None:
+    failed = [report.error for report in reports if report.error is not None]
+    if failed:
+        only = len(reports) == 1
+        raise SystemExit(failed[0].exit_code if only else SKIPPED_SOME)
+
+
+# -- the language model ---
+
+
+def _choose_model(
+    app: App, name: str | None, daily_tokens: int | None, *, is_asking: bool
+) -> None:
+    """Set which language model writes daily logs; ask unless that was decided."""
+    if name is not None:
+        change_setting(app.machine, "llm.name", name)
+    elif is_asking and _is_undecided(app):
+        name, daily_tokens = _ask_for_model(app, daily_tokens)
+        change_setting(app.machine, "llm.name", name)
+    if daily_tokens is not None:
+        change_setting(app.machine, "llm.daily_tokens", str(daily_tokens))
+
+
+def _is_undecided(app: App) -> bool:
+    chosen = load_settings(app.machine, app.flags)
+    return any(
+        each.setting.name == "llm.name" and each.origin == "default" for each in chosen
+    )
+
+
+def _ask_for_model(app: App, daily_tokens: int | None) -> tuple[str, int | None]:
+    click.echo(
+        "\nA language model can write a daily log of your sessions, which is searched "
+        "like\neverything else. It reads what you and the agents said; without one, "
+        "nothing\nleaves this machine, and everything else works.",
+        err=True,
+    )
+    (setting,) = [row for row in SETTINGS if row.name == "llm.name"]
+    choices = ["none", *(each for each in setting.choices if each != "none")]
+    name: str = click.prompt(
+        "Which one may do that?",
+        type=click.Choice(choices),
+        default="none",
+        err=True,
+    )
+    if name == "none" or daily_tokens is not None:
+        return name, daily_tokens
+    (budget,) = [row for row in SETTINGS if row.name == "llm.daily_tokens"]
+    assert isinstance(budget.default, int)
+    limit: int = click.prompt(
+        "How many tokens a day may it use?",
+        type=click.IntRange(0),
+        default=budget.default,
+        err=True,
+    )
+    return name, limit
+
+
+# -- what was done ---
+
+
+def _print_installed(app: App, reports: Sequence[HostReport], is_dry_run: bool) -> None:
+    for report in reports:
+        lines = render_host(
+            report,
+            home=app.user_home,
+            unchanged="already installed",
+            is_dry_run=is_dry_run,
+        )
+        echo_lines(lines)
+    connected = [report.row for report in reports if report.error is None]
+    if is_dry_run or not connected:
+        return
+    click.echo()
+    started = time.monotonic()
+    with progress.reading() as on_progress:
+        read = app.memory.index(on_progress=on_progress)
+    took_s = time.monotonic() - started
+    echo_lines(render_report(read, home=app.user_home, took_s=took_s))
+    approvals = [row.approve for row in connected if row.approve]
+    if approvals:
+        echo_lines(["\nStill to do:", *(f"  {line}" for line in approvals)])
+    echo_lines(["\nTry it:", *(f"  {line}" for line in _suggestions(app, connected))])
+
+
+def _print_installed_json(
+    app: App, reports: Sequence[HostReport], is_dry_run: bool
+) -> None:
+    connected = [report.row for report in reports if report.error is None]
+    made: dict[str, object] = {
+        "hosts": [host_object(each, is_dry_run=is_dry_run) for each in reports]
+    }
+    if connected and not is_dry_run:
+        made["read"] = report_object(app.memory.index())
+        made["approve"] = [row.approve for row in connected if row.approve]
+        made["try"] = _suggestions(app, connected)
+    click.echo(to_json(made))
+
+
+def _suggestions(app: App, rows: Sequence[HostRow]) -> list[str]:
+    """What to do first, with a question about the user's own history."""
+    recent = app.memory.sessions(limit=_RECENT_SESSIONS)
+    titles = (_to_topic(session) for session in recent)
+    topic = next((title for title in titles if title), None)
+    if topic is None:
+        return ["have a conversation with an agent, then ask another one about it"]
+    return [
+        f'ask {rows[0].title}: What do you remember about "{topic}"?',
+        f"or search yourself: backstory search '{topic.replace(chr(39), '')}'",
+    ]
+
+
+def _to_topic(session: Session) -> str:
+    title = one_line(neutralize(session.title), _MAX_TITLE_CHARS)
+    is_telling = len(title.split()) >= _MIN_TITLE_WORDS and not session.parent_id
+    return title.replace('"', "") if is_telling else ""

@@ -1,0 +1,79 @@
+"""What is known about each agent program that we can be installed in."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from backstory.ingest.hosts.base import Folder
+from backstory.install.apply import Step
+from backstory.install.commands import StartCommands
+from backstory.install.edits import HookEntry
+from backstory.system.machine import Machine
+
+SERVER = "backstory"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to install: this machine, or one project on it."""
+
+    machine: Machine
+    commands: StartCommands
+    project: Path | None = None
+
+    def locate(self, *places: str) -> Path:
+        """The first of these places that applies on this machine; see ``Folder``."""
+        found = Folder(places, ()).locate(self.machine)
+        assert found is not None
+        return found
+
+    def find_program(self, name: str) -> str | None:
+        """The absolute path of a program on the user's PATH."""
+        return shutil.which(name, path=self.machine.environ.get("PATH", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """One agent program.
+
+    ``places`` are folders that show that it was used here, ``plan`` returns the changes
+    that install us, and ``approve`` is what it then asks the user to approve.
+    """
+
+    name: str
+    title: str
+    program: str
+    places: tuple[tuple[str, ...], ...]
+    plan: Callable[[Target], Sequence[Step]]
+    approve: str = ""
+
+    def is_here(self, target: Target) -> bool:
+        """Whether the program is on this machine, or was used on it."""
+        if target.find_program(self.program) is not None:
+            return True
+        found = (Folder(places, ()).locate(target.machine) for places in self.places)
+        return any(folder is not None and folder.is_dir() for folder in found)
+
+
+def server_entry(commands: StartCommands, host: str | None) -> dict[str, object]:
+    """The entry of our MCP server, in the form that most programs share."""
+    command, *args = commands.server(host)
+    return {"command": command, "args": args}
+
+
+def hook_groups(
+    commands: StartCommands, host: str, events: Sequence[tuple[str, str, int]]
+) -> tuple[HookEntry, ...]:
+    """Hooks in Claude Code's form: its event, ours, and the timeout."""
+    return tuple(
+        HookEntry(("hooks", name), {"hooks": [_hook(commands, host, event, timeout)]})
+        for name, event, timeout in events
+    )
+
+
+def _hook(
+    commands: StartCommands, host: str, event: str, timeout: int
+) -> dict[str, object]:
+    line = commands.hook_line(event, host)
+    return {"type": "command", "command": line, "timeout": timeout}

@@ -1,0 +1,74 @@
+"""Claude Code (seen: 2.1.197): hooks in settings.json, the server by its own command.
+
+Claude Code writes its list of servers into the file that holds its state, which it
+rewrites all the time; only its own command changes that file safely.
+"""
+
+import json
+from collections.abc import Sequence
+
+from backstory.install.apply import HostCommand, Step
+from backstory.install.commands import (
+    BEFORE_COMPACTION,
+    PROMPT,
+    SESSION_END,
+    SESSION_START,
+)
+from backstory.install.edits import JsonEdit, ServerEntry
+from backstory.install.hosts.base import (
+    SERVER,
+    HostRow,
+    Target,
+    hook_groups,
+    server_entry,
+)
+
+_NAME = "claude-code"
+# Without a timeout, the end of a session is cut off after 1.5 seconds.
+_EVENTS = (
+    ("SessionStart", SESSION_START, 10),
+    ("UserPromptSubmit", PROMPT, 10),
+    ("PreCompact", BEFORE_COMPACTION, 10),
+    ("SessionEnd", SESSION_END, 10),
+)
+
+
+def _plan(target: Target) -> Sequence[Step]:
+    hooks = hook_groups(target.commands, _NAME, _EVENTS)
+    if target.project is None:
+        folder = target.locate("${CLAUDE_CONFIG_DIR}", "~/.claude")
+        return _server(target), JsonEdit(folder / "settings.json", hooks)
+    # The local file is the user's own: the shared one would break for others.
+    settings = target.project / ".claude/settings.local.json"
+    return _server(target), JsonEdit(settings, hooks)
+
+
+def _server(target: Target) -> Step:
+    path = target.locate("${CLAUDE_CONFIG_DIR}/.claude.json", "~/.claude.json")
+    # Otherwise the tools are hidden behind a search for tools.
+    entry = {"type": "stdio", **server_entry(target.commands, _NAME), "env": {}}
+    entry["alwaysLoad"] = True
+    keys: tuple[str, ...] = ("mcpServers", SERVER)
+    scope = "user"
+    if target.project is not None:
+        keys, scope = ("projects", str(target.project), *keys), "local"
+    program = target.find_program("claude")
+    if program is None:
+        return JsonEdit(path, (ServerEntry(keys, entry),))
+    return HostCommand(
+        path,
+        keys,
+        entry,
+        add=(program, "mcp", "add-json", "-s", scope, SERVER, json.dumps(entry)),
+        remove=(program, "mcp", "remove", "-s", scope, SERVER),
+        folder=target.project or target.machine.home,
+    )
+
+
+CLAUDE_CODE = HostRow(
+    _NAME,
+    "Claude Code",
+    "claude",
+    (("${CLAUDE_CONFIG_DIR}", "~/.claude"),),
+    _plan,
+)

@@ -1,0 +1,49 @@
+"""Codex (seen: 0.166.0): the server in config.toml, hooks in hooks.json."""
+
+from collections.abc import Sequence
+
+from backstory.install.apply import Step
+from backstory.install.commands import (
+    BEFORE_COMPACTION,
+    PROMPT,
+    SESSION_END,
+    SESSION_START,
+)
+from backstory.install.edits import JsonEdit, TomlEdit
+from backstory.install.hosts.base import (
+    SERVER,
+    HostRow,
+    Target,
+    hook_groups,
+    server_entry,
+)
+
+_NAME = "codex"
+# It gives the end of a session at most 3 seconds.
+_EVENTS = (
+    ("SessionStart", SESSION_START, 10),
+    ("UserPromptSubmit", PROMPT, 10),
+    ("PreCompact", BEFORE_COMPACTION, 10),
+    ("SessionEnd", SESSION_END, 3),
+)
+
+
+def _plan(target: Target) -> Sequence[Step]:
+    folder = target.locate("${CODEX_HOME}", "~/.codex")
+    if target.project is not None:
+        folder = target.project / ".codex"
+    entry = server_entry(target.commands, _NAME)
+    return (
+        TomlEdit(folder / "config.toml", ("mcp_servers", SERVER), entry),
+        JsonEdit(folder / "hooks.json", hook_groups(target.commands, _NAME, _EVENTS)),
+    )
+
+
+CODEX = HostRow(
+    _NAME,
+    "Codex",
+    "codex",
+    (("${CODEX_HOME}", "~/.codex"),),
+    _plan,
+    approve="Codex asks once whether to trust the hooks: choose to trust them.",
+)
