@@ -26,7 +26,7 @@ def scores(ranked: list[Ranked]) -> dict[int, float]:
 def a_candidate(unit_id: int, **facts: object) -> Candidate:
     # Any: the facts are those of the class.
     made = Candidate(unit_id, HitSource.MESSAGE, group=SessionRef(1))
-    return replace(made, **facts)  # type: ignore[arg-type]
+    return made._replace(**facts)  # type: ignore[arg-type]
 
 
 # -- age ---

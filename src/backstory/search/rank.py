@@ -13,9 +13,8 @@ not by its neighbours.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from backstory.search.retrieve import Retrieved, to_span, to_utc_span
 from backstory.search.weights import Weights
@@ -69,9 +68,10 @@ _PARTS = (
 Key = TypeVar("Key")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """Something a retriever found, and how well it fits by each scorer.
+
+    A tuple, because hundreds are made for every search.
 
     ``group`` is the session it belongs to. ``words`` is BM25 (0 if it has no word of
     the query), ``cosine`` is None if it has no vector. ``role_weight`` is less than one
@@ -93,8 +93,7 @@ class Candidate:
     request_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A candidate with its score in [0, 1], and the numbers it was made from.
 
     ``parts`` is made on demand: of hundreds that are ranked, about ten are explained.
@@ -111,6 +110,10 @@ class Ranked:
 
     def part(self, name: str) -> float:
         return self.values[self.names.index(name)]
+
+
+# The candidates of each session and file.
+_Groups = Sequence[Sequence[Candidate]]
 
 
 def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Candidate]:
@@ -186,8 +189,9 @@ def rank(
             fits[each.unit_id] = share * by_words + (1 - share) * by_meaning
         else:
             fits[each.unit_id] = by_words
-    support = _session_support(candidates, fits)
-    beside = _beside_support(candidates, fits)
+    groups = _group(candidates)
+    support = _session_support(groups, fits)
+    beside = _beside_support(groups, fits)
     exact = find_exact(candidates)
     # The sum of all that can be added, so that no score exceeds one.
     whole = (
@@ -202,7 +206,7 @@ def rank(
     for each in candidates:
         added = (
             fits[each.unit_id]
-            + _SESSION_SHARE * support.get(each.group, 0.0)
+            + _SESSION_SHARE * support[each.unit_id]
             + beside[each.unit_id]
             + _PHRASE_BONUS * each.has_phrase
             + _DAY_BONUS * each.is_on_named_day
@@ -222,7 +226,7 @@ def rank(
         values = (
             words[each.unit_id],
             meaning.get(each.unit_id, 0.0),
-            support.get(each.group, 0.0),
+            support[each.unit_id],
             beside[each.unit_id],
             float(each.has_phrase),
             float(each.is_on_named_day),
@@ -240,45 +244,54 @@ def find_exact(candidates: Sequence[Candidate]) -> frozenset[int]:
     return frozenset(each.unit_id for each in whole or typed)
 
 
-def _session_support(
-    candidates: Iterable[Candidate], fits: Mapping[int, float]
-) -> dict[Container, float]:
-    """How well each session fits as a whole: as well as its best message."""
-    by_group: dict[Container, list[float]] = {}
+def _group(candidates: Iterable[Candidate]) -> _Groups:
+    groups: dict[Container, list[Candidate]] = {}
     for each in candidates:
-        if each.source is HitSource.MESSAGE:
-            by_group.setdefault(each.group, []).append(fits[each.unit_id])
-    return divide_by_best({group: max(found) for group, found in by_group.items()})
+        groups.setdefault(each.group, []).append(each)
+    return list(groups.values())
 
 
-def _beside_support(
-    candidates: Iterable[Candidate], fits: Mapping[int, float]
-) -> dict[int, float]:
+def _session_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, float]:
+    """How well the session of each candidate fits: as well as its best message."""
+    best = divide_by_best(
+        {
+            number: max([0.0, *(fits[each.unit_id] for each in _messages(members))])
+            for number, members in enumerate(groups)
+        }
+    )
+    return {
+        each.unit_id: best[number]
+        for number, members in enumerate(groups)
+        for each in members
+    }
+
+
+def _beside_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, float]:
     """What the messages before and after each message add to it.
 
     In an agentic session, only what the request adds to the messages that answer it.
     """
-    at = {
-        (each.group, each.position): fits[each.unit_id]
-        for each in candidates
-        if each.source is HitSource.MESSAGE
-    }
-    added = {}
-    for each in candidates:
-        if each.is_agentic:
-            request = 0.0 if each.request_id is None else fits.get(each.request_id, 0.0)
-            added[each.unit_id] = _REQUEST_SHARE * request
-            continue
-        around = [
-            at.get((each.group, each.position + step), 0.0) for step in (-2, -1, 1, 2)
-        ]
-        added[each.unit_id] = (
-            _BESIDE_SHARE * max(around[1:3])
-            + _NEXT_BUT_ONE_SHARE * (around[0] + around[3])
-            if each.source is HitSource.MESSAGE
-            else 0.0
-        )
+    added: dict[int, float] = {}
+    for members in groups:
+        at = {each.position: fits[each.unit_id] for each in _messages(members)}
+        for each in members:
+            if each.is_agentic:
+                request = fits.get(each.request_id or 0, 0.0)
+                added[each.unit_id] = _REQUEST_SHARE * request
+            elif each.source is HitSource.MESSAGE:
+                two_before, before, after, two_after = (
+                    at.get(each.position + step, 0.0) for step in (-2, -1, 1, 2)
+                )
+                added[each.unit_id] = _BESIDE_SHARE * max(
+                    before, after
+                ) + _NEXT_BUT_ONE_SHARE * (two_before + two_after)
+            else:
+                added[each.unit_id] = 0.0
     return added
+
+
+def _messages(members: Iterable[Candidate]) -> list[Candidate]:
+    return [each for each in members if each.source is HitSource.MESSAGE]
 
 
 def _normalize_cosines(cosines: Mapping[int, float]) -> dict[int, float]:

@@ -32,9 +32,9 @@ def _find_near_word(
     term: Term, history: HistoryStore, index: SearchIndex
 ) -> Iterator[str]:
     """The most frequent word one letter away; nothing if the term itself was said."""
-    near = near_spellings(term.text)
-    if not near or any(index.count_documents([term.spellings])):
+    if any(index.count_documents([term.spellings])):
         return
+    near = near_spellings(term.text)
     found = index.count_documents([(word,) for word in near])
     counts = dict(zip(near, found, strict=True))
     for word in sorted(filter(counts.get, near), key=counts.__getitem__)[::-1]:

@@ -90,9 +90,8 @@ class UnitFilter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A unit as it is stored."""
+class Unit(NamedTuple):
+    """A unit as it is stored; a tuple, because a search makes hundreds."""
 
     unit_id: int
     kind: UnitKind
