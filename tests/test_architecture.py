@@ -34,6 +34,7 @@ LAYERS = (
     {"settings"},
     {"render"},
     {"tools"},
+    {"forget"},
     {"assembly"},
     {"memory", "repair"},
     {"hooks"},

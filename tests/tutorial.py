@@ -24,6 +24,7 @@ OTHERS = (
     _DOCS / "how-to" / "search-well.md",
     _DOCS / "how-to" / "measure-searches.md",
     _DOCS / "how-to" / "edit-memory.md",
+    _DOCS / "how-to" / "forget-conversations.md",
     _DOCS / "how-to" / "give-an-agent-the-tools.md",
     _DOCS / "how-to" / "search-the-current-run.md",
     _DOCS / "explanation" / "ranking.md",

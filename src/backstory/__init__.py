@@ -49,6 +49,12 @@ if TYPE_CHECKING:
         ProjectActivity,
         SessionActivity,
     )
+    from backstory.values.forgetting import (
+        ForgetReport,
+        Forgetting,
+        ForgottenSession,
+        LogEntry,
+    )
     from backstory.values.history import Message, Problem, Role, Session, SessionKind
     from backstory.values.hits import (
         Episode,
@@ -105,12 +111,16 @@ __all__ = [
     "FactAmbiguous",
     "FactNotFound",
     "Fitted",
+    "ForgetReport",
+    "Forgetting",
+    "ForgottenSession",
     "Hit",
     "HitSource",
     "IndexReport",
     "IndexStatus",
     "InstallRefused",
     "LiveRun",
+    "LogEntry",
     "LogReport",
     "LogStatus",
     "Memory",
@@ -188,6 +198,7 @@ _NAMES_BY_MODULE = {
     "text.tokens": "most_tokens",
     "tools": "Tool ToolResult schemas",
     "values.activity": "Activity DayActivity ProjectActivity SessionActivity",
+    "values.forgetting": "ForgetReport Forgetting ForgottenSession LogEntry",
     "values.history": "Message Problem Role Session SessionKind",
     "values.hits": (
         "Episode EpisodeResult Hit HitSource RecallResult Recalled ScorePart "

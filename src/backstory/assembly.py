@@ -63,6 +63,7 @@ from backstory.values.reports import IndexReport, LogStatus, OnProgress, Status
 from backstory.values.runs import RunLimits
 
 if TYPE_CHECKING:
+    from backstory.forget import Forgetter
     from backstory.ingest.sources import LocalSources
     from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
@@ -431,6 +432,20 @@ class Parts:
             clock=self.clock,
             start_worker=self.start_worker,
             exclude=self.rules.exclude,
+        )
+
+    @lazy_property
+    def forgetter(self) -> "Forgetter":
+        # Few uses of a memory forget anything.
+        from backstory.forget import Forgetter
+
+        return Forgetter(
+            self.home,
+            self.history,
+            self.notebook,
+            update_index=self.maintainer.update,
+            check_host=self.check_host,
+            clock=self.clock,
         )
 
     @lazy_property

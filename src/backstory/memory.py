@@ -18,6 +18,7 @@ from backstory.settings import Settings, load_settings, to_flags
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import run_as_worker, start_worker
 from backstory.text.tokens import CountTokens
+from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.reports import (
@@ -72,8 +73,7 @@ class Memory:
 
         ``home`` is its folder: by default ``$BACKSTORY_HOME``, or one in the user's
         data folder. ``settings`` are ``"name=value"`` texts that override all others.
-        ``count_tokens`` counts tokens as your model does; without it, as many are
-        assumed as there can be (``most_tokens``).
+        ``count_tokens`` counts as your model does; the default is ``most_tokens``.
         """
         machine = this_machine()
         found, flags = find_home(machine, home), to_flags(settings)
@@ -124,23 +124,12 @@ class Memory:
         ``session`` is any name. ``text`` that is not a string is stored as JSON; None
         is for tool calls and results only. Recording the same ``message`` id again
         replaces it. Returns the message's number, or None if it was left out: an
-        excluded folder, the result of a memory tool, or nothing but memories.
+        excluded folder, the result of a memory tool, nothing but memories, or a
+        message that was forgotten.
         """
-        return self._parts.recorder.record(
-            RecordedMessage(
-                session,
-                role,
-                text,
-                tool_name=tool_name,
-                call_id=call_id,
-                sent_at=sent_at,
-                message=message,
-                host=host,
-                title=title,
-                project=project,
-                parent=parent,
-            )
-        )
+        about = (tool_name, call_id, sent_at, message, host, title, project, parent)
+        recorded = RecordedMessage(session, role, text, *about)
+        return self._parts.recorder.record(recorded)
 
     def record_messages(
         self,
@@ -171,13 +160,42 @@ class Memory:
         )
         return self._parts.record_messages(messages, facts)
 
+    # -- forgetting ---
+
+    def forget(
+        self,
+        sessions: str | Collection[str] = (),
+        *,
+        messages: str | int | Collection[str | int] = (),
+        project: str | Path | None = None,
+        host: str | None = None,
+        before: date | str | None = None,
+        after: date | str | None = None,
+        with_notes: bool = False,
+        dry_run: bool = False,
+    ) -> ForgetReport:
+        """Delete conversations for good; they are left out when they are read again.
+
+        Name sessions, ``messages`` (of them, or by number), or conditions, which narrow
+        each other. ``dry_run`` only tells what would be deleted.
+        """
+        what = WhatToForget(sessions, messages, project, host, before, after)
+        return self._parts.forgetter.forget(what, with_notes, dry_run)
+
+    def forgettings(self) -> list[Forgetting]:
+        """What was forgotten so far: numbers, and no content."""
+        return self._parts.forgetter.list_forgettings()
+
+    def undo_forget(self, forgetting: int) -> Forgetting:
+        """Let what was forgotten under this number be read again by ``index``."""
+        return self._parts.forgetter.undo(forgetting)
+
     # -- the daily logs ---
 
     def end_session(self, session: str | None = None) -> bool:
-        """Have a session summarized in the daily log.
+        """Have a session, or the one recorded last, summarized in the daily log.
 
-        Without a name, it is the session recorded last. Returns at once, with whether
-        there is anything to log; the language model works in the background.
+        Returns whether there is anything to log, which is done in the background.
         """
         return self._parts.triggers.mark_one("session end", session)
 
@@ -199,19 +217,11 @@ class Memory:
         since: date | str | None = None,
         on_session: Callable[[str, int], None] | None = None,
     ) -> LogReport:
-        """Write the daily logs that are due now.
-
-        With ``since``, a day, every session active from then on is due as well. Raises
-        ``NoModel`` if no language model is configured.
-        """
+        """Write the daily logs that are due, and of sessions active ``since`` a day."""
         return self._parts.summaries.write(on_session, since=since)
 
     def curate(self) -> Curation:
-        """Tidy the long-term memory with the language model; keeps a backup.
-
-        Raises ``NoModel`` if there is none, ``ProviderError`` if it fails, and
-        ``NotesConflict`` if MEMORY.md was changed in the meantime.
-        """
+        """Tidy the long-term memory with the language model; keeps a backup."""
         return self._parts.summaries.curate()
 
     # -- reading and indexing ---
@@ -226,8 +236,8 @@ class Memory:
     ) -> IndexReport:
         """Read what the agents on this machine have written since the last time.
 
-        With ``host``, only that program is read; with ``path``, only that file or
-        folder. ``on_wait`` is called if another process has to finish reading first.
+        Or only of one ``host``, or in one ``path``. ``on_wait`` is called if another
+        process has to finish reading first.
         """
         return self._parts.read_sources(
             host, path, on_progress=on_progress, on_wait=on_wait
@@ -253,8 +263,7 @@ class Memory:
     def embed(self, *, on_embedded: OnCount | None = None) -> bool:
         """Take in what is new and make all missing vectors; False if some were refused.
 
-        If another process makes vectors, both take turns until all are there. Raises
-        ``ProviderError`` if the embedder fails; vectors it made before are kept.
+        Raises ``ProviderError`` if the embedder fails; vectors it made before are kept.
         """
         return self._parts.maintainer.embed(on_embedded=on_embedded)
 
@@ -387,8 +396,7 @@ class Memory:
     ) -> "LiveRun":
         """The run in progress of an agent program, read from its transcript.
 
-        Needs ``session``, the id that hooks are passed, or the path. Raises
-        ``UnknownName``, or ``SourceUnreadable`` if it is excluded or cannot be read.
+        Needs ``session``, the id that hooks are passed, or the transcript's path.
         """
         return self._parts.open_live_run(session, transcript=transcript, host=host)
 
@@ -417,16 +425,12 @@ class Memory:
     ) -> list[Session]:
         """All sessions, most recently active first.
 
-        ``project`` is a path, for sessions that ran in it or below it, or the end of
-        one. Raises ``UnknownName`` if none did. ``since`` is a day or a time.
+        ``project`` is the path of a folder, or the end of one; ``since`` a day.
         """
         return self._parts.list_sessions(host, project, since=since, limit=limit)
 
     def session(self, name: str) -> Session:
-        """The session with this id, ``host/id``, or beginning of an id.
-
-        Raises ``UnknownName`` if there is none or more than one.
-        """
+        """The session with this id, ``host/id``, or unique beginning of an id."""
         return get_session(self._parts.history, name)
 
     def short_ids(self, sessions: Collection[Session]) -> dict[int, str]:

@@ -40,6 +40,7 @@ COMMANDS = {
     "curate": "context",
     "demo": "demo",
     "eval": "evals",
+    "forget": "forget",
     "index": "index",
     "install": "install",
     "logs": "notes",

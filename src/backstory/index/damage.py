@@ -14,12 +14,16 @@ from pathlib import Path
 from backstory.errors import StoreFull, StoreLocked, StoreProblem, StoreUnwritable
 from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME
 from backstory.index.history_damage import forget_damage
+from backstory.index.lost_texts import list_saved_texts
 from backstory.index.origin import HISTORY
 from backstory.index.proof import prove_by_index
 from backstory.store.base.index import SearchIndex
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
-from backstory.store.sqlite.history_salvage import salvage_history
+from backstory.store.sqlite.history_salvage import (
+    list_damaged_copies,
+    salvage_history,
+)
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.system.files import storing
@@ -159,3 +163,8 @@ def _is_of(index: SearchIndex, path: Path) -> bool:
     with suppress(StoreProblem), closing(SqliteHistory(path)) as history:
         return index.get_state(HISTORY) == history.identity
     return True
+
+
+def list_copies(home: Path) -> list[Path]:
+    """Files that repairs left in a home, with messages of its history in them."""
+    return [*list_saved_texts(home), *list_damaged_copies(home / HISTORY_NAME)]

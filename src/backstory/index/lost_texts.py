@@ -53,9 +53,14 @@ def save_lost_texts(
     return SavedTexts(path, len(lost))
 
 
+def list_saved_texts(folder: Path) -> list[Path]:
+    """The files of such texts."""
+    return sorted(folder.glob(_NAME))
+
+
 def list_unread_texts(folder: Path, history: HistoryStore) -> list[Path]:
     """The files of such texts that the history has not read yet."""
-    saved = sorted(folder.glob(_NAME))
+    saved = list_saved_texts(folder)
     if not saved:
         return []
     read = {Path(source.path) for source in history.list_sources()}

@@ -6,7 +6,7 @@ never added twice, however often that is tried.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import quote
@@ -129,6 +129,57 @@ def merge_logs(ours: str, theirs: str, day: date) -> tuple[str, int]:
         markers.add(marker)
         added += 1
     return ours, added
+
+
+# -- removing -------------------------------------------------------------------------
+
+
+def remove_blocks(text: str, is_meant: Callable[[str], bool]) -> str:
+    """The log without the blocks with certain markers, and without their rules."""
+    bom, body = split_bom(text)
+    outline = read_outline(body)
+    lines, rules = outline.lines, frozenset(outline.rules)
+    kept: list[str] = []
+    is_kept = True
+    for number, line in enumerate(lines):
+        found = _MARKER.fullmatch(line)
+        if found:
+            is_kept = not is_meant(found[1])
+            if not is_kept:
+                _drop_rule(kept)
+        elif number in rules:
+            is_kept = True
+        if is_kept:
+            kept.append(line)
+    return bom + "".join(_without_first_rule(kept))
+
+
+def _drop_rule(kept: list[str]) -> None:
+    """Take the rule before a block back, and the blank lines around it."""
+    end = len(kept)
+    while end and is_blank(kept[end - 1]):
+        end -= 1
+    if end and is_rule(kept[end - 1].strip()):
+        end -= 1
+        while end and is_blank(kept[end - 1]):
+            end -= 1
+        del kept[end:]
+
+
+def _without_first_rule(kept: list[str]) -> list[str]:
+    """Without the rule that follows the title if the first block was removed."""
+    said = [number for number, line in enumerate(kept) if not is_blank(line)]
+    if len(said) > 1 and kept[said[0]].startswith(_TITLE):
+        first = said[1]
+        if is_rule(kept[first].strip()):
+            after = said[2] if len(said) > 2 else len(kept)
+            return kept[:first] + kept[after:]
+    return kept
+
+
+def has_blocks(text: str) -> bool:
+    """Whether a log says anything below its title."""
+    return bool(split_blocks(text))
 
 
 def _append(text: str, day: date, marker: str, block: Sequence[str]) -> str:

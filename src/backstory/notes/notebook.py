@@ -18,12 +18,19 @@ from typing import IO, NoReturn
 
 from backstory.errors import (
     BadQuery,
+    FactAmbiguous,
+    FactNotFound,
     NotesConflict,
     SourceUnreadable,
     StoreUnwritable,
 )
 from backstory.notes import facts
-from backstory.notes.daily_logs import add_block, merge_logs
+from backstory.notes.daily_logs import (
+    add_block,
+    has_blocks,
+    merge_logs,
+    remove_blocks,
+)
 from backstory.notes.facts import DEFAULT_TOPIC, check_fact
 from backstory.notes.find import (
     MAX_NOTE_BYTES,
@@ -220,7 +227,8 @@ class Notebook:
     def forget_fact(self, fact: str) -> str:
         """Remove the fact that says this or contains it; returns the whole fact.
 
-        Raises ``FactNotFound`` and ``FactAmbiguous`` as ``update_fact`` does.
+        It is removed from backups and edited copies too. Raises ``FactNotFound`` and
+        ``FactAmbiguous`` as ``update_fact`` does.
         """
         check_text(fact, "fact")
         removed = ""
@@ -231,7 +239,29 @@ class Notebook:
             return facts.remove_fact(text, fact)
 
         self.change_memory(change)
+        self._forget_in_copies(removed)
         return removed
+
+    def _forget_in_copies(self, fact: str) -> None:
+        with locked(self._home / LOCK_NAME):
+            for path in self._list_copies():
+                seen = self._look_at(path)
+                without = _without_fact(seen.text, fact)
+                if without is None:
+                    with storing(path):
+                        path.unlink(missing_ok=True)
+                elif without != seen.text:
+                    seen.replace(_encode(without))
+
+    def _list_copies(self) -> list[Path]:
+        """Older versions of MEMORY.md, and those that an editor was opened with."""
+        with storing(self.folder):
+            return sorted(
+                [
+                    *self.folder.glob("backups/MEMORY-*.md"),
+                    *self.folder.glob("MEMORY-edited-*.md"),
+                ]
+            )
 
     # -- writing ---
 
@@ -281,6 +311,16 @@ class Notebook:
 
         before, after = self._change(self.log_path(day), change)
         return before != after
+
+    def remove_log_blocks(
+        self, day: date | str, is_meant: Callable[[str], bool]
+    ) -> None:
+        """Remove blocks of a day's log by their markers; a log with no other goes."""
+        path = self.log_path(day)
+        _, after = self._change(path, lambda text: remove_blocks(text, is_meant))
+        if not has_blocks(after):
+            with storing(path):
+                self._real(path).unlink(missing_ok=True)
 
     def merge_memory(self, theirs: str) -> int:
         """Add what only another MEMORY.md says; returns the number of blocks added."""
@@ -385,6 +425,15 @@ class Notebook:
                 hint="put the file itself there, or make the whole folder a link",
             )
         return real
+
+
+def _without_fact(text: str, fact: str) -> str | None:
+    """A text without a fact; None if the fact cannot be told from the rest."""
+    text, _ = facts.remove_repeats(text)
+    with suppress(FactNotFound, FactAmbiguous):
+        text = facts.remove_fact(text, fact)
+    is_left = " ".join(fact.split()) in " ".join(text.split())
+    return None if is_left else text
 
 
 def _saved_at(path: Path) -> datetime:

@@ -26,6 +26,7 @@ from backstory.text.excerpts import EXCERPT_CHARS
 from backstory.text.memories_frame import MAX_GIVEN_LINES
 from backstory.text.shell import show_command
 from backstory.values.activity import Activity, DayActivity
+from backstory.values.forgetting import ForgetReport, Forgetting
 from backstory.values.history import Message, Problem, Session
 from backstory.values.hits import (
     Episode,
@@ -109,6 +110,40 @@ def checked_object(file: CheckedFile) -> dict[str, object]:
         "path": str(file.path),
         "problems": list(file.problems),
         "not_checked": file.not_checked or None,
+    }
+
+
+def forget_object(report: ForgetReport) -> dict[str, object]:
+    return {
+        "sessions": [
+            {
+                "host": each.session.host,
+                "id": each.session.native_id,
+                "title": each.session.title,
+                "messages": each.messages,
+                "whole": each.is_whole,
+            }
+            for each in report.sessions
+        ],
+        "messages": report.messages,
+        "log_entries": [
+            {"day": entry.day.isoformat(), "heading": entry.heading}
+            for entry in report.log_entries
+        ],
+        "with_notes": report.with_notes,
+        "copies": [str(path) for path in report.copies],
+        "erased": report.is_erased,
+        "forgetting": report.forgetting and forgetting_object(report.forgetting),
+    }
+
+
+def forgetting_object(forgetting: Forgetting) -> dict[str, object]:
+    return {
+        "number": forgetting.forgetting_id,
+        "forgotten_at": forgetting.forgotten_at.isoformat(),
+        "sessions": forgetting.sessions,
+        "messages": forgetting.messages,
+        "hosts": list(forgetting.hosts),
     }
 
 

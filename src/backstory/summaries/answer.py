@@ -175,15 +175,16 @@ def join(parts: Iterable[SummaryLists]) -> SummaryLists:
 
 def make_marker(session: Session) -> str:
     """A new marker for a block of a daily log, which says whose block it is."""
-    return f"{_marker_start(session)}{secrets.token_hex(8)}"
+    return f"{marker_start(session)}{secrets.token_hex(8)}"
 
 
 def is_marker_of(marker: str, session: Session) -> bool:
     """Whether ``make_marker`` made a marker for that session."""
-    return marker.startswith(_marker_start(session))
+    return marker.startswith(marker_start(session))
 
 
-def _marker_start(session: Session) -> str:
+def marker_start(session: Session) -> str:
+    """What the markers of all blocks about a session begin with."""
     # A hash, as ids may have any characters.
     return f"{content_id('log of', session.host, session.native_id)[:16]}."
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from backstory.values.forgetting import Forgetting
 from backstory.values.history import (
     Message,
     MessageTitle,
@@ -138,6 +139,18 @@ class SessionFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgottenPart:
+    """What to forget of a session: all of it, or the messages with some numbers.
+
+    ``is_lasting``: what is said in the session from now on is left out as well.
+    """
+
+    session_id: int
+    message_ids: tuple[int, ...] | None = None
+    is_lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """Messages of a session that were written: the numbers of the first and last.
 
@@ -210,7 +223,31 @@ class HistoryStore(Protocol):
         """
         ...
 
+    def forget(self, parts: Sequence[ForgottenPart], *, now: datetime) -> Forgetting:
+        """Delete parts of sessions, and never store them again.
+
+        A message is left out by every later ``write`` if its id was forgotten, or its
+        session, unless it was said after that and this was not to last. Nothing but
+        hashes of the ids stays. A session of which every message is forgotten is gone.
+        """
+        ...
+
+    def undo_forgetting(self, forgetting_id: int) -> Forgetting | None:
+        """Let what was forgotten then be stored again; None if there is no such number.
+
+        The sources of those hosts count as changed, so that they are read again.
+        """
+        ...
+
+    def is_erased(self) -> bool:
+        """Try to erase deleted text from the log too; False while somebody reads it."""
+        ...
+
     # -- reading ---
+
+    def list_forgettings(self) -> list[Forgetting]:
+        """Everything that was forgotten, in order, as numbers only."""
+        ...
 
     def list_seen_notes(self) -> dict[str, SeenNote]:
         """Every note ever seen, by key."""

@@ -16,6 +16,7 @@ from backstory.store.base.history import (
     Batch,
     Change,
     Counts,
+    ForgottenPart,
     ReadFile,
     SessionFilter,
     SourceKey,
@@ -25,6 +26,7 @@ from backstory.store.base.history import (
 from backstory.store.sqlite import (
     around_damage,
     changes,
+    forgotten,
     messages,
     seen_notes,
     session_names,
@@ -44,6 +46,7 @@ from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
+from backstory.values.forgetting import Forgetting
 from backstory.values.history import Message, Problem, Session
 from backstory.values.notes import SeenNote
 from backstory.values.proof import ProveMessages, prove_nothing
@@ -158,7 +161,29 @@ class SqliteHistory:
             if any(note.text is None for note in changed):
                 empty_log(self._db)
 
+    def forget(self, parts: Sequence[ForgottenPart], *, now: datetime) -> Forgetting:
+        with self._using():
+            set_durability(self._db, is_durable=True)
+            with transaction(self._db):
+                return forgotten.forget(self._db, parts, now=now)
+
+    def undo_forgetting(self, forgetting_id: int) -> Forgetting | None:
+        with self._using(), transaction(self._db):
+            for forgetting in forgotten.list_forgettings(self._db):
+                if forgetting.forgetting_id == forgetting_id:
+                    forgotten.undo(self._db, forgetting)
+                    return forgetting
+            return None
+
+    def is_erased(self) -> bool:
+        with self._using():
+            return empty_log(self._db)
+
     # -- reading ---
+
+    def list_forgettings(self) -> list[Forgetting]:
+        with self._using():
+            return forgotten.list_forgettings(self._db)
 
     def list_seen_notes(self) -> dict[str, SeenNote]:
         with self._using():

@@ -192,6 +192,15 @@ def _put_in_place(path: Path, new: Path) -> Path:
 
 def _free_name(path: Path) -> Path:
     number = 1
-    while (kept_as := path.with_name(f"{path.stem}-damaged-{number}.db")).exists():
+    while (kept_as := path.with_name(_damaged_name(path, number))).exists():
         number += 1
     return kept_as
+
+
+def _damaged_name(path: Path, number: int | str) -> str:
+    return f"{path.stem}-damaged-{number}.db"
+
+
+def list_damaged_copies(path: Path) -> list[Path]:
+    """The damaged files that were kept when a history was repaired."""
+    return sorted(path.parent.glob(_damaged_name(path, "*")))

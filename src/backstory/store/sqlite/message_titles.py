@@ -67,3 +67,34 @@ def delete_titles(db: apsw.Connection, session_id: int) -> None:
         """,
         (session_id,),
     )
+
+
+def list_titled(
+    db: apsw.Connection, host: str, native_ids: Collection[str]
+) -> list[str]:
+    """Those of the messages with these ids that a title is known by."""
+    rows = db.execute(
+        """
+        SELECT native_id FROM message_titles
+         WHERE host = ? AND native_id IN (SELECT value FROM json_each(?))
+        """,
+        (host, to_json(native_ids)),
+    )
+    return [native_id for (native_id,) in rows]
+
+
+def delete_titles_of(
+    db: apsw.Connection, session_id: int, message_ids: Collection[int]
+) -> None:
+    """Delete the titles of some messages of a session."""
+    db.execute(
+        """
+        DELETE FROM message_titles
+         WHERE (host, native_id) IN (
+               SELECT sessions.host, messages.native_id
+                 FROM sessions JOIN messages USING (session_id)
+                WHERE session_id = ?
+                  AND message_id IN (SELECT value FROM json_each(?)))
+        """,
+        (session_id, to_json(message_ids)),
+    )

@@ -12,6 +12,7 @@ import apsw
 
 from backstory.store.base.history import Batch, KeptMessage, Written
 from backstory.store.sqlite import changes, message_titles, sessions, sources
+from backstory.store.sqlite.forgotten import leave_out_forgotten
 from backstory.store.sqlite.write_messages import SessionMessages, write_messages
 from backstory.values.history import Problem, SessionFacts
 from backstory.values.moments import Moment
@@ -21,7 +22,8 @@ _MAX_GIVEN_TWICE = 100
 
 
 def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
-    """Write all of a batch; must run in a transaction."""
+    """Write all of a batch but what was forgotten; must run in a transaction."""
+    batch = leave_out_forgotten(db, batch)
     writing = _BatchWriting(db, batch)
     writing.delete_outdated()
     for facts in batch.facts:

@@ -8,6 +8,7 @@ import apsw
 
 from backstory.store.base.history import KeptMessage
 from backstory.store.sqlite.rows import to_json
+from backstory.values.history import NewMessage
 from backstory.values.identity import content_id
 
 # Everything about a message that may change, in the order of the columns below.
@@ -89,7 +90,7 @@ def _resolve_ids(db: apsw.Connection, new: SessionMessages) -> _Resolved:
     for item in new.kept:
         native_id, content = item.message.native_id, _to_content(item)
         if not new.replaces and _is_taken(native_id, content, resolved, new.reread):
-            native_id = _id_by_content(item)
+            native_id = id_by_content(item.message)
             if native_id not in wanted:
                 resolved.given_twice.append(item)
                 stored.update(_find_stored(db, new.session_id, [native_id]))
@@ -110,8 +111,8 @@ def _is_taken(
     return stored != content and (reread is None or message_id in reread)
 
 
-def _id_by_content(item: KeptMessage) -> str:
-    message = item.message
+def id_by_content(message: NewMessage) -> str:
+    """The id under which a message is stored if its own is taken."""
     return f"{message.native_id}~{content_id(message.role, message.text)[3:]}"
 
 

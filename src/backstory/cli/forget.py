@@ -1,0 +1,141 @@
+"""forget: delete conversations for good."""
+
+import sys
+from datetime import date
+
+import click
+
+from backstory.cli.app import (
+    FOUND_NOTHING,
+    App,
+    commands,
+    echo_lines,
+    terminal_width,
+)
+from backstory.cli.parameters import FIRST_DAY, LAST_DAY, to_folder
+from backstory.render.objects import forget_object, forgetting_object, to_json
+from backstory.render.people.forgetting import (
+    render_forgettings,
+    render_preview,
+    render_receipt,
+)
+from backstory.values.forgetting import ForgetReport
+
+
+@commands.command(short_help="Delete conversations for good.")
+@click.argument("session", nargs=-1)
+@click.option(
+    "--message",
+    "messages",
+    metavar="ID",
+    multiple=True,
+    help="Only this message: its number, or its native id in SESSION.",
+)
+@click.option(
+    "--project", metavar="FOLDER", help="All of this folder: its path or its name."
+)
+@click.option("--host", metavar="NAME", help="All of this agent program.")
+@click.option("--before", type=FIRST_DAY, help="All that was said before this day.")
+@click.option("--after", type=LAST_DAY, help="All that was said after this day.")
+@click.option("--with-notes", is_flag=True, help="Also what daily logs say about it.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@click.option("--list", "as_list", is_flag=True, help="List what was forgotten so far.")
+@click.option("--undo", metavar="NUMBER", type=int, help="Let it be read again.")
+@click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
+@click.pass_obj
+def forget(
+    app: App,
+    session: tuple[str, ...],
+    messages: tuple[str, ...],
+    project: str | None,
+    host: str | None,
+    before: date | None,
+    after: date | None,
+    with_notes: bool,
+    yes: bool,
+    dry_run: bool,
+    as_list: bool,
+    undo: int | None,
+    as_json: bool,
+) -> None:
+    """Delete conversations for good, and never read them again.
+
+    SESSION is an id or the beginning of one; subagents go with it. --project, --host,
+    --before and --after narrow each other. What is deleted is erased from all files of
+    the home. The agent program's own files stay; they are only left out from now on.
+    """
+    if as_list:
+        _list(app, as_json)
+        return
+    if undo is not None:
+        _undo(app, undo, as_json)
+        return
+
+    def run(*, dry_run: bool) -> ForgetReport:
+        return app.memory.forget(
+            session,
+            messages=messages,
+            project=to_folder(project),
+            host=host,
+            before=before,
+            after=after,
+            with_notes=with_notes,
+            dry_run=dry_run,
+        )
+
+    preview = run(dry_run=True)
+    if not as_json:
+        _show(app, preview)
+    if dry_run or not preview.sessions:
+        receipt = preview
+    else:
+        _ask(yes)
+        receipt = run(dry_run=False)
+    if as_json:
+        click.echo(to_json(forget_object(receipt)))
+    else:
+        echo_lines(render_receipt(receipt))
+    if not preview.sessions:
+        raise SystemExit(FOUND_NOTHING)
+
+
+def _show(app: App, preview: ForgetReport) -> None:
+    if not preview.sessions:
+        click.echo("Nothing matches, so nothing is forgotten.")
+        return
+    sessions = [each.session for each in preview.sessions]
+    echo_lines(
+        render_preview(
+            preview,
+            names=app.memory.short_ids(sessions),
+            home=app.user_home,
+            width=terminal_width(),
+        )
+    )
+
+
+def _ask(yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("Nobody can be asked here. Pass --yes to go ahead.")
+    click.confirm("Delete it for good?", abort=True, err=True)
+
+
+def _list(app: App, as_json: bool) -> None:
+    found = app.memory.forgettings()
+    if as_json:
+        click.echo(to_json([forgetting_object(each) for each in found]))
+    elif found:
+        echo_lines(render_forgettings(found))
+    else:
+        click.echo("Nothing was forgotten.")
+
+
+def _undo(app: App, number: int, as_json: bool) -> None:
+    undone = app.memory.undo_forget(number)
+    if as_json:
+        click.echo(to_json(forgetting_object(undone)))
+    else:
+        click.echo("'backstory index' reads it again, where its files still exist.")

@@ -1,0 +1,275 @@
+"""Forget conversations: gone from every file of a home, and never read in again."""
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+from backstory.errors import BadQuery, UnknownName, show_value
+from backstory.index.damage import list_copies
+from backstory.notes.daily_logs import split_blocks
+from backstory.notes.notebook import Notebook
+from backstory.search.sessions import get_session, list_sessions
+from backstory.store.base.history import (
+    ForgottenPart,
+    HistoryStore,
+    SessionFilter,
+)
+from backstory.summaries.answer import marker_start
+from backstory.text.arguments import (
+    EVER,
+    Period,
+    show_name,
+    to_days,
+    to_number,
+    to_period,
+    to_text,
+)
+from backstory.values.forgetting import (
+    ForgetReport,
+    Forgetting,
+    ForgottenSession,
+    LogEntry,
+    WhatToForget,
+)
+from backstory.values.history import Message, Session
+from backstory.values.identity import is_below
+from backstory.values.moments import WHOLE_DAY, Moment
+
+# The number of a message; SQLite has no longer ones.
+_NUMBER = re.compile(r"[0-9]{1,18}")
+# How long to wait for other processes that read what is to be erased.
+_ERASE_S = 5.0
+_PAUSE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetter:
+    """Forgets what is in one home.
+
+    ``update_index`` makes the index follow the history, and erases what it deletes.
+    """
+
+    home: Path
+    history: HistoryStore
+    notebook: Notebook
+    update_index: Callable[[], object]
+    check_host: Callable[[str | None], str | None]
+    clock: Callable[[], datetime]
+
+    def forget(
+        self, what: WhatToForget, with_notes: bool, dry_run: bool
+    ) -> ForgetReport:
+        """Forget something, or tell what would be forgotten.
+
+        Raises ``UnknownName`` if there is no such thing, ``BadQuery`` if nothing is
+        named.
+        """
+        chosen = self._choose(what)
+        sessions = [each.session for each in chosen]
+        entries = self._find_log_entries(sessions)
+        report = ForgetReport(
+            tuple(ForgottenSession(each.session, each.count) for each in chosen),
+            tuple(entries),
+            tuple(list_copies(self.home)),
+            with_notes,
+        )
+        if dry_run or not chosen:
+            return report
+        forgetting = self.history.forget(
+            [each.to_part() for each in chosen], now=self.clock()
+        )
+        if with_notes:
+            self._remove_log_entries(sessions, {entry.day for entry in entries})
+        self.update_index()
+        return ForgetReport(
+            report.sessions,
+            report.log_entries,
+            report.copies,
+            with_notes,
+            forgetting,
+            is_erased=self._erase(),
+        )
+
+    def list_forgettings(self) -> list[Forgetting]:
+        return self.history.list_forgettings()
+
+    def undo(self, forgetting_id: int) -> Forgetting:
+        """Let what was forgotten be read again. Raises ``UnknownName``."""
+        number = to_number(forgetting_id, "forgetting")
+        undone = self.history.undo_forgetting(number)
+        if undone is None:
+            raise UnknownName(
+                f"nothing was forgotten under the number {show_value(number)}",
+                hint="run 'backstory forget --list' to see the numbers",
+            )
+        return undone
+
+    def _erase(self) -> bool:
+        until = time.monotonic() + _ERASE_S
+        while not self.history.is_erased():
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_PAUSE_S)
+        return True
+
+    # -- choosing ---
+
+    def _choose(self, what: WhatToForget) -> "list[_Chosen]":
+        messages = _to_names(what.messages, "messages")
+        if names := _to_names(what.sessions, "sessions"):
+            named = [get_session(self.history, name) for name in names]
+            if messages:
+                return self._choose_messages(named, messages)
+            # A session's subagents are part of it.
+            return [
+                _Chosen(each, is_lasting=each.read_from is not None)
+                for each in self._with_subagents(named)
+            ]
+        if messages:
+            return self._choose_messages((), messages)
+        period = self._read_period(what)
+        if period == EVER and what.project is None and what.host is None:
+            raise BadQuery(
+                "nothing is named that could be forgotten",
+                hint="name a session, a message, a project, a host or days",
+            )
+        where = SessionFilter(self.check_host(what.host))
+        found = list_sessions(self.history, where, project=what.project)
+        if period == EVER:
+            return [_Chosen(each) for each in found]
+        return [each for each in self._said_in(period, found) if each.count]
+
+    def _with_subagents(self, sessions: Sequence[Session]) -> list[Session]:
+        keys = {(each.host, each.native_id) for each in sessions}
+        ids = {each.native_id for each in sessions}
+        below = [
+            each
+            for each in self.history.list_sessions(SessionFilter())
+            if (each.host, each.native_id) not in keys
+            and ((each.host, each.parent_id) in keys or is_below(each.native_id, ids))
+        ]
+        return [*dict.fromkeys(sessions), *below]
+
+    def _choose_messages(
+        self, sessions: Sequence[Session], names: Sequence[str]
+    ) -> "list[_Chosen]":
+        chosen: dict[int, set[int]] = {}
+        for name in names:
+            message = self._find_message(sessions, name)
+            chosen.setdefault(message.session_id, set()).add(message.message_id)
+        found = self.history.get_sessions(chosen)
+        return [
+            _Chosen(found[session_id], tuple(sorted(message_ids)))
+            for session_id, message_ids in chosen.items()
+        ]
+
+    def _find_message(self, sessions: Sequence[Session], name: str) -> Message:
+        for session in sessions:
+            found = self.history.find_message(session.session_id, name)
+            if found is not None:
+                return found
+        if not sessions and _NUMBER.fullmatch(name):
+            numbered = self.history.get_messages([int(name)])
+            if numbered:
+                return numbered[int(name)]
+        where = " of the session" if sessions else ""
+        raise UnknownName(
+            f"no message{where} is called '{show_name(name)}'",
+            hint="'backstory show SESSION' shows the numbers of its messages",
+        )
+
+    def _read_period(self, what: WhatToForget) -> Period:
+        today = self.clock().astimezone().date()
+        first, last = (
+            _day_beside(what.after, "after", today, days=1),
+            _day_beside(what.before, "before", today, days=-1),
+        )
+        period = to_period(first, last, 0, now=self.clock())
+        if period.why_empty:
+            raise BadQuery(f"there is no day in between: {period.why_empty}")
+        return period
+
+    def _said_in(
+        self, period: Period, sessions: Sequence[Session]
+    ) -> "Iterator[_Chosen]":
+        for session in sessions:
+            message_ids = tuple(
+                message.message_id
+                for message in self.history.iter_messages(session.session_id)
+                if _is_in(period, message.sent or session.started)
+            )
+            yield _Chosen(session, message_ids)
+
+    # -- notes ---
+
+    def _find_log_entries(self, sessions: Sequence[Session]) -> list[LogEntry]:
+        starts = tuple(map(marker_start, sessions))
+        found = []
+        for day in self.notebook.list_logs() if starts else ():
+            for block in split_blocks(self.notebook.read_log(day) or ""):
+                if block.marker and block.marker.startswith(starts):
+                    heading = block.text.split("\n", 1)[0].lstrip("# ")
+                    found.append(LogEntry(day, heading))
+        return found
+
+    def _remove_log_entries(
+        self, sessions: Sequence[Session], days: Collection[date]
+    ) -> None:
+        starts = tuple(map(marker_start, sessions))
+        for day in sorted(days):
+            self.notebook.remove_log_blocks(day, lambda mark: mark.startswith(starts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A session, or some of its messages."""
+
+    session: Session
+    message_ids: tuple[int, ...] | None = None
+    is_lasting: bool = False
+
+    @property
+    def count(self) -> int:
+        if self.message_ids is None:
+            return self.session.message_count
+        return len(self.message_ids)
+
+    def to_part(self) -> ForgottenPart:
+        return ForgottenPart(self.session.session_id, self.message_ids, self.is_lasting)
+
+
+def _to_names(value: str | int | Collection[str | int], name: str) -> list[str]:
+    """One name or several, as a list of texts. Raises ``BadQuery``."""
+    given = [value] if isinstance(value, str | int) else value
+    if not isinstance(given, Collection):
+        raise BadQuery(f"{name} is {show_value(value)}, not a name")
+    return [
+        show_value(to_number(each, name))
+        if isinstance(each, int)
+        else to_text(each, name)
+        for each in given
+    ]
+
+
+def _day_beside(
+    value: date | str | None, name: str, today: date, *, days: int
+) -> date | None:
+    """The day after the last one that is named, or before the first one."""
+    named = to_days(value, name, today=today)
+    if named is None:
+        return None
+    edge = named.last if days > 0 else named.first
+    return edge + timedelta(days=days)
+
+
+def _is_in(period: Period, said: Moment | None) -> bool:
+    """Whether something was said in a period; without a time, it was not."""
+    if said is None:
+        return False
+    is_day = said.utc_offset_min == WHOLE_DAY
+    first, end = period.days if is_day else (period.first, period.end)
+    at = said.to_microseconds()
+    return (first is None or first <= at) and (end is None or at < end)

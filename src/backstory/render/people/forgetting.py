@@ -1,0 +1,105 @@
+"""What is forgotten, for the person who wants it gone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from backstory.render.format import render_count, render_local, render_path, render_time
+from backstory.render.layout import cut_to_width, render_columns
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralize
+from backstory.values.forgetting import ForgetReport, Forgetting, ForgottenSession
+
+# Of more sessions or entries than this, only the first are listed.
+_MAX_LISTED = 20
+
+
+def render_preview(
+    report: ForgetReport,
+    *,
+    names: Mapping[int, str],
+    home: Path,
+    width: int | None,
+) -> Iterator[str]:
+    """What would be forgotten; ``names`` are the short ids of the sessions."""
+    yield f"This deletes {_describe(report)}:"
+    rows = [_to_row(each, names) for each in report.sessions[:_MAX_LISTED]]
+    for line in list(render_columns([""] * 5, rows, width=None))[1:]:
+        yield _fit(f"  {line}", width)
+    yield from _more(len(report.sessions))
+    if report.log_entries:
+        yield (
+            "And what the daily logs say about it:"
+            if report.with_notes
+            else "The daily logs say something about it; --with-notes deletes that too:"
+        )
+        for entry in report.log_entries[:_MAX_LISTED]:
+            yield _fit(f"  {entry.day}  {neutralize(entry.heading)}", width)
+        yield from _more(len(report.log_entries))
+    for path in report.copies:
+        shown = render_path(str(path), home)
+        yield f"{shown} may contain it as well; delete it if you do not need it."
+
+
+def _to_row(each: ForgottenSession, names: Mapping[int, str]) -> tuple[str, ...]:
+    session = each.session
+    count = render_count(each.messages, "message")
+    if not each.is_whole:
+        count = f"{each.messages:,} of {render_count(session.message_count, 'message')}"
+    return (
+        render_time(session.last_active),
+        names.get(session.session_id, session.native_id),
+        session.host,
+        count,
+        one_line(session.title, 200),
+    )
+
+
+def _fit(line: str, width: int | None) -> str:
+    return line if width is None else cut_to_width(line, width)
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > _MAX_LISTED:
+        yield f"  … and {count - _MAX_LISTED:,} more"
+
+
+def _describe(report: ForgetReport) -> str:
+    messages = render_count(report.messages, "message")
+    return f"{messages} of {render_count(len(report.sessions), 'session')}"
+
+
+def render_receipt(report: ForgetReport) -> Iterator[str]:
+    """What was forgotten."""
+    if report.forgetting is None:
+        return
+    number = report.forgetting.forgetting_id
+    yield f"Forgotten: {_describe(report)}."
+    if report.with_notes and report.log_entries:
+        entries = len(report.log_entries)
+        words = "1 entry" if entries == 1 else f"{entries:,} entries"
+        yield f"{words} of the daily logs went with it."
+    yield (
+        "It is left out when its files are read again; "
+        f"'backstory forget --undo {number}' allows it."
+    )
+    if not report.is_erased:
+        yield (
+            "Another process is still reading the databases: what was deleted is gone "
+            "from their logs when it ends."
+        )
+
+
+def render_forgettings(found: Sequence[Forgetting]) -> Iterator[str]:
+    """Everything that was forgotten, one line each."""
+    rows = [
+        (
+            str(each.forgetting_id),
+            render_local(each.forgotten_at),
+            str(each.sessions),
+            str(each.messages),
+            ", ".join(each.hosts),
+        )
+        for each in found
+    ]
+    heads = ("NUMBER", "FORGOTTEN", "SESSIONS", "MESSAGES", "HOSTS")
+    yield from render_columns(heads, rows, right={0, 2, 3}, width=None)

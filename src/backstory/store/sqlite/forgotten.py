@@ -1,0 +1,363 @@
+"""The tables ``forgettings`` and ``forgotten``: what is never stored again.
+
+Only salted hashes of ids are kept: enough to know what was forgotten when a source is
+read again, and nothing that tells what it was.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import blake2b
+
+import apsw
+import orjson
+
+from backstory.store.base.history import (
+    Batch,
+    ForgottenPart,
+    KeptMessage,
+)
+from backstory.store.sqlite import changes, message_titles, sessions
+from backstory.store.sqlite.rows import to_dict, to_json
+from backstory.store.sqlite.write_messages import id_by_content
+from backstory.text.words import fold
+from backstory.values.forgetting import Forgetting
+from backstory.values.history import SessionFacts
+from backstory.values.moments import Moment, from_microseconds
+
+_SALT_BYTES = 16
+_KEY_BYTES = 16
+_SESSION, _MESSAGE, _TITLE = "session", "message", "title"
+
+
+# -- keys -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Makes the keys under which ids are remembered."""
+
+    salt: bytes
+    host: str
+
+    def of_session(self, native_id: str) -> bytes:
+        return self._hash(_SESSION, native_id)
+
+    def of_message(self, session: str, native_id: str) -> bytes:
+        return self._hash(_MESSAGE, session, native_id)
+
+    def of_title(self, message: str) -> bytes:
+        """Of a title that is known by a message; whose session it is, is not known."""
+        return self._hash(_TITLE, message)
+
+    def _hash(self, *parts: str) -> bytes:
+        digest = blake2b(key=self.salt, digest_size=_KEY_BYTES)
+        for part in (self.host, *parts):
+            encoded = part.encode("utf-8", errors="surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "big"))
+            digest.update(encoded)
+        return digest.digest()
+
+
+def _find_salt(db: apsw.Connection) -> bytes | None:
+    salt: bytes | None = db.execute("SELECT salt FROM forgettings LIMIT 1").get
+    return salt
+
+
+# -- leaving out ----------------------------------------------------------------------
+
+
+def leave_out_forgotten(db: apsw.Connection, batch: Batch) -> Batch:
+    """The batch without what was forgotten."""
+    salt = _find_salt(db)
+    if salt is None:
+        return batch
+    keys = _Keys(salt, batch.host)
+    known = _find_known(db, _iter_keys(keys, batch))
+    if not known:
+        return batch
+
+    def is_forgotten(kept: KeptMessage) -> bool:
+        message = kept.message
+        session = keys.of_session(message.session_id)
+        if session in known and _is_before(message.sent, known[session]):
+            return True
+        return any(key in known for key in _message_keys(keys, kept))
+
+    messages = [each for each in batch.messages if not is_forgotten(each)]
+    said = {each.message.session_id for each in messages}
+    return replace(
+        batch,
+        messages=messages,
+        facts=[
+            facts
+            if keys.of_session(facts.native_id) not in known
+            else SessionFacts(facts.native_id, project=facts.project)
+            for facts in batch.facts
+            if keys.of_session(facts.native_id) not in known or facts.native_id in said
+        ],
+        titles=[
+            each for each in batch.titles if keys.of_title(each.message_id) not in known
+        ],
+        emptied=[each for each in batch.emptied if keys.of_session(each) not in known],
+    )
+
+
+def _iter_keys(keys: _Keys, batch: Batch) -> Iterator[bytes]:
+    ids = {each.message.session_id for each in batch.messages}
+    ids.update(facts.native_id for facts in batch.facts)
+    yield from map(keys.of_session, ids.union(batch.emptied))
+    for kept in batch.messages:
+        yield from _message_keys(keys, kept)
+    for titled in batch.titles:
+        yield keys.of_title(titled.message_id)
+
+
+def _message_keys(keys: _Keys, kept: KeptMessage) -> tuple[bytes, bytes]:
+    """A message whose id was given twice is stored under an id by its content."""
+    message = kept.message
+    return (
+        keys.of_message(message.session_id, message.native_id),
+        keys.of_message(message.session_id, id_by_content(message)),
+    )
+
+
+def _is_before(sent: Moment | None, before_at: int | None) -> bool:
+    return before_at is None or sent is None or sent.to_microseconds() < before_at
+
+
+def _find_known(db: apsw.Connection, keys: Iterable[bytes]) -> dict[bytes, int | None]:
+    """Those of the keys that are remembered, and what their times are.
+
+    None, for all time, outranks every time.
+    """
+    rows = db.execute(
+        """
+        SELECT key, CASE WHEN COUNT(*) = COUNT(before_at) THEN MAX(before_at) END
+          FROM forgotten
+         WHERE key IN (SELECT unhex(value) FROM json_each(?))
+         GROUP BY key
+        """,
+        (to_json(key.hex() for key in keys),),
+    )
+    return to_dict(rows)
+
+
+# -- forgetting -----------------------------------------------------------------------
+
+
+def forget(
+    db: apsw.Connection, parts: Sequence[ForgottenPart], *, now: datetime
+) -> Forgetting:
+    """Delete parts of sessions and remember their ids; must run in a transaction."""
+    salt = _find_salt(db) or os.urandom(_SALT_BYTES)
+    stored = sessions.get_sessions(db, [part.session_id for part in parts])
+    db.execute(
+        """
+        INSERT INTO forgettings (forgotten_at, sessions, messages, hosts, salt)
+        VALUES (?, 0, 0, ?, ?)
+        """,
+        (
+            Moment(now).to_microseconds(),
+            to_json(sorted({session.host for session in stored.values()})),
+            salt,
+        ),
+    )
+    forgetting_id = db.last_insert_rowid()
+    whole = messages = 0
+    for part in parts:
+        if part.session_id not in stored:
+            continue
+        session = stored[part.session_id]
+        keys = _Keys(salt, session.host)
+        ids = _list_ids(db, part)
+        if part.message_ids is None or len(ids) == session.message_count:
+            before_at = None if part.is_lasting else Moment(now).to_microseconds()
+            forgotten = [(keys.of_session(session.native_id), before_at)]
+            forgotten += _title_keys(db, keys, ids.values())
+            _delete_session(db, part.session_id)
+            whole += 1
+        else:
+            forgotten = [
+                (keys.of_message(session.native_id, native_id), None)
+                for native_id in ids.values()
+            ]
+            forgotten += _title_keys(db, keys, ids.values())
+            _delete_messages(db, part.session_id, ids)
+        messages += len(ids)
+        _remember(db, forgetting_id, forgotten)
+    db.execute(
+        "UPDATE forgettings SET sessions = ?, messages = ? WHERE forgetting_id = ?",
+        (whole, messages, forgetting_id),
+    )
+    return get_forgetting(db, forgetting_id)
+
+
+def _list_ids(db: apsw.Connection, part: ForgottenPart) -> dict[int, str]:
+    """The numbers and ids of the messages of a part."""
+    rows = db.execute(
+        """
+        SELECT message_id, native_id FROM messages
+         WHERE session_id = ?1
+           AND (?2 IS NULL OR message_id IN (SELECT value FROM json_each(?2)))
+        """,
+        (
+            part.session_id,
+            None if part.message_ids is None else to_json(part.message_ids),
+        ),
+    )
+    return to_dict(rows)
+
+
+def _title_keys(
+    db: apsw.Connection, keys: _Keys, native_ids: Collection[str]
+) -> list[tuple[bytes, None]]:
+    titled = message_titles.list_titled(db, keys.host, native_ids)
+    return [(keys.of_title(native_id), None) for native_id in titled]
+
+
+def _remember(
+    db: apsw.Connection,
+    forgetting_id: int,
+    forgotten: Iterable[tuple[bytes, int | None]],
+) -> None:
+    db.executemany(
+        "INSERT INTO forgotten (forgetting_id, key, before_at) VALUES (?, ?, ?)",
+        [(forgetting_id, key, before_at) for key, before_at in forgotten],
+    )
+
+
+def _delete_session(db: apsw.Connection, session_id: int) -> None:
+    """Delete a session and everything about it."""
+    sessions.empty_session(db, session_id)
+    # A problem may quote the line it was found in.
+    db.execute(
+        """
+        DELETE FROM problems
+         WHERE path = (SELECT read_from FROM sessions WHERE session_id = ?)
+        """,
+        (session_id,),
+    )
+    db.execute("DELETE FROM sessions WHERE session_id = ?", (session_id,))
+    changes.insert_emptying(db, session_id)
+
+
+def _delete_messages(db: apsw.Connection, session_id: int, ids: dict[int, str]) -> None:
+    """Delete some messages of a session, and whatever quotes them."""
+    _move_log_pointer(db, session_id, ids)
+    message_titles.delete_titles_of(db, session_id, ids)
+    quoted = [text for (text,) in _iter_texts(db, ids)]
+    db.execute(
+        "DELETE FROM messages WHERE message_id IN (SELECT value FROM json_each(?))",
+        (to_json(ids),),
+    )
+    _close_gaps(db, session_id)
+    # What a model made of them waits here until it is in the notes.
+    db.execute("DELETE FROM summaries WHERE session_id = ?", (session_id,))
+    _drop_quoting_title(db, session_id, quoted)
+    message_titles.refresh_titles(db, [session_id])
+    sessions.refresh_excerpts(db, session_id, -len(ids), None)
+    changes.insert_emptying(db, session_id)
+    changes.insert_whole_session(db, session_id)
+    changes.insert_session_change(db, session_id)
+
+
+def _close_gaps(db: apsw.Connection, session_id: int) -> None:
+    """Number the messages of a session from 0 on again."""
+    rows = db.execute(
+        "SELECT message_id FROM messages WHERE session_id = ? ORDER BY position",
+        (session_id,),
+    ).fetchall()
+    # In this order, no two of them ever have the same position.
+    db.executemany(
+        "UPDATE messages SET position = ? WHERE message_id = ?",
+        [(position, message_id) for position, (message_id,) in enumerate(rows)],
+    )
+
+
+def _iter_texts(db: apsw.Connection, ids: Iterable[int]) -> apsw.Cursor:
+    return db.execute(
+        """
+        SELECT text FROM messages
+         WHERE message_id IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(ids),),
+    )
+
+
+def _move_log_pointer(db: apsw.Connection, session_id: int, ids: Iterable[int]) -> None:
+    """Keep what is logged up to now as logged, if the last of it is deleted."""
+    db.execute(
+        """
+        UPDATE sessions
+           SET last_logged_message_id = (
+               SELECT message_id FROM messages
+                WHERE session_id = ?1
+                  AND message_id NOT IN (SELECT value FROM json_each(?2))
+                  AND position < (SELECT position FROM messages
+                                   WHERE message_id = last_logged_message_id)
+                ORDER BY position DESC LIMIT 1)
+         WHERE session_id = ?1
+           AND last_logged_message_id IN (SELECT value FROM json_each(?2))
+        """,
+        (session_id, to_json(ids)),
+    )
+
+
+def _drop_quoting_title(
+    db: apsw.Connection, session_id: int, quoted: Iterable[str]
+) -> None:
+    """Drop a title that is taken from one of the deleted texts."""
+    title: str | None = db.execute(
+        "SELECT title FROM sessions WHERE session_id = ?", (session_id,)
+    ).get
+    beginning = fold((title or "").rstrip("….").strip())
+    if beginning and any(beginning in fold(text) for text in quoted):
+        db.execute(
+            "UPDATE sessions SET title = NULL WHERE session_id = ?", (session_id,)
+        )
+
+
+# -- what was forgotten ---------------------------------------------------------------
+
+
+def get_forgetting(db: apsw.Connection, forgetting_id: int) -> Forgetting:
+    (found,) = [
+        each for each in list_forgettings(db) if each.forgetting_id == forgetting_id
+    ]
+    return found
+
+
+def list_forgettings(db: apsw.Connection) -> list[Forgetting]:
+    rows = db.execute(
+        """
+        SELECT forgetting_id, forgotten_at, sessions, messages, hosts
+          FROM forgettings ORDER BY forgetting_id
+        """
+    )
+    return [
+        Forgetting(
+            forgetting_id,
+            from_microseconds(forgotten_at, None).at,
+            session_count,
+            message_count,
+            tuple(orjson.loads(hosts)),
+        )
+        for forgetting_id, forgotten_at, session_count, message_count, hosts in rows
+    ]
+
+
+def undo(db: apsw.Connection, forgetting: Forgetting) -> None:
+    """Let what was forgotten be read again; must run in a transaction."""
+    db.execute(
+        "DELETE FROM forgettings WHERE forgetting_id = ?", (forgetting.forgetting_id,)
+    )
+    # Which of them have it is not known any more.
+    db.execute(
+        """
+        UPDATE sources SET signature = '', prefix_hash = ''
+         WHERE host IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(forgetting.hosts),),
+    )

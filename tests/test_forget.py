@@ -1,0 +1,352 @@
+"""What a person has forgotten is gone from every file, and does not come back."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import orjson
+import pytest
+
+from backstory import (
+    BadQuery,
+    Forgetting,
+    LogEntry,
+    Memory,
+    Session,
+    UnknownName,
+)
+from backstory.summaries.answer import marker_start
+from tests.builders import SESSION, a_line, append, session_file
+from tests.index_builders import WordEmbedder, an_indexed_memory, found
+from tests.shell import Shell
+
+OTHER = "7e1c1c53-8a57-4f43-9f0e-3c3f6d8f2b22"
+DAY = date(2026, 2, 20)
+
+
+@pytest.fixture
+def lived(tmp_path: Path, home: Path) -> Iterator[Memory]:
+    """A memory of two sessions, one of which says a word that must go."""
+    append(
+        session_file(home),
+        a_line("Where did we hide the Qzwxv?", uuid="u1"),
+        a_line("The Qzwxv is below the stairs.", uuid="u2", role="assistant"),
+        a_line("Thank you, bye.", uuid="u3"),
+    )
+    append(
+        session_file(home, OTHER),
+        a_line("Paint the fence green.", uuid="u4", session=OTHER),
+    )
+    memory = an_indexed_memory(tmp_path, embedder=WordEmbedder(), home=home)
+    with memory:
+        memory.index()
+        memory.embed()
+        yield memory
+
+
+def traces(memory: Memory, word: str = "qzwxv") -> list[str]:
+    """The files of the home that contain a word, however it is written."""
+    return sorted(
+        str(file.relative_to(memory.home))
+        for file in memory.home.rglob("*")
+        if file.is_file() and word.encode() in file.read_bytes().lower()
+    )
+
+
+def titles(memory: Memory) -> list[str]:
+    return sorted(session.title or "" for session in memory.sessions())
+
+
+def test_no_file_has_a_forgotten_session(lived: Memory) -> None:
+    assert "history.db" in " ".join(traces(lived))
+
+    report = lived.forget(SESSION[:8])
+
+    assert report.messages == 3
+    assert report.is_erased
+    assert traces(lived) == []
+    assert titles(lived) == ["Paint the fence green."]
+    assert found(lived, "Qzwxv") == []
+
+
+def test_a_forgotten_session_does_not_return(lived: Memory, home: Path) -> None:
+    lived.forget(SESSION)
+
+    # More is said in it, its file is written again, and the index is made again.
+    append(session_file(home), a_line("One more Qzwxv", uuid="u9"))
+    lived.index()
+    again = session_file(home).read_bytes()
+    session_file(home).unlink()
+    session_file(home).write_bytes(again)
+    lived.index()
+    lived.rebuild()
+    lived.index(path=session_file(home))
+
+    assert traces(lived) == []
+    assert titles(lived) == ["Paint the fence green."]
+
+
+def test_a_forgotten_message_leaves_the_rest(lived: Memory, home: Path) -> None:
+    lived.forget(SESSION, messages=["u2"])
+    append(session_file(home), a_line("And the ladder?", uuid="u9"))
+    lived.index()
+
+    said = [message.text for message in lived.messages(SESSION)]
+    assert said == [
+        "Where did we hide the Qzwxv?",
+        "Thank you, bye.",
+        "And the ladder?",
+    ]
+    assert traces(lived, "stairs") == []
+    assert found(lived, "ladder") == ["And the ladder?"]
+
+
+def test_a_message_is_forgotten_by_its_number(lived: Memory) -> None:
+    (hit,) = lived.search("fence", sources=["message"]).hits
+    assert hit.message_id is not None
+
+    lived.forget(messages=[hit.message_id])
+
+    assert traces(lived, "fence") == []
+    assert titles(lived) == ["Where did we hide the Qzwxv?"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "left"),
+    [
+        pytest.param({"project": "demo"}, [], id="a project"),
+        pytest.param({"host": "claude-code"}, [], id="a host"),
+        pytest.param({"before": "2026-02-21"}, [], id="days before"),
+        pytest.param({"after": date(2026, 2, 19)}, [], id="days after"),
+        pytest.param({"before": DAY}, ["kept"], id="not the day itself"),
+        pytest.param({"after": DAY}, ["kept"], id="nor on the other side"),
+        pytest.param(
+            {"host": "claude-code", "after": "2026-02-25"}, ["kept"], id="narrowed"
+        ),
+    ],
+)
+def test_conditions_narrow_each_other(
+    lived: Memory, conditions: dict[str, str | date], left: list[str]
+) -> None:
+    lived.forget(**conditions)  # type: ignore[arg-type]
+
+    assert bool(titles(lived)) == bool(left)
+
+
+def test_what_is_said_after_a_project_was_forgotten_is_read(
+    lived: Memory, home: Path
+) -> None:
+    lived.forget(project="demo")
+
+    append(
+        session_file(home, OTHER),
+        a_line(
+            "And the gate blue.", uuid="u8", session=OTHER, at="2029-01-01T10:00:00Z"
+        ),
+    )
+    lived.index()
+
+    assert titles(lived) == ["And the gate blue."]
+    assert traces(lived, "fence") == []
+
+
+def test_a_session_of_a_loop_can_be_used_again(lived: Memory) -> None:
+    lived.record("loop", "user", "The Qzwxv again")
+    lived.forget("loop")
+
+    assert lived.record("loop", "user", "A new day") is not None
+    assert sorted(found(lived, "Qzwxv", sources=["message"])) == [
+        "The Qzwxv is below the stairs.",
+        "Where did we hide the Qzwxv?",
+    ]
+
+
+def test_subagents_go_with_their_session(lived: Memory) -> None:
+    lived.record("chief", "user", "Ask around")
+    lived.record("helper", "user", "Asking", parent="chief")
+
+    report = lived.forget("chief")
+
+    assert [each.session.native_id for each in report.sessions] == ["chief", "helper"]
+
+
+def test_a_dry_run_tells_and_changes_nothing(lived: Memory) -> None:
+    before = titles(lived)
+
+    report = lived.forget(SESSION, dry_run=True)
+
+    assert (report.messages, report.forgetting) == (3, None)
+    assert titles(lived) == before
+    assert lived.forgettings() == []
+
+
+def test_it_can_be_read_again_when_that_is_wanted(lived: Memory) -> None:
+    report = lived.forget(SESSION)
+    assert isinstance(report.forgetting, Forgetting)
+
+    undone = lived.undo_forget(report.forgetting.forgetting_id)
+    lived.index()
+
+    assert undone == report.forgetting
+    assert "The Qzwxv is below the stairs." in found(lived, "Qzwxv")
+
+
+@pytest.mark.parametrize(
+    ("names", "more"),
+    [
+        pytest.param(["nobody"], {}, id="a session"),
+        pytest.param([], {"messages": [999]}, id="a number"),
+        pytest.param([SESSION], {"messages": ["u4"]}, id="a message elsewhere"),
+        pytest.param([], {"project": "nowhere"}, id="a project"),
+        pytest.param([], {"host": "nothing"}, id="a host"),
+    ],
+)
+def test_what_is_not_there_cannot_be_forgotten(
+    lived: Memory, names: list[str], more: dict[str, object]
+) -> None:
+    with pytest.raises(UnknownName):
+        lived.forget(names, **more)  # type: ignore[arg-type]
+
+
+def test_everything_at_once_has_to_be_meant(lived: Memory) -> None:
+    with pytest.raises(BadQuery, match="nothing is named"):
+        lived.forget()
+    with pytest.raises(BadQuery, match="no day in between"):
+        lived.forget(before="2026-01-01", after="2026-02-01")
+
+
+# -- notes ---
+
+
+def write_log(memory: Memory, session: Session) -> None:
+    memory.notebook.append_log(
+        DAY, "## The hiding place\n- The Qzwxv is below", f"{marker_start(session)}1"
+    )
+    memory.notebook.append_log(DAY, "## The fence\n- It is green", "another.1")
+
+
+def test_log_entries_about_it_are_named_and_stay(lived: Memory) -> None:
+    write_log(lived, lived.session(SESSION))
+
+    report = lived.forget(SESSION)
+
+    assert report.log_entries == (LogEntry(DAY, "The hiding place"),)
+    assert "memory/daily/2026-02-20.md" in traces(lived)
+    assert not any(each.startswith("history") for each in traces(lived))
+
+
+def test_log_entries_about_it_go_on_request(lived: Memory) -> None:
+    write_log(lived, lived.session(SESSION))
+
+    lived.forget(SESSION, with_notes=True)
+
+    assert traces(lived) == []
+    assert lived.notebook.read_log(DAY) == (
+        "# Daily Log - 2026-02-20\n\n<!-- backstory: another.1 -->\n"
+        "## The fence\n- It is green\n"
+    )
+
+
+def test_a_log_with_nothing_else_goes_whole(lived: Memory) -> None:
+    session = lived.session(SESSION)
+    lived.notebook.append_log(DAY, "The Qzwxv", f"{marker_start(session)}1")
+
+    lived.forget(SESSION, with_notes=True)
+
+    assert lived.notebook.list_logs() == []
+
+
+def test_a_forgotten_fact_is_gone_from_backups_and_copies(lived: Memory) -> None:
+    notebook = lived.notebook
+    notebook.add_fact("The Qzwxv is below the stairs.")
+    notebook.add_fact("The fence is green.")
+    text = notebook.read_memory()
+    notebook.replace_memory(text + "\n", text, keep_backup=True)
+    notebook.write_aside(text, "MEMORY-edited.md")
+    lived.search("fence")
+
+    notebook.forget_fact("below the stairs")
+    lived.search("fence")
+    lived.index()
+
+    in_notes = [each for each in traces(lived) if each.startswith("memory")]
+    assert in_notes == []
+    assert len(traces(lived, "the fence is green")) >= 3
+
+
+# -- the command ---
+
+
+@pytest.fixture
+def shell(tmp_path: Path, home: Path) -> Shell:
+    append(session_file(home), a_line("Where is the Qzwxv?", uuid="u1"))
+    made = Shell(home, tmp_path / "kept", now=datetime(2026, 3, 1, 12, tzinfo=UTC))
+    made.run("--set", "embedder.name=none", "index")
+    return made
+
+
+def test_the_command_shows_what_it_deletes_and_gives_a_receipt(shell: Shell) -> None:
+    done = shell.run("--set", "embedder.name=none", "forget", SESSION[:8], "--yes")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "This deletes 1 message of 1 session:\n"
+        "  2026-02-20 14:32  5d0c1c53  claude-code  1 message  Where is the Qzwxv?\n"
+        "Forgotten: 1 message of 1 session.\n"
+        "It is left out when its files are read again; "
+        "'backstory forget --undo 1' allows it.\n"
+    )
+
+
+def test_the_command_asks_first(shell: Shell) -> None:
+    done = shell.run("forget", SESSION, typed="y\n")
+
+    assert done.returncode == 2
+    assert "Pass --yes" in done.stderr
+    assert shell.out("forget", "--list") == "Nothing was forgotten.\n"
+
+
+def test_the_receipt_as_json(shell: Shell) -> None:
+    done = shell.run("forget", SESSION, "--yes", "--json")
+
+    assert orjson.loads(done.stdout) == {
+        "sessions": [
+            {
+                "host": "claude-code",
+                "id": SESSION,
+                "title": "Where is the Qzwxv?",
+                "messages": 1,
+                "whole": True,
+            }
+        ],
+        "messages": 1,
+        "log_entries": [],
+        "with_notes": False,
+        "copies": [],
+        "erased": True,
+        "forgetting": {
+            "number": 1,
+            "forgotten_at": "2026-03-01T12:00:00+00:00",
+            "sessions": 1,
+            "messages": 1,
+            "hosts": ["claude-code"],
+        },
+    }
+
+
+def test_the_command_lists_and_undoes(shell: Shell) -> None:
+    shell.run("forget", SESSION, "--yes")
+
+    assert shell.out("forget", "--list") == (
+        "NUMBER  FORGOTTEN         SESSIONS  MESSAGES  HOSTS\n"
+        "     1  2026-03-01 12:00         1         1  claude-code\n"
+    )
+    shell.out("forget", "--undo", "1")
+    assert "1 new session" in shell.out("index")
+
+
+def test_nothing_that_matches_is_not_an_error_but_a_word(shell: Shell) -> None:
+    done = shell.run("forget", "--before", "2020-01-01")
+
+    assert done.returncode == 1
+    assert done.stdout == "Nothing matches, so nothing is forgotten.\n"
