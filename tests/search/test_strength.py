@@ -17,9 +17,11 @@ from tests.search.test_rank import a_candidate
         (0.0, 0.0, 0.7, False, Strength.STRONG),
         (0.5, 0.5, None, False, Strength.FAIR),
         (0.4, 0.4, None, False, Strength.WEAK),
-        (0.0, 0.0, 0.44, False, Strength.WEAK),
-        (0.0, 0.0, 0.45, False, Strength.FAIR),
+        (0.0, 0.0, 0.49, False, Strength.WEAK),
+        (0.0, 0.0, 0.5, False, Strength.FAIR),
         (0.4, 0.1, 0.4, False, Strength.WEAK),
+        # Rare words that have nothing to do with what was asked.
+        (0.4, 2.0, 0.2, False, Strength.WEAK),
         # The same share of the words, but rarer ones.
         (0.4, 1.0, 0.4, False, Strength.FAIR),
     ],
@@ -39,9 +41,9 @@ def test_strength_is_judged_from_the_hit_alone(
     ("coverage", "candidate", "words", "expected"),
     [
         (0.0, a_candidate(1), 0.0, False),
-        (0.0, a_candidate(1, cosine=0.2), 0.2, False),
+        (0.0, a_candidate(1, cosine=0.19), 0.2, False),
         (0.2, a_candidate(1), 0.0, True),
-        (0.0, a_candidate(1, cosine=0.3), 0.0, True),
+        (0.0, a_candidate(1, cosine=0.2), 0.0, True),
         (0.0, a_candidate(1), 0.6, True),
         (0.0, a_candidate(1, has_phrase=True), 0.0, True),
         (0.0, a_candidate(1, is_on_named_day=True), 0.0, True),

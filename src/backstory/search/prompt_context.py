@@ -222,7 +222,10 @@ class PromptContext:
             if not (hit.session and (hit.session.host, hit.session.parent_id) in own)
             and not is_in_own_log(hit)
         ]
-        return add_replies(choose_worthy(hits, folder), self._history)
+        worthy = add_replies(choose_worthy(hits, folder), self._history)
+        # An answer is shown beside the question it belongs to, and not once more.
+        replies = {hit.reply.message_id for hit in worthy if hit.reply is not None}
+        return tuple(hit for hit in worthy if hit.message_id not in replies)
 
     def _own_log_check(self, asking: Sequence[Session]) -> Callable[[Hit], bool]:
         """A check whether a hit is what a daily log says about the session that asks.

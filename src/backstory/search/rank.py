@@ -32,7 +32,7 @@ _NEXT_BUT_ONE_SHARE = 0.05
 # A cosine below this is not a good fit, even if it is the best one.
 _GOOD_COSINE = 0.4
 # And one above this is some fit, even if it is the lowest.
-_UNRELATED_COSINE = 0.2
+UNRELATED_COSINE = 0.2
 # A named day beats a somewhat better wording on another day.
 _DAY_BONUS = 0.3
 _PHRASE_BONUS = 0.3
@@ -296,7 +296,7 @@ def _messages(members: Iterable[Candidate]) -> list[Candidate]:
 
 def _normalize_cosines(cosines: Mapping[int, float]) -> dict[int, float]:
     """Scale from 0 for the lowest to 1 for the best, if they are unrelated and good."""
-    lowest = min([*cosines.values(), _UNRELATED_COSINE])
+    lowest = min([*cosines.values(), UNRELATED_COSINE])
     best = max([*cosines.values(), _GOOD_COSINE])
     return {key: (cosine - lowest) / (best - lowest) for key, cosine in cosines.items()}
 

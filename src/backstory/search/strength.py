@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from backstory.search.rank import Candidate
+from backstory.search.rank import UNRELATED_COSINE, Candidate
 from backstory.store.base.index import SearchIndex
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import index_words, is_spaceless, word_set
@@ -16,9 +16,11 @@ _COVERAGE_CHARS = 20_000
 _KEYWORDS = 2
 # A hit with this share of the words has all that matters.
 _ALL_WORDS = 0.8
-# A hit with less evidence than this is weak, unless it is this near by meaning alone.
-_ENOUGH_EVIDENCE = 0.725
-_NEAR = 0.45
+# A hit that is worth less than this is weak, unless it is this near by meaning alone.
+_ENOUGH_WORTH = 0.7
+_NEAR = 0.5
+# How much a word counts that is as rare as a word can be.
+_RAREST_WORD = 9.0
 # How many of the best by words, and by meaning, may show that an answer is not weak. A
 # long text may have all the words and still score low.
 _PROMISING_BY_WORDS = 100
@@ -108,9 +110,12 @@ def judge(
     docs/explanation/ranking.md.
     """
     near = -1.0 if cosine is None else cosine
-    has_words = coverage.share >= _ALL_WORDS and (cosine is None or near >= 0.2)
-    if has_phrase or has_words or near >= 0.6:
+    has_words = coverage.share >= _ALL_WORDS
+    is_related = cosine is None or near >= UNRELATED_COSINE
+    if has_phrase or (has_words and is_related) or near >= 0.6:
         return Strength.STRONG
+    if has_words:
+        return Strength.FAIR
     if is_lenient:
         # On a named day, less is needed; and in scripts without spaces, half of the
         # pairs of characters that are searched for are not words.
@@ -118,10 +123,17 @@ def judge(
     elif cosine is None:
         is_weak = coverage.share < 0.5
     else:
-        # Half of the words are much if they are rare, and little if they are not.
-        words = 0.5 * coverage.share + 0.1 * math.log1p(9 * coverage.rarity)
-        is_weak = cosine + words < _ENOUGH_EVIDENCE and cosine < _NEAR
+        is_weak = cosine < _NEAR and worth(cosine, coverage.rarity) < _ENOUGH_WORTH
     return Strength.WEAK if is_weak else Strength.FAIR
+
+
+def worth(cosine: float, rarity: float) -> float:
+    """How much a hit has to do with the query, in meaning and in words.
+
+    One without the other is little: much is near in meaning to any question of its
+    field, and has common words of it.
+    """
+    return cosine * math.log1p(_RAREST_WORD * rarity)
 
 
 def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
@@ -134,7 +146,7 @@ def is_relevant(coverage: float, candidate: Candidate, words: float) -> bool:
         candidate.has_phrase
         or candidate.is_on_named_day
         or coverage > 0.15
-        or near >= 0.3
+        or near >= UNRELATED_COSINE
         or words >= 0.5
     )
 

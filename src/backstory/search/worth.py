@@ -5,10 +5,10 @@ meaning and share words with it that are rare; and one from another project must
 nearer. docs/explanation/reminding.md says how the numbers were chosen.
 """
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from backstory.search.strength import worth
 from backstory.system.files import is_inside
 from backstory.text.words import STOP_WORDS, word_set
 from backstory.values.history import Role
@@ -16,11 +16,9 @@ from backstory.values.hits import Hit, Strength
 
 # Less than this is not worth it, and neither is much less than the best.
 _LEAST_WORTH = 0.75
-_SHARE_OF_BEST = 0.8
+_SHARE_OF_BEST = 0.85
 # What a hit from another project is worth.
 _OTHER_PROJECT_SHARE = 0.65
-# How much a word counts that is as rare as a word can be.
-_RAREST_WORD = 9.0
 # Without vectors, the words must be rarer than one of the rarest.
 _LEAST_RARITY = 1.1
 # Where tools are used, a message with fewer words is an order or a step on the way.
@@ -37,10 +35,10 @@ def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
     if on_days:
         return on_days
     worths = {
-        number: worth
+        number: value
         for number, hit in enumerate(hits)
         if hit.role not in _SAID_BY_NOBODY and _says_something(hit)
-        if (worth := _measure(hit, project)) >= _LEAST_WORTH
+        if (value := _measure(hit, project)) >= _LEAST_WORTH
     }
     best = max(worths.values(), default=0.0)
     order = sorted(worths, key=lambda number: -worths[number])
@@ -68,8 +66,8 @@ def _measure(hit: Hit, project: Path | None) -> float:
     if not cosine:
         # No vector: the words alone must do.
         return 1.0 if is_ours and rarity >= _LEAST_RARITY else 0.0
-    worth = cosine * math.log1p(_RAREST_WORD * rarity)
-    return worth if is_ours else _OTHER_PROJECT_SHARE * worth
+    value = worth(cosine, rarity)
+    return value if is_ours else _OTHER_PROJECT_SHARE * value
 
 
 def _is_of_project(hit: Hit, project: Path | None) -> bool:
