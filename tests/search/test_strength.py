@@ -17,8 +17,8 @@ from tests.search.test_rank import a_candidate
         (0.0, 0.0, 0.7, False, Strength.STRONG),
         (0.5, 0.5, None, False, Strength.FAIR),
         (0.4, 0.4, None, False, Strength.WEAK),
-        (0.0, 0.0, 0.49, False, Strength.WEAK),
-        (0.0, 0.0, 0.5, False, Strength.FAIR),
+        (0.0, 0.0, 0.44, False, Strength.WEAK),
+        (0.0, 0.0, 0.45, False, Strength.FAIR),
         (0.4, 0.1, 0.4, False, Strength.WEAK),
         # Rare words that have nothing to do with what was asked.
         (0.4, 2.0, 0.2, False, Strength.WEAK),

@@ -18,7 +18,7 @@ _KEYWORDS = 2
 _ALL_WORDS = 0.8
 # A hit that is worth less than this is weak, unless it is this near by meaning alone.
 _ENOUGH_WORTH = 0.7
-_NEAR = 0.5
+_NEAR = 0.45
 # How much a word counts that is as rare as a word can be.
 _RAREST_WORD = 9.0
 # How many of the best by words, and by meaning, may show that an answer is not weak. A
