@@ -1,7 +1,7 @@
 """Clients of the MCP server: of each protocol version, in this process or another."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from unittest.mock import patch
@@ -25,14 +25,17 @@ each_version = pytest.mark.parametrize("version", VERSIONS)
 
 
 # Any: a server, or how one is reached.
-async def asked(server: Any, version: str, ask: Ask[Result]) -> Result:
-    """What a client of that version gets; the older ones begin with a handshake."""
+@asynccontextmanager
+async def connected(server: Any, version: str) -> AsyncIterator[Client]:
+    """A client of that version; the older ones begin with a handshake."""
     is_new = version == VERSIONS[0]
     offered = "mcp.client.session.LATEST_HANDSHAKE_VERSION"
-    with nullcontext() if is_new else patch(offered, version):
-        async with Client(server, mode="auto" if is_new else "legacy") as client:
-            assert client.protocol_version == version
-            return await ask(client)
+    async with AsyncExitStack() as stack:
+        with nullcontext() if is_new else patch(offered, version):
+            client = Client(server, mode="auto" if is_new else "legacy")
+            await stack.enter_async_context(client)
+        assert client.protocol_version == version
+        yield client
 
 
 def ask_memory(
@@ -46,4 +49,9 @@ def ask_memory(
     """What a client gets from a server of a memory in this process."""
     current = current or CurrentSession(memory)
     server = build_server(memory, current, with_data=with_data)
-    return anyio.run(asked, server, version, ask)
+
+    async def connect_and_ask() -> Result:
+        async with connected(server, version) as client:
+            return await ask(client)
+
+    return anyio.run(connect_and_ask)

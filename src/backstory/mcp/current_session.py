@@ -9,12 +9,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backstory.errors import BadQuery
+from backstory.hooks.live_sessions import LiveSession
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
@@ -29,23 +28,12 @@ _UNKNOWN = "this server does not know which session you are in"
 _UNKNOWN_HINT = "give its id as 'session', if you know it"
 
 
-@dataclass(frozen=True, slots=True)
-class NotedSession:
-    """A session in progress, as a hook noted it."""
-
-    session_id: str
-    transcript: Path | None = None
-
-
-# Returns what a hook noted for the program that started this process.
-FindNoted = Callable[[], NotedSession | None]
-
-
 class CurrentSession:
     """Finds the session that a server is called from. Safe to use from threads.
 
-    ``host`` is the agent program, if known. Without ``started_at``, which a server for
-    several programs does not have, only what a caller names is found.
+    ``host`` is the agent program, if known; ``find_noted`` returns what its hooks have
+    noted. Without ``started_at``, which a server for several programs does not have,
+    no transcript is looked for.
     """
 
     def __init__(
@@ -54,18 +42,18 @@ class CurrentSession:
         *,
         host: str | None = None,
         started_at: datetime | None = None,
-        find_noted: FindNoted = lambda: None,
+        find_noted: Callable[[], LiveSession | None] = lambda: None,
     ) -> None:
         self._memory = memory
         self._host = host
         self._started_at = started_at
         self._find_noted = find_noted
         self._lock = threading.Lock()
-        self._found: NotedSession | None = None
+        self._found: LiveSession | None = None
         self._looked_at = -_TRUSTED_S
-        self._runs: OrderedDict[NotedSession, LiveRun] = OrderedDict()
+        self._runs: OrderedDict[LiveSession, LiveRun] = OrderedDict()
 
-    def find(self) -> NotedSession | None:
+    def find(self) -> LiveSession | None:
         """The current session; None if it is not known."""
         with self._lock:
             now = time.monotonic()
@@ -74,27 +62,35 @@ class CurrentSession:
                 self._looked_at = now
             return self._found
 
-    def _find_newest(self) -> NotedSession | None:
+    def _find_newest(self) -> LiveSession | None:
         if self._started_at is None:
             return None
         newest = self._memory.find_live_session(host=self._host, since=self._started_at)
-        return None if newest is None else NotedSession(*newest)
+        if newest is None:
+            return None
+        session_id, path = newest
+        return LiveSession(self._host or "", session_id, str(path), "")
 
     def get_run(self, name: str | None) -> "LiveRun":
         """The run of the current session, or of the one that the caller names.
 
         Raises ``BackstoryError`` if it is not known or cannot be read.
         """
-        session = self.find() if name is None else NotedSession(name)
+        if name is None:
+            session = self.find()
+        else:
+            session = LiveSession(self._host or "", name, "", "")
         if session is None:
             raise BadQuery(_UNKNOWN, hint=_UNKNOWN_HINT)
         with self._lock:
             run = self._runs.get(session) or self._memory.live_run(
-                session.session_id, transcript=session.transcript, host=self._host
+                session.session_id,
+                transcript=session.transcript or None,
+                host=session.host or None,
             )
             self._runs[session] = run
             self._runs.move_to_end(session)
-            # A run that is dropped may still be searched by another call.
+            # One that is dropped may still be searched by another call.
             if len(self._runs) > _MAX_RUNS:
                 self._runs.popitem(last=False)
             return run

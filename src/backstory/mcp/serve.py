@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
+from backstory.hooks.live_sessions import find_live_session
+from backstory.hooks.server import HookServer
 from backstory.mcp.current_session import CurrentSession
 from backstory.mcp.server import McpServer, build_server
 from backstory.mcp.upkeep import Upkeep
+from backstory.system.machine import this_machine
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
@@ -22,9 +26,14 @@ def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> N
     # Only this way of serving needs it.
     from backstory.mcp.stdio import serve_stdio
 
-    current = CurrentSession(memory, host=host, started_at=started_at)
+    current = CurrentSession(
+        memory,
+        host=host,
+        started_at=started_at,
+        find_noted=partial(find_live_session, str(memory.home), this_machine().environ),
+    )
     server = build_server(memory, current, with_data=returns_data(memory, host))
-    upkeep = Upkeep(memory)
+    upkeep = Upkeep(memory, HookServer(memory))
     _start_after_first_answer(server, upkeep)
 
     def close() -> None:
@@ -45,7 +54,7 @@ def serve_any(memory: "Memory", port: int, *, tell: Callable[[str], None]) -> No
     # Several programs may connect: none of them is the current one.
     current = CurrentSession(memory)
     server = build_server(memory, current, with_data=returns_data(memory, None))
-    upkeep = Upkeep(memory)
+    upkeep = Upkeep(memory, HookServer(memory))
     _start_after_first_answer(server, upkeep)
     try:
         serve_http(server, token, port)

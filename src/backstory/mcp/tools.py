@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from backstory.errors import BackstoryError, nearest_hint
+from backstory.errors import BackstoryError, BadQuery, nearest_hint
 from backstory.mcp.calls import Calls, RequestContext
 from backstory.mcp.current_session import CurrentSession
 from backstory.tools import ALL_TOOLS, RUN_TOOLS, Tool, ToolResult, schemas
@@ -25,6 +25,7 @@ ERROR_KEY = "backstory/error"
 _RUN_TOOL_NAMES = frozenset(row.name for row in RUN_TOOLS)
 _SESSION = "session"
 _OWN_SESSION = "leave 'session' out to search the session that you are in"
+_STORED = "search_history and read_session reach what is stored of it"
 _SESSION_SCHEMA = {
     "type": "string",
     "description": "The id of the session to search. Default: the one that you are in",
@@ -103,13 +104,19 @@ class ServedTools:
             try:
                 run = self._current.get_run(session or None)
             except BackstoryError as exc:
-                hint = _OWN_SESSION if session else exc.hint
-                return ToolResult(say_unknown(exc, hint), error=NOT_FOUND)
+                return ToolResult(self._say_no_run(exc, session), error=NOT_FOUND)
         asking = self._current.find()
         tools = self._memory.tools(
             session=None if asking is None else asking.session_id, run=run
         )
         return next(tool for tool in tools if tool.name == name).call(given)
+
+    def _say_no_run(self, exc: BackstoryError, session: str | None) -> str:
+        """Why there is no run to search, and what else to try."""
+        if session:
+            return say_unknown(exc, _OWN_SESSION)
+        # The hints of other errors are for people.
+        return say_unknown(exc, exc.hint if isinstance(exc, BadQuery) else _STORED)
 
     def _to_result(self, result: ToolResult) -> types.CallToolResult:
         is_error = result.error is not None

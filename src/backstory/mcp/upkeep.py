@@ -1,4 +1,4 @@
-"""What a server does between requests: read what is new, and keep the model loaded."""
+"""What a server does beside answering: hooks, reading what is new, a warm model."""
 
 import logging
 import threading
@@ -9,27 +9,32 @@ from typing import TYPE_CHECKING
 from backstory.errors import BackstoryError
 
 if TYPE_CHECKING:
+    from backstory.hooks.server import HookServer
     from backstory.memory import Memory
 
 logger = logging.getLogger(__name__)
 
-# After the first answer, a client asks for more: it comes first.
+# After the first answer, a client asks for more: that comes first.
 _QUIET_S = 0.5
 # How often to look for what is new. A search looks by itself as well.
 _EVERY_S = 60.0
-# Any query loads the model and reads the vectors.
-_WARMING_QUERY = "what was decided"
 
 
 class Upkeep:
     """The background work of one server, from its first answer until it ends."""
 
     def __init__(
-        self, memory: "Memory", *, every_s: float = _EVERY_S, quiet_s: float = _QUIET_S
+        self,
+        memory: "Memory",
+        hooks: "HookServer",
+        *,
+        quiet_s: float = _QUIET_S,
+        every_s: float = _EVERY_S,
     ) -> None:
         self._memory = memory
-        self._every_s = every_s
+        self._hooks = hooks
         self._quiet_s = quiet_s
+        self._every_s = every_s
         self._is_over = threading.Event()
         # A daemon, so that the process can end while it reads.
         self._thread = threading.Thread(
@@ -44,16 +49,15 @@ class Upkeep:
 
     def close(self) -> None:
         self._is_over.set()
+        self._hooks.close()
 
     def _work(self) -> None:
         self._is_over.wait(self._quiet_s)
-        self._do(self._warm_up)
+        self._do(self._hooks.start)
+        self._do(self._hooks.warm_up)
         while not self._is_over.is_set():
             self._do(self._memory.read_new)
             self._is_over.wait(self._every_s)
-
-    def _warm_up(self) -> None:
-        self._memory.search(_WARMING_QUERY, limit=1)
 
     def _do(self, work: Callable[[], object]) -> None:
         if self._is_over.is_set():
