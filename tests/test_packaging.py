@@ -88,3 +88,34 @@ def test_starting_up_loads_nothing_heavy() -> None:
     )
 
     assert heavy & set(done.stdout.split()) == set()
+
+
+def test_only_the_server_imports_the_mcp_library(tmp_path: Path) -> None:
+    run_all = (
+        "import atexit, sys\n"
+        "from importlib import import_module\n"
+        "atexit.register(lambda: print(*sys.modules))\n"
+        "from backstory.cli.app import COMMANDS, commands\n"
+        "for module in set(COMMANDS.values()):\n"
+        "    import_module(f'backstory.cli.{module}')\n"
+        "import backstory.hooks.entry\n"
+        "commands(['status'], standalone_mode=False)\n"
+        "commands(['call', 'search_history', '{\"query\": \"x\"}', '--json'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", run_all],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "BACKSTORY_EMBEDDER_NAME": "none",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    # Nothing is found in an empty home.
+    assert done.returncode == 1
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "backstory.cli.mcp" in loaded
+    assert {"mcp", "mcp_types", "pydantic", "starlette", "uvicorn"} & loaded == set()

@@ -8,9 +8,12 @@ reach the memory through the user's browser.
 import hmac
 import os
 import secrets
+import signal
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
@@ -18,6 +21,8 @@ from backstory.errors import ConfigError, StoreUnwritable
 from backstory.mcp.server import McpServer
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 TOKEN_NAME = "mcp-token"
@@ -54,8 +59,6 @@ def _open_private(path: str, flags: int) -> int:
 def build_app(server: McpServer, token: str, port: int) -> "ASGIApp":
     """The application that answers HTTP requests for a server."""
     # The SDK's own check of names is off: ours comes before everything else.
-    from mcp.server.transport_security import TransportSecuritySettings
-
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -99,15 +102,39 @@ class _Guard:
         return None
 
 
-def serve_http(server: McpServer, token: str, port: int) -> None:
+def listen(port: int) -> socket.socket:
+    """A socket that programs on this machine can connect to.
+
+    Raises ``ConfigError`` if the port cannot be used.
+    """
+    listener = socket.socket()
+    # So that a server can be started again at once.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((ADDRESS, port))
+    except OSError as exc:
+        listener.close()
+        raise ConfigError(
+            f"{ADDRESS}:{port}: {exc.strerror}", hint="choose another with --port"
+        ) from exc
+    return listener
+
+
+def serve_http(server: McpServer, token: str, listener: socket.socket) -> None:
     """Answer requests until the process is told to end."""
     # Only this way of serving needs it.
     import uvicorn
 
-    uvicorn.run(
+    port = listener.getsockname()[1]
+    config = uvicorn.Config(
         build_app(server, token, port),
-        host=ADDRESS,
-        port=port,
         log_level="warning",
         timeout_graceful_shutdown=_GRACE_S,
     )
+    # uvicorn takes signals, and raises them again when it has ended.
+    signal.signal(signal.SIGTERM, _end)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _end(number: int, frame: "FrameType | None") -> None:
+    raise SystemExit(128 + number)

@@ -46,9 +46,17 @@ def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> N
 def serve_any(memory: "Memory", port: int, *, tell: Callable[[str], None]) -> None:
     """Serve programs over HTTP; ``tell`` says where, and how to get in."""
     # Only this way of serving needs it.
-    from backstory.mcp.http import ADDRESS, PATH, TOKEN_NAME, read_token, serve_http
+    from backstory.mcp.http import (
+        ADDRESS,
+        PATH,
+        TOKEN_NAME,
+        listen,
+        read_token,
+        serve_http,
+    )
 
     token, is_new = read_token(memory.home)
+    listener = listen(port)
     tell(f"Serving http://{ADDRESS}:{port}{PATH}")
     tell(f"Token: {token}" if is_new else f"Token: in {memory.home / TOKEN_NAME}")
     # Several programs may connect: none of them is the current one.
@@ -57,7 +65,7 @@ def serve_any(memory: "Memory", port: int, *, tell: Callable[[str], None]) -> No
     upkeep = Upkeep(memory, HookServer(memory))
     _start_after_first_answer(server, upkeep)
     try:
-        serve_http(server, token, port)
+        serve_http(server, token, listener)
     finally:
         upkeep.close()
 

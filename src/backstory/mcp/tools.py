@@ -25,7 +25,7 @@ ERROR_KEY = "backstory/error"
 _RUN_TOOL_NAMES = frozenset(row.name for row in RUN_TOOLS)
 _SESSION = "session"
 _OWN_SESSION = "leave 'session' out to search the session that you are in"
-_STORED = "search_history and read_session reach what is stored of it"
+_STORED = "use search_history and read_session for what is stored of it"
 _SESSION_SCHEMA = {
     "type": "string",
     "description": "The id of the session to search. Default: the one that you are in",
