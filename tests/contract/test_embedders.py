@@ -470,6 +470,19 @@ def test_each_text_gets_its_own_vector(
     assert rounded(vectors) == [unit(text) for text in sent]
 
 
+def test_a_secret_at_the_cut_is_masked_before_the_text_is_cut(
+    served: HttpEmbedder, server: EmbeddingServer
+) -> None:
+    # Only its first half is within the limit.
+    text = "x " * 3_990 + "key sk-" + "proj4fQ8sT2vKx9LmN3bR7wZ"
+
+    served.embed_texts([text])
+
+    (sent,) = server.texts()
+    assert "sk-p" in sent[0]
+    assert "proj4" not in sent[0]
+
+
 def test_requests_are_bounded_in_texts_and_in_characters(
     served: HttpEmbedder, server: EmbeddingServer
 ) -> None:

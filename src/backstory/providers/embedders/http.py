@@ -153,8 +153,9 @@ def _sendable(text: str) -> str:
     """A text that servers accept: not too long, valid UTF-8, and not empty.
 
     Secrets in it are masked: what is sent leaves this process, and often the machine.
+    They are masked before the text is cut: half a secret would not be recognized.
     """
-    return replace_surrogates(mask_secrets(text.strip()[:_MAX_CHARS])) or " "
+    return replace_surrogates(mask_secrets(text.strip())[:_MAX_CHARS]) or " "
 
 
 def _split(texts: Sequence[str], max_batch: int) -> Iterator[list[str]]:
