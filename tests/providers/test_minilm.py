@@ -142,3 +142,19 @@ def test_a_model_that_cannot_be_loaded_is_unavailable_and_tried_again(
         (tmp_path / name).symlink_to(SHIPPED / name)
 
     assert made.embed_query("hello").shape == (384,)
+
+
+@pytest.mark.parametrize("name", SHA256)
+def test_a_file_that_did_not_come_with_the_package_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    for each in SHA256:
+        (tmp_path / each).symlink_to(SHIPPED / each)
+    changed = bytearray((SHIPPED / name).read_bytes())
+    changed[len(changed) // 2] ^= 1
+    (tmp_path / name).unlink()
+    (tmp_path / name).write_bytes(changed)
+    row = get_embedder_row("minilm")
+
+    with pytest.raises(ProviderUnavailable, match=f"{name} is not the one that"):
+        MiniLmEmbedder(row, EmbedderOptions(), tmp_path).embed_query("hello")

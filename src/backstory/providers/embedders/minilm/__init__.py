@@ -105,10 +105,22 @@ class MiniLmEmbedder:
 
 def _load_model(folder: Path) -> "Model":
     with _translated("cannot be loaded"):
+        _check_files(folder)
         # numpy and onnxruntime take longer to load than a search by words takes.
         from backstory.providers.embedders.minilm import inference
 
         return inference.Model(folder)
+
+
+def _check_files(folder: Path) -> None:
+    """Refuse files that did not come with the package: a model is run like code."""
+    # Only what loads the model needs it.
+    from hashlib import file_digest
+
+    for name, expected in SHA256.items():
+        with (folder / name).open("rb") as file:
+            if file_digest(file, "sha256").hexdigest() != expected:
+                raise ValueError(f"{name} is not the one that this version comes with")
 
 
 @contextmanager
