@@ -535,6 +535,29 @@ def test_a_text_is_found_by_any_part_of_it_and_nothing_is_a_wildcard(
     assert text_ids(index, needle) == [2] * is_there
 
 
+_ODD_WORDS = """
+the File ﬁle Straße parseJson C++ .NET naïve e\u0301te\u0301 İstanbul \u212aelvin x1 42
+日本語 ｆｕｌｌ ſharp \u0301 ᾳ ǰ a\u200db under_score _ — 🦜 \ue000
+"""
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    words=st.lists(st.sampled_from(_ODD_WORDS.split()), min_size=3, max_size=6),
+    gaps=st.lists(st.sampled_from([" ", " ", "  ", "\n", ", "]), min_size=6),
+    data=st.data(),
+)
+def test_a_text_is_found_by_some_of_its_words(
+    index: SearchIndex, words: list[str], gaps: list[str], data: st.DataObject
+) -> None:
+    text = "".join(each for pair in zip(words, gaps, strict=False) for each in pair)
+    store_units(index, a_unit(1, "the file"), a_unit(2, text))
+    start = data.draw(st.integers(0, len(fold(text)) - 1))
+    part = fold(text)[start : data.draw(st.integers(start + 1, len(fold(text))))]
+
+    assert 2 in index.find_text(part, ANYTHING, 10)
+
+
 def test_no_part_reaches_from_one_text_into_the_next(index: SearchIndex) -> None:
     store_units(index, a_unit(1, "one"), a_unit(2, "two"))
 

@@ -21,10 +21,12 @@ from backstory.store.sqlite.folded_text import (
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.text_blocks import list_blocks
+from backstory.store.sqlite.words import find_with_words
 
 # Up to this many matching texts are looked up one by one. With more, it is faster to go
 # through all texts from the newest on.
 _MAX_LOOKED_UP = 400
+_TELLING_WORDS = 3
 
 
 class TextScan:
@@ -57,7 +59,10 @@ class TextScan:
             return []
 
         def find(db: apsw.Connection) -> list[int] | None:
-            places = find_records(self.view(db), needle, _MAX_LOOKED_UP + 1)
+            view = self.view(db)
+            places = _find_by_words(db, view, folded, needle)
+            if places is None:
+                places = find_records(view, needle, _MAX_LOOKED_UP + 1)
             if len(places) > _MAX_LOOKED_UP:
                 return None
             found = units.find_all_at(db, places, where)
@@ -141,6 +146,34 @@ class TextScan:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _find_by_words(
+    db: apsw.Connection, view: memoryview, folded: str, needle: bytes
+) -> list[int] | None:
+    """Where texts with the needle begin; None if the index cannot tell quickly.
+
+    A word in the middle of the needle is a word of every text that has the needle. If
+    few texts have all of these words, only those are searched.
+    """
+    whole = [word for word in folded.split(" ")[1:-1] if _is_plain(word)]
+    if not whole:
+        return None
+    # Long words are rare, and others would only take time.
+    telling = sorted(whole, key=len)[-_TELLING_WORDS:]
+    few = find_with_words(db, telling, _MAX_LOOKED_UP + 1)
+    if len(few) > _MAX_LOOKED_UP:
+        return None
+    return [
+        place
+        for _, place, length in units.list_places(db, few)
+        if contains(view, needle, place, length)
+    ]
+
+
+def _is_plain(word: str) -> bool:
+    """Whether the index has just this one word for it."""
+    return word.isascii() and word.isalnum()
 
 
 def _read(view: memoryview, unit: Unit, at: int) -> str:

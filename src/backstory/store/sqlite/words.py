@@ -206,6 +206,15 @@ def find_all_words(
     return [unit_id for (unit_id,) in rows]
 
 
+def find_with_words(db: apsw.Connection, words: Iterable[str], limit: int) -> list[int]:
+    """Some units whose own text has all of the words."""
+    rows = db.execute(
+        "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
+        (f"text : ({' AND '.join(map(_quote, words))})", limit),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
 def list_having_words(
     db: apsw.Connection, words: Iterable[Sequence[str]], unit_ids: Collection[int]
 ) -> list[int]:
