@@ -325,11 +325,11 @@ def _like_times(built: Built, asked: Sequence[Query]) -> list[float]:
 
 
 def measure_search_small(folder: Path) -> Iterator[Figure]:
-    return measure_search(_built(SMALL), 20, 60)
+    return measure_search(_built(SMALL), 10, 30)
 
 
 def measure_search_large(folder: Path) -> Iterator[Figure]:
-    return measure_search(_built(LARGE), 80, None)
+    return measure_search(_built(LARGE), 25, None)
 
 
 # -- any part of a text ---------------------------------------------------------------

@@ -172,16 +172,14 @@ class Retriever:
         # Stops early enough to leave time for scoring.
         until -= _SCORING_SHARE * max(0.0, until - time.monotonic())
         found = Retrieved()
-        self.run(
-            {
-                "by words": lambda: self._by_words(query, where, pool),
-                "by meaning": lambda: self._by_meaning(query, where, pool, until),
-                "by text": lambda: self._by_text(query, where, width * TEXT_POOL),
-                "by date": lambda: self._by_day(query, where),
-            },
-            found,
-            until=until,
-        )
+        retrievals: dict[str, Retrieval] = {
+            "by words": lambda: self._by_words(query, where, pool),
+            "by meaning": lambda: self._by_meaning(query, where, pool, until),
+            "by text": lambda: self._by_text(query, where, width * TEXT_POOL),
+        }
+        if query.days and not query.subject:
+            retrievals["by date"] = lambda: self._by_day(query, where)
+        self.run(retrievals, found, until=until)
         if found.frequent and len(found.words) < pool:
             # There are no more units with the words, so others must fill the list:
             # those in which the query is part of longer words.
@@ -425,12 +423,11 @@ class Retriever:
     # -- by date ---
 
     def _by_day(self, query: Query, where: UnitFilter) -> Retrieved:
-        """What was said on the days that are asked for, if nothing else is."""
+        """What was said on the days that are asked for."""
         found = Retrieved()
-        if not query.subject:
-            spoken = replace(where, kinds=where.kinds - {UnitKind.OTHER})
-            for days in query.days:
-                found.on_days += self.index.list_newest(within(spoken, days), _DAY_POOL)
+        spoken = replace(where, kinds=where.kinds - {UnitKind.OTHER})
+        for days in query.days:
+            found.on_days += self.index.list_newest(within(spoken, days), _DAY_POOL)
         return found
 
 

@@ -184,21 +184,18 @@ def find_promising(
         (each for each in candidates if each.cosine is not None),
         key=lambda each: -(each.cosine or 0.0),
     )[:_PROMISING_BY_MEANING]
-    best = {*by_words, *by_meaning}
-    strong = _find_strong(query, best, Coverage())
-    with_words = _find_strong(query, best, _FULL_COVERAGE) - strong
+    best = {each.unit_id: each for each in (*by_words, *by_meaning)}
+
+    def find_strong(coverage: Coverage) -> frozenset[int]:
+        return frozenset(
+            unit_id
+            for unit_id, each in best.items()
+            if judge_candidate(query, each, coverage) is Strength.STRONG
+        )
+
+    strong = find_strong(Coverage())
+    with_words = find_strong(_FULL_COVERAGE) - strong
     return strong | meter.find_covering(_ALL_WORDS, with_words)
-
-
-def _find_strong(
-    query: Query, candidates: Iterable[Candidate], coverage: Coverage
-) -> frozenset[int]:
-    """The candidates that are strong if they cover that much of the query."""
-    return frozenset(
-        each.unit_id
-        for each in candidates
-        if judge_candidate(query, each, coverage) is Strength.STRONG
-    )
 
 
 def choose_shown(hits: Sequence[Hit], limit: int) -> list[Hit]:
