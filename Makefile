@@ -14,10 +14,10 @@ SOAK   ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
-.PHONY: help setup demo test examples soak lint types check fix bench clean
+.PHONY: help e2e setup demo test examples soak lint types check fix bench clean
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: $(READY) ## create the virtual environment and install Backstory into it for development
 
@@ -46,6 +46,9 @@ soak: $(READY) ## run the tests longer, with random input: kills, random example
 	@echo "to reproduce: make soak SOAK=$(SOAK)"
 	SOAK=$(SOAK) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup \
 	    --randomly-seed=$(SOAK) --hypothesis-seed=$(SOAK) $(ARGS)
+
+e2e: $(READY) ## run the real agent programs with Backstory installed (ARGS="codex" picks one); needs npm
+	$(BIN)/python -m e2e $(ARGS)
 
 lint: $(READY) ## check the format and lint
 	$(BIN)/ruff format --check .

@@ -39,6 +39,7 @@ COMMANDS = {
     "context": "context",
     "curate": "context",
     "demo": "demo",
+    "doctor": "install",
     "eval": "evals",
     "forget": "forget",
     "index": "index",

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
 from backstory.errors import BackstoryError, ConfigError
 from backstory.install.apply import Change, Installation
 from backstory.install.commands import find_commands
+from backstory.install.doctor import Mark, examine, examine_models
 from backstory.install.hosts import HOST_ROWS, get_host_row
 from backstory.install.hosts.base import HostRow, Target
 from backstory.install.record import InstallRecord
@@ -131,6 +132,33 @@ def uninstall(
             else "Backstory is not installed in any agent program."
         )
     _exit_with(reports)
+
+
+@commands.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def doctor(app: App, as_json: bool) -> None:
+    """Check what is installed where, and whether it works.
+
+    Runs a hook and the MCP server as an agent program would. Exit code 3 means that
+    something is wrong; each finding comes with its fix.
+    """
+    setup = _Setup.of(app, in_project=False, is_dry_run=True)
+    found = list(
+        examine(setup.target, setup.home, lambda: app.memory, user_home=app.user_home)
+    )
+    embedder = app.settings.text("embedder.name")
+    found += examine_models(embedder, app.settings.text("llm.name"))
+    if as_json:
+        click.echo(to_json({"findings": [asdict(each) for each in found]}))
+    else:
+        width = max(len(each.about) for each in found)
+        for each in found:
+            click.echo(neutralize(f"{each.mark:7}  {each.about:{width}}  {each.text}"))
+            if each.fix:
+                click.echo(neutralize(f"{'':7}  {'':{width}}  fix: {each.fix}"))
+    if any(each.mark is Mark.PROBLEM for each in found):
+        raise SystemExit(SKIPPED_SOME)
 
 
 # -- the parts ---

@@ -271,6 +271,15 @@ def is_installed(step: Step) -> bool:
         return step.has_parts(current)
 
 
+def is_current(step: Step) -> bool:
+    """Whether our part is what would be installed now."""
+    if isinstance(step, HostCommand):
+        return _find_entry(step) == step.value
+    current = _read(step.path)
+    with _naming(step.path):
+        return current is not None and step.is_current(current)
+
+
 def _missing_folders(folder: Path) -> list[Path]:
     """The folders that have to be made, the outermost first."""
     missing: list[Path] = []

@@ -69,13 +69,13 @@ def _script(
 
 def is_our_server(value: object) -> bool:
     """Whether an MCP entry starts us, whichever version of us wrote it."""
-    words = _strings(value)
+    words = strings_in(value)
     return "mcp" in words and any(_names_us(word) for word in words)
 
 
 def is_our_hook(value: object) -> bool:
     """Whether a hook runs us."""
-    return any(_HOOK in word or _HOOK_MODULE in word for word in _strings(value))
+    return any(_HOOK in word or _HOOK_MODULE in word for word in strings_in(value))
 
 
 def _names_us(word: str) -> bool:
@@ -84,11 +84,12 @@ def _names_us(word: str) -> bool:
     )
 
 
-def _strings(value: object) -> Sequence[str]:
+def strings_in(value: object) -> Sequence[str]:
+    """Every text in a value, however deep."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, list):
-        return [word for each in value for word in _strings(each)]
+        return [word for each in value for word in strings_in(each)]
     if isinstance(value, dict):
-        return [word for each in value.values() for word in _strings(each)]
+        return [word for each in value.values() for word in strings_in(each)]
     return []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from backstory.install.commands import is_our_hook, is_our_server
+from backstory.install.commands import is_our_hook, is_our_server, strings_in
 from backstory.text.jsonc import (
     JsoncError,
     Key,
@@ -49,6 +49,9 @@ class Edit(Protocol):
 
     def has_parts(self, text: str) -> bool:
         """Whether anything of ours is in the text, whichever version of us added it."""
+
+    def is_current(self, text: str) -> bool:
+        """Whether all our parts are in the text, as they would be added now."""
 
     def strip(self, text: str, before: str | None = None) -> str:
         """The text without our parts, and without what is empty then.
@@ -131,6 +134,21 @@ class JsonEdit:
 
     def has_parts(self, text: str) -> bool:
         return self.strip(text, text) != text
+
+    def is_current(self, text: str) -> bool:
+        root = self._parse(text)
+        for part in self.parts:
+            match part:
+                case ServerEntry(keys, value):
+                    node = find_node(root, keys)
+                    if node is None or node.value != value:
+                        return False
+                case HookEntry(keys, value):
+                    node = find_node(root, keys)
+                    there = () if node is None else strings_in(node.value)
+                    if not set(strings_in(value)) <= set(there):
+                        return False
+        return True
 
     def strip(self, text: str, before: str | None = None) -> str:
         self._parse(text)
@@ -276,6 +294,13 @@ class TomlEdit:
             there = there.get(key) if isinstance(there, dict) else None
         return is_our_server(there)
 
+    def is_current(self, text: str) -> bool:
+        there: object = self.read(text)
+        for key in self.table:
+            there = there.get(key) if isinstance(there, dict) else None
+        # A user may have added to it, such as a timeout.
+        return isinstance(there, dict) and {**there, **self.values} == there
+
     def strip(self, text: str, before: str | None = None) -> str:
         if not self.has_parts(text):
             return text
@@ -382,6 +407,9 @@ class OwnFile:
 
     def has_parts(self, text: str) -> bool:
         return "backstory" in text
+
+    def is_current(self, text: str) -> bool:
+        return text == self.content
 
     def strip(self, text: str, before: str | None = None) -> str:
         return "" if self.has_parts(text) else text

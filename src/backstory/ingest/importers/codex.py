@@ -250,7 +250,9 @@ def _read_item(
     if kind in _CALLS:
         text = compact_json(item.get(_CALLS[kind]) or {})
         name = as_text(item.get("name")) or kind.removesuffix("_call")
-        return Role.TOOL_CALL, text, name
+        # The server of an MCP tool, since 0.160: mcp__backstory.
+        server = as_text(item.get("namespace"))
+        return Role.TOOL_CALL, text, f"{server}__{name}" if server else name
     if kind in _OUTPUTS:
         return Role.TOOL_RESULT, _output(item.get("output")), None
     return None if kind in _SILENT_ITEMS else unknown_record(kind, line)

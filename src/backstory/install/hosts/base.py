@@ -47,6 +47,7 @@ class HostRow:
     places: tuple[tuple[str, ...], ...]
     plan: Callable[[Target], Sequence[Step]]
     approve: str = ""
+    has_hooks: bool = True
 
     def is_here(self, target: Target) -> bool:
         """Whether the program is on this machine, or was used on it."""

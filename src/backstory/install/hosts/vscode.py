@@ -23,4 +23,6 @@ def _plan(target: Target) -> Sequence[Step]:
     return (JsonEdit(path, (ServerEntry(("servers", SERVER), entry),)),)
 
 
-VSCODE = HostRow(_NAME, "Visual Studio Code", "code", (_USER_FOLDER,), _plan)
+VSCODE = HostRow(
+    _NAME, "Visual Studio Code", "code", (_USER_FOLDER,), _plan, has_hooks=False
+)

@@ -1,0 +1,300 @@
+"""Find out whether Backstory works where it is installed, and how to mend it.
+
+A hook and the MCP server are run as an agent program would run them, by the command
+that is in the program's own settings.
+"""
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+
+from backstory.errors import BackstoryError
+from backstory.install.apply import HostCommand, is_current, is_installed
+from backstory.install.commands import PROMPT
+from backstory.install.edits import JsonEdit, ServerEntry, TomlEdit
+from backstory.install.hosts import HOST_ROWS
+from backstory.install.hosts.base import HostRow, Target
+from backstory.memory import Memory
+from backstory.render.format import render_path
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralize
+
+_TIMEOUT_S = 60
+_MAX_SAID_CHARS = 200
+_PROTOCOL = "2025-06-18"
+
+
+class Mark(StrEnum):
+    """How well something is; a note is no reason to worry."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; ``fix`` is what to do about it."""
+
+    mark: Mark
+    about: str
+    text: str
+    fix: str = ""
+
+
+def examine(
+    target: Target, home: Path, open_memory: Callable[[], Memory], *, user_home: Path
+) -> Iterator[Finding]:
+    """Everything that can be said about an installation, as it is found out."""
+    yield _find_version()
+    yield from _examine_home(home, user_home)
+    installed = []
+    for row in HOST_ROWS:
+        finding = _examine_host(row, target)
+        if finding is not None:
+            yield finding
+            if finding.mark is Mark.OK:
+                installed.append(row)
+    if installed:
+        yield _run_server(installed[0], target)
+        with_hooks = [row for row in installed if row.has_hooks]
+        if with_hooks:
+            yield _run_hook(with_hooks[0], target)
+    else:
+        yield Finding(
+            Mark.NOTE,
+            "agent programs",
+            "Backstory is not installed in any",
+            "backstory install",
+        )
+    yield from _examine_memory(open_memory)
+
+
+# -- this installation ---
+
+
+def _find_version() -> Finding:
+    python = ".".join(map(str, sys.version_info[:3]))
+    text = f"backstory {version('backstory')}, Python {python}"
+    return Finding(Mark.OK, "version", text)
+
+
+def _examine_home(home: Path, user_home: Path) -> Iterator[Finding]:
+    shown = render_path(str(home), user_home)
+    if not home.exists():
+        yield Finding(Mark.NOTE, "home", f"{shown} is not there yet", "backstory index")
+        return
+    if not os.access(home, os.W_OK | os.X_OK):
+        yield Finding(
+            Mark.PROBLEM,
+            "home",
+            f"{shown} cannot be written",
+            f"chmod u+rwx {shlex.quote(str(home))}",
+        )
+        return
+    opened = [
+        path
+        for path in (home, *sorted(home.iterdir()))
+        if stat.S_IMODE(path.lstat().st_mode) & 0o077 and not path.is_symlink()
+    ]
+    if opened and sys.platform != "win32":
+        yield Finding(
+            Mark.PROBLEM,
+            "permissions",
+            f"others may read {render_path(str(opened[0]), user_home)}"
+            + (f" and {len(opened) - 1} more" if len(opened) > 1 else ""),
+            f"chmod -R go= {shlex.quote(str(home))}",
+        )
+    else:
+        yield Finding(Mark.OK, "home", f"{shown}, only for you")
+
+
+# -- the agent programs ---
+
+
+def _examine_host(row: HostRow, target: Target) -> Finding | None:
+    """Whether all our parts are there; None for a program that is not used here."""
+    fix = f"backstory install {row.name}"
+    try:
+        steps = row.plan(target)
+        there = [is_installed(step) for step in steps]
+    except BackstoryError as exc:
+        return Finding(Mark.PROBLEM, row.title, str(exc), exc.hint)
+    if not any(there):
+        if not row.is_here(target):
+            return None
+        return Finding(Mark.NOTE, row.title, "here, but not installed in it", fix)
+    if not all(there):
+        missing = steps[there.index(False)].path
+        return Finding(Mark.PROBLEM, row.title, f"our part of {missing} is gone", fix)
+    if not all(is_current(step) for step in steps):
+        text = "installed by another version, or for another home"
+        return Finding(Mark.PROBLEM, row.title, text, fix)
+    return Finding(Mark.OK, row.title, "installed")
+
+
+def _server_words(row: HostRow, target: Target) -> Sequence[str]:
+    """The command of the server, as it is in the settings of a program."""
+    for step in row.plan(target):
+        values: Mapping[str, object] | None = None
+        match step:
+            case HostCommand(value=value):
+                values = value
+            case TomlEdit(values=value):
+                values = value
+            case JsonEdit(parts=parts):
+                entries = [part for part in parts if isinstance(part, ServerEntry)]
+                values = entries[0].value if entries else None
+        if values is not None:
+            command, args = values["command"], values.get("args", [])
+            first = command if isinstance(command, list) else [command]
+            assert isinstance(args, list)
+            return [*first, *args]
+    raise AssertionError(f"{row.name} has no server")
+
+
+def _run_server(row: HostRow, target: Target) -> Finding:
+    """Do as a program does first: shake hands, and ask for the tools."""
+    about = "MCP server"
+    hello = {
+        "protocolVersion": _PROTOCOL,
+        "capabilities": {},
+        "clientInfo": {"name": "backstory doctor", "version": version("backstory")},
+    }
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    words = _server_words(row, target)
+    started = time.monotonic()
+    try:
+        with subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(target.machine.environ),
+            text=True,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for message in messages:
+                process.stdin.write(json.dumps(message) + "\n")
+                process.stdin.flush()
+            answer = _read_answer(process, wanted=2)
+            process.stdin.close()
+            process.wait(_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired, ValueError) as exc:
+        said = one_line(neutralize(str(exc)), _MAX_SAID_CHARS)
+        return Finding(
+            Mark.PROBLEM, about, f"it does not start ({said})", shlex.join(words)
+        )
+    tools = answer.get("result", {})
+    listed = tools.get("tools", []) if isinstance(tools, dict) else []
+    if not listed:
+        return Finding(
+            Mark.PROBLEM, about, "it does not list its tools", shlex.join(words)
+        )
+    took_s = time.monotonic() - started
+    return Finding(Mark.OK, about, f"{len(listed)} tools, in {took_s:.1f} s")
+
+
+def _read_answer(process: "subprocess.Popen[str]", *, wanted: int) -> dict[str, object]:
+    assert process.stdout is not None
+    for line in process.stdout:
+        answer = json.loads(line)
+        if isinstance(answer, dict) and answer.get("id") == wanted:
+            return answer
+    return {}
+
+
+def _run_hook(row: HostRow, target: Target) -> Finding:
+    words = target.commands.hook_words(PROMPT, row.name)
+    given = {"session_id": "doctor", "cwd": str(target.machine.home), "prompt": ""}
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            words,
+            input=json.dumps(given),
+            env=dict(target.machine.environ),
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        return Finding(
+            Mark.PROBLEM, "hook", f"it does not run ({exc})", shlex.join(words)
+        )
+    if done.returncode != 0 or done.stderr.strip():
+        said = one_line(neutralize(done.stderr), _MAX_SAID_CHARS)
+        return Finding(Mark.PROBLEM, "hook", f"it fails ({said})", shlex.join(words))
+    took_s = time.monotonic() - started
+    return Finding(Mark.OK, "hook", f"runs, in {took_s:.2f} s")
+
+
+# -- the memory ---
+
+
+def _examine_memory(open_memory: Callable[[], Memory]) -> Iterator[Finding]:
+    try:
+        status = open_memory().status()
+    except BackstoryError as exc:
+        yield Finding(Mark.PROBLEM, "history", str(exc), exc.hint)
+        return
+    text = f"{status.sessions:,} sessions, {status.messages:,} messages"
+    if status.messages:
+        yield Finding(Mark.OK, "history", text)
+    else:
+        yield Finding(Mark.NOTE, "history", "nothing was read yet", "backstory index")
+    if status.problems:
+        count = len(status.problems)
+        yield Finding(
+            Mark.NOTE, "sources", f"{count} could not be read", "backstory status"
+        )
+    index = status.index
+    if index.is_behind:
+        yield Finding(
+            Mark.NOTE, "index", "not everything is indexed yet", "backstory index"
+        )
+    else:
+        yield Finding(Mark.OK, "index", "complete")
+    if index.problem:
+        yield Finding(Mark.PROBLEM, "index", index.problem, "backstory rebuild")
+    missing = index.with_meaning - index.embedded
+    if missing > 0:
+        yield Finding(
+            Mark.NOTE,
+            "vectors",
+            f"{missing:,} of {index.with_meaning:,} are missing",
+            "backstory index --wait",
+        )
+
+
+def examine_models(embedder: str, llm: str) -> Iterator[Finding]:
+    """Which models are used, if any."""
+    if embedder == "none":
+        text, fix = (
+            "none: searches go by words alone",
+            "backstory settings unset embedder.name",
+        )
+        yield Finding(Mark.NOTE, "embedder", text, fix)
+    else:
+        yield Finding(Mark.OK, "embedder", embedder)
+    if llm == "none":
+        text = "none: no daily logs are written"
+        yield Finding(
+            Mark.NOTE, "language model", text, "backstory settings set llm.name MODEL"
+        )
+    else:
+        yield Finding(Mark.OK, "language model", llm)
