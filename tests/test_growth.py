@@ -13,6 +13,7 @@ import pytest
 
 from backstory.errors import BackstoryError
 from backstory.notes import daily_logs, duplicates, facts
+from backstory.notes.merge import merge_memories
 from backstory.notes.sections import group_blocks, iter_sections
 from backstory.render.hit_parts import cut_message, mask_lines
 from backstory.render.layout import wrap_to_width
@@ -80,6 +81,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "replace fact": lambda text: facts.replace_fact(text, "a", "b"),
     "remove fact": lambda text: facts.remove_fact(text, "a"),
     "remove repeats": facts.remove_repeats,
+    "merge": lambda text: merge_memories("# Memory\n\n## topic 2\n- a fact\n", text),
+    "merge into": lambda text: merge_memories(text, distinct_topics(3_000)),
     "split log": daily_logs.split_blocks,
     "add to log": lambda text: daily_logs.add_block("", DAY, text, marker="m"),
     "normalize fact": duplicates.normalize_fact,

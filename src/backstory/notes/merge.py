@@ -4,13 +4,14 @@ Nothing of ours is changed. What is missing is added as it was written, below th
 headings. What both say in different words is kept twice: that is for a person to judge.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from backstory.notes.duplicates import NormalizedFact, is_same_fact, normalize_fact
 from backstory.notes.facts import folded_name
 from backstory.notes.match import item_text
-from backstory.text.markdown.lines import fence_of, is_blank, splice, split_bom
+from backstory.text.markdown.lines import fence_of, insert, is_blank, splice, split_bom
 from backstory.text.markdown.outline import (
     Block,
     BlockKind,
@@ -38,12 +39,24 @@ def merge_memories(ours: str, theirs: str) -> tuple[str, int]:
         return theirs, len(blocks)
     known = _Known(read_outline(text))
     missing = [block for block in blocks if known.add(their_outline, block)]
-    sections = groupby(missing, key=lambda block: their_outline.path_at(block.first))
-    for path, group in sections:
-        text = _add_blocks(
-            text, _own_path(their_outline, path), their_outline, [*group]
+    below_title = _title_skipper(their_outline)
+    sections = [
+        _Section(below_title(path), [*group])
+        for path, group in groupby(
+            missing, key=lambda block: their_outline.path_at(block.first)
         )
+    ]
+    if sections:
+        text = _add_sections(text, their_outline, sections)
     return bom + text, len(missing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """Blocks of theirs, and the headings above them."""
+
+    path: tuple[Heading, ...]
+    blocks: list[Block]
 
 
 class _Known:
@@ -92,58 +105,202 @@ def _spaces(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-def _own_path(outline: Outline, path: Sequence[Heading]) -> tuple[Heading, ...]:
-    """The headings below the title, if a single heading of the first level is one."""
-    titles = [heading for heading in outline.headings if heading.level == 1]
-    return tuple(each for each in path if len(titles) != 1 or each.level > 1)
+def _title_skipper(
+    outline: Outline,
+) -> Callable[[tuple[Heading, ...]], tuple[Heading, ...]]:
+    """Gives the headings below the title: a single heading of the first level."""
+    has_title = sum(heading.level == 1 for heading in outline.headings) == 1
+
+    def below_title(path: tuple[Heading, ...]) -> tuple[Heading, ...]:
+        return tuple(each for each in path if not has_title or each.level > 1)
+
+    return below_title
 
 
 def _key(path: Sequence[Heading]) -> tuple[str, ...]:
     return tuple(folded_name(heading.name) for heading in path)
 
 
-def _add_blocks(
-    text: str, path: tuple[Heading, ...], theirs: Outline, blocks: Sequence[Block]
-) -> str:
-    """The text with blocks at the end of the section with that path, made if needed."""
+# -- adding ---------------------------------------------------------------------------
+
+
+def _add_sections(text: str, theirs: Outline, sections: Sequence[_Section]) -> str:
+    """The text with these sections: all at once, or half by half if they do not fit."""
     outline = read_outline(text)
+    places = _Places(outline)
+    changed = _insert_all(outline, _Plan(places, theirs, sections).additions())
+    if changed is not None:
+        return changed
+    if len(sections) == 1:
+        return _add_anywhere(places, theirs, sections[0])
+    half = len(sections) // 2
+    text = _add_sections(text, theirs, sections[:half])
+    return _add_sections(text, theirs, sections[half:])
+
+
+class _Places:
+    """Where sections of a text end."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        below_title = _title_skipper(outline)
+        self._own = {_key(below_title(each)): each for each in reversed(outline.paths)}
+        self._subtree_ends: dict[tuple[str, ...], int] = {}
+
+    def __contains__(self, key: tuple[str, ...]) -> bool:
+        return key in self._own or not key
+
+    def end_of_section(self, key: tuple[str, ...]) -> int:
+        if key not in self._own:
+            return _without_blanks(self.outline, 0, len(self.outline.lines))
+        heading = self._own[key][-1]
+        return _without_blanks(
+            self.outline, heading.end, self.outline.section_end(heading)
+        )
+
+    def end_of_subtree(self, key: tuple[str, ...]) -> int:
+        """Where a section ends, with those below it."""
+        if key not in self._subtree_ends:
+            outline, first, end = self.outline, 0, len(self.outline.lines)
+            if key in self._own:
+                heading = self._own[key][-1]
+                first = heading.end
+                end = outline.subtree_end(heading) if key else end
+            self._subtree_ends[key] = _without_blanks(outline, first, end)
+        return self._subtree_ends[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Addition:
+    """Lines to insert, and the kinds of the blocks that they must become."""
+
+    lines: list[str]
+    kinds: list[BlockKind]
+
+
+@dataclass(frozen=True, slots=True)
+class _NewSection:
+    """A section to be made, with those below it."""
+
+    heading: Heading
+    blocks: list[Block] = field(default_factory=list)
+    below: "list[_NewSection]" = field(default_factory=list)
+
+
+class _Plan:
+    """What is inserted into which lines of a text."""
+
+    def __init__(
+        self, places: _Places, theirs: Outline, sections: Sequence[_Section]
+    ) -> None:
+        self._places = places
+        self._theirs = theirs
+        # By the line where they are put: blocks for sections that exist, and new
+        # sections with how deep they are.
+        self._blocks: dict[int, list[Block]] = {}
+        self._tops: dict[int, list[tuple[int, _NewSection]]] = {}
+        self._made: dict[tuple[str, ...], _NewSection] = {}
+        for section in sections:
+            self._add(section.path, section.blocks)
+
+    def _add(self, path: tuple[Heading, ...], blocks: list[Block]) -> None:
+        key = _key(path)
+        known = len(path)
+        while key[:known] not in self._made and key[:known] not in self._places:
+            known -= 1
+        section = self._made.get(key[:known])
+        if section is None and known == len(path):
+            at = self._places.end_of_section(key)
+            self._blocks.setdefault(at, []).extend(blocks)
+            return
+        for depth in range(known, len(path)):
+            new = _NewSection(path[depth])
+            if section is None:
+                at = self._places.end_of_subtree(key[:known])
+                self._tops.setdefault(at, []).append((depth, new))
+            else:
+                section.below.append(new)
+            self._made[key[: depth + 1]] = section = new
+        assert section is not None
+        section.blocks.extend(blocks)
+
+    def additions(self) -> dict[int, _Addition]:
+        outline = self._places.outline
+        found: dict[int, _Addition] = {}
+        for at in self._blocks.keys() | self._tops.keys():
+            blocks = self._blocks.get(at, [])
+            is_list = bool(blocks) and _ends_with_item(outline, at)
+            added = _Addition(
+                _join(self._theirs, blocks, is_list=is_list),
+                [block.kind for block in blocks],
+            )
+            # Of sections that end in the same line, the inner ones end first.
+            for _, section in sorted(self._tops.get(at, ()), key=lambda top: -top[0]):
+                self._write(added, section, is_first=not added.lines)
+            found[at] = _set_apart(outline, at, added, is_list=is_list)
+        return found
+
+    def _write(self, added: _Addition, section: _NewSection, *, is_first: bool) -> None:
+        if not is_first:
+            added.lines.append("")
+        added.lines.append(_heading_line(section.heading))
+        added.lines.extend(_join(self._theirs, section.blocks, is_list=False))
+        added.kinds.extend(block.kind for block in section.blocks)
+        is_first = not section.blocks
+        for below in section.below:
+            self._write(added, below, is_first=is_first)
+            is_first = False
+
+
+def _heading_line(heading: Heading) -> str:
+    return f"{'#' * heading.level} {heading.name}"
+
+
+def _set_apart(
+    outline: Outline, at: int, added: _Addition, *, is_list: bool
+) -> _Addition:
+    """The lines with a blank one before and behind them, if there is none."""
+    lines = added.lines
+    if at and not is_list and not is_blank(outline.lines[at - 1]):
+        lines = ["", *lines]
+    if not is_blank("".join(outline.lines[at : at + 1])):
+        lines = [*lines, ""]
+    return _Addition(lines, added.kinds)
+
+
+def _insert_all(outline: Outline, additions: Mapping[int, _Addition]) -> str | None:
+    """The text with the additions; None if something would not be what it should."""
+    changed = insert(outline.lines, {at: each.lines for at, each in additions.items()})
+    after = read_outline(changed)
+    inserted: set[int] = set()
+    for at, added in sorted(additions.items()):
+        first = at + len(inserted)
+        end = first + len(added.lines)
+        if [block.kind for block in after.blocks_between(first, end)] != added.kinds:
+            return None
+        inserted.update(range(first, end))
+    return changed if after.is_same_without(outline, inserted) else None
+
+
+def _add_anywhere(places: _Places, theirs: Outline, section: _Section) -> str:
+    """The text with a section that does not fit where it should be."""
+    outline, path, blocks = places.outline, section.path, section.blocks
+    key = _key(path)
     kinds = [block.kind for block in blocks]
-    for at, head in _places(outline, path):
-        is_list = not head and _ends_with_item(outline, at)
-        put = [*head, *_join(theirs, blocks, is_list=is_list)]
-        if at and not is_list and not is_blank(outline.lines[at - 1]):
-            put = ["", *put]
-        if not is_blank("".join(outline.lines[at : at + 1])):
-            put = [*put, ""]
-        changed = splice(outline.lines, at, at, put)
-        after = read_outline(changed)
-        made = [block.kind for block in after.blocks_between(at, at + len(put))]
-        if made == kinds and outline.is_same_around(after, at, at):
-            return changed
+    for length in range(len(path) - 1, -1, -1):
+        if key[:length] in places:
+            at = places.end_of_subtree(key[:length])
+            head = [_heading_line(each) for each in path[length:]]
+            lines = [*head, *_join(theirs, blocks, is_list=False)]
+            added = _set_apart(outline, at, _Addition(lines, kinds), is_list=False)
+            changed = _insert_all(outline, {at: added})
+            if changed is not None:
+                return changed
     # Between a heading and a comment, no block can become part of another.
     at = _without_blanks(outline, 0, len(outline.lines))
     put = ["", f"## {_UNPLACED}", "", *_join(theirs, blocks, is_list=False), ""]
     closing = [] if at == len(outline.lines) else ["<!-- -->", ""]
     return splice(outline.lines, at, at, [*put, *closing])
-
-
-def _places(
-    outline: Outline, path: tuple[Heading, ...]
-) -> Iterator[tuple[int, list[str]]]:
-    """The places for a section, the best first, each with the headings to add."""
-    own = {_key(_own_path(outline, each)): each for each in reversed(outline.paths)}
-    for length in range(len(path), -1, -1):
-        found = own.get(_key(path[:length]))
-        lacking = [f"{'#' * each.level} {each.name}" for each in path[length:]]
-        if found:
-            heading = found[-1]
-            is_whole = length == len(path)
-            end = outline.section_end(heading) if is_whole else len(outline.lines)
-            if not is_whole and length:
-                end = outline.subtree_end(heading)
-            yield _without_blanks(outline, heading.end, end), lacking
-        elif not length:
-            yield _without_blanks(outline, 0, len(outline.lines)), lacking
 
 
 def _without_blanks(outline: Outline, first: int, end: int) -> int:

@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
 # Anything longer is a paragraph that begins with a number sign. The limit also keeps
@@ -77,6 +77,21 @@ def splice(lines: Sequence[str], first: int, end: int, put: Sequence[str]) -> st
             made[first - 1] += eol
         made[-1:] = [line.removesuffix("\n").removesuffix("\r") for line in made[-1:]]
     return "".join(made)
+
+
+def insert(lines: Sequence[str], puts: Mapping[int, Sequence[str]]) -> str:
+    """The text with lines inserted in several places, as ``splice`` does in one."""
+    made: list[str] = []
+    done = 0
+    for at in sorted(puts):
+        if at == len(lines):
+            made.append(splice(lines[done:], at - done, at - done, puts[at]))
+            done = at
+            break
+        eol = eol_near(lines, at)
+        made += (*lines[done:at], *(line + eol for line in puts[at]))
+        done = at
+    return "".join([*made, *lines[done:]])
 
 
 def eol_near(lines: Sequence[str], place: int) -> str:
