@@ -271,7 +271,7 @@ def contents(memory: Memory) -> dict[str, list[Any]]:
              ORDER BY 1, 2, 3
             """,
         "sources": """
-            SELECT source_type, source_id, project, signature, hash, modified_at
+            SELECT source_type, source_id, project, signature, hash
               FROM index_state ORDER BY 1, 2
             """,
     }

@@ -527,7 +527,15 @@ def follow(folder: Path, steps: list[Step], *, batch: int = 10_000) -> list[list
     return held
 
 
+_SAVES_THE_SAME: list[Step] = [
+    _noting("daily/2026-02-03.md", "- fact one\n"),
+    lambda memory: memory.search("alpha"),
+    _noting("daily/2026-02-03.md", "- fact one\n"),
+]
+
+
 @settings(max_examples=examples(8))
+@example(steps=_SAVES_THE_SAME)
 @given(steps=st.lists(_steps, max_size=25))
 def test_following_any_changes_finds_what_a_rebuilt_index_finds(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
