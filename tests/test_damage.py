@@ -47,6 +47,7 @@ from tests.index_builders import (
 )
 from tests.processes import end_of, in_child, kill_sometime
 from tests.shell import Shell
+from tests.small_disks import leave_room, make_room, small_disk
 
 DATABASES = ("history.db", "index.db", "embeddings.db")
 STORES = Path(__file__).parent / "data" / "stores"
@@ -649,6 +650,28 @@ def test_an_old_history_gets_checksums_when_it_is_opened(tmp_path: Path) -> None
     assert len(texts) == 3
     assert has_checksums(read_first_page(tmp_path / "backstory" / "history.db"))
     assert check_home(tmp_path / "backstory", is_deep=True)[0].problems == ()
+
+
+def test_an_old_history_gets_no_checksums_until_there_is_room(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        history = disk / "backstory" / "history.db"
+        make_old_history(disk / "backstory")
+        with closing(apsw.Connection(str(history))) as db:
+            # Its other tables are changed, for which there is room.
+            db.execute("UPDATE messages SET text = ?", ("word " * 60_000,))
+        leave_room(disk, 400)
+        with closing(SqliteHistory(history)) as store:
+            full = (len(list(store.iter_messages(1))), has_checksums_now(history))
+        make_room(disk)
+        with closing(SqliteHistory(history)) as store:
+            roomy = (len(list(store.iter_messages(1))), has_checksums_now(history))
+
+        assert (full, roomy) == ((3, False), (3, True))
+        assert problems_of_history(disk / "backstory") == ()
+
+
+def has_checksums_now(history: Path) -> bool:
+    return has_checksums(read_first_page(history))
 
 
 def _open_and_close(folder: Path) -> None:

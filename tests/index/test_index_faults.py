@@ -3,7 +3,6 @@
 import os
 import random
 import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from tests.index_builders import (
 )
 from tests.ordinary_user import as_ordinary_user
 from tests.processes import end_of, in_child, kill_sometime
+from tests.small_disks import leave_room, make_room, small_disk
 
 QUERIES = ("alpha beta", "n1x17", "fact two", "gamma delta alpha")
 _WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
@@ -584,27 +584,9 @@ def test_killing_whoever_deletes_leaves_texts_with_the_right_checksums(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system with little room."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a file system")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def make_room(disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,size=200m", str(disk)], check=True)
-
-
-def leave_room(disk: Path, room_kb: int) -> Path:
-    """Fill the disk with something else, but for so much."""
-    filler = disk / "filler"
-    room = shutil.disk_usage(disk).free - room_kb * 1024
-    filler.write_bytes(bytes(max(0, room)))
-    return filler
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk") as mounted:
+        yield mounted
 
 
 def check_it_is_whole(memory: Memory) -> None:
@@ -618,18 +600,18 @@ def check_it_is_whole(memory: Memory) -> None:
 
 @pytest.mark.parametrize("room_kb", [40, 300])
 def test_a_full_disk_stops_the_indexing_which_goes_on_when_there_is_room(
-    small_disk: Path, room_kb: int
+    disk: Path, room_kb: int
 ) -> None:
-    with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
+    with an_indexed_memory(disk, embedder=WordEmbedder()) as memory:
         fill(memory, sessions=2, messages=300)
         memory.search("alpha")
         say_all(memory, (f"more {n} " * 30 for n in range(600)), session="s9")
-        leave_room(small_disk, room_kb)
+        leave_room(disk, room_kb)
 
         with pytest.raises(StoreFull):
             memory.index()
         notices = memory.search("n1x17").notices
-        make_room(small_disk)
+        make_room(disk)
 
         assert any("newest things may be missing" in notice for notice in notices)
         check_it_is_whole(memory)
@@ -637,44 +619,44 @@ def test_a_full_disk_stops_the_indexing_which_goes_on_when_there_is_room(
 
 @pytest.mark.parametrize("room_kb", [10, 100])
 def test_a_full_disk_stops_the_embedding_which_goes_on_when_there_is_room(
-    small_disk: Path, room_kb: int
+    disk: Path, room_kb: int
 ) -> None:
-    with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
+    with an_indexed_memory(disk, embedder=WordEmbedder()) as memory:
         fill(memory, sessions=2, messages=400)
         memory.index()
-        leave_room(small_disk, room_kb)
+        leave_room(disk, room_kb)
 
         with pytest.raises(StoreFull):
             memory.embed()
         hits = memory.search("n1x17").hits
-        make_room(small_disk)
+        make_room(disk)
 
         assert hits
         check_it_is_whole(memory)
 
 
 def test_a_full_disk_leaves_the_old_index_when_a_rebuild_has_no_room(
-    small_disk: Path,
+    disk: Path,
 ) -> None:
-    with an_indexed_memory(small_disk) as memory:
+    with an_indexed_memory(disk) as memory:
         fill(memory, sessions=2, messages=300)
         memory.index()
         expected = results(memory)
-        leave_room(small_disk, 200)
+        leave_room(disk, 200)
 
         with pytest.raises(StoreFull):
             memory.rebuild()
 
         assert results(memory) == expected
-        make_room(small_disk)
+        make_room(disk)
         check_it_is_whole(memory)
 
 
-def test_a_rebuild_that_fails_leaves_nothing_behind(small_disk: Path) -> None:
-    with an_indexed_memory(small_disk) as memory:
+def test_a_rebuild_that_fails_leaves_nothing_behind(disk: Path) -> None:
+    with an_indexed_memory(disk) as memory:
         fill(memory, sessions=2, messages=300)
         memory.index()
-        leave_room(small_disk, 200)
+        leave_room(disk, 200)
 
         with pytest.raises(StoreFull):
             memory.rebuild()
@@ -682,44 +664,44 @@ def test_a_rebuild_that_fails_leaves_nothing_behind(small_disk: Path) -> None:
         assert sorted(memory.home.glob("new-index*")) == []
 
 
-def test_on_a_full_disk_what_is_indexed_is_found(small_disk: Path) -> None:
-    with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
+def test_on_a_full_disk_what_is_indexed_is_found(disk: Path) -> None:
+    with an_indexed_memory(disk, embedder=WordEmbedder()) as memory:
         fill(memory, sessions=2, messages=200)
         memory.index()
         memory.embed()
         expected = results(memory)
-    leave_room(small_disk, 0)
+    leave_room(disk, 0)
 
-    with an_indexed_memory(small_disk, embedder=WordEmbedder()) as memory:
+    with an_indexed_memory(disk, embedder=WordEmbedder()) as memory:
         seen = results(memory), memory.search("n1x17").notices
-        make_room(small_disk)
+        make_room(disk)
 
     assert seen == (expected, ())
 
 
-def test_on_a_full_disk_a_damaged_index_is_done_without(small_disk: Path) -> None:
-    with an_indexed_memory(small_disk) as memory:
+def test_on_a_full_disk_a_damaged_index_is_done_without(disk: Path) -> None:
+    with an_indexed_memory(disk) as memory:
         fill(memory, sessions=2, messages=200)
         memory.index()
     _not_a_database(memory.home, random.Random(1))
-    leave_room(small_disk, 0)
+    leave_room(disk, 0)
 
-    with an_indexed_memory(small_disk) as memory:
+    with an_indexed_memory(disk) as memory:
         result = memory.search("n1x177")
         recalled = memory.recall("n1x177").found
-        make_room(small_disk)
+        make_room(disk)
 
     assert [hit.text.split()[-1] for hit in result.hits] == ["n1x177"]
     assert "the index is damaged" in result.notices[0]
     assert recalled
 
 
-def test_an_open_memory_writes_again_when_there_is_room(small_disk: Path) -> None:
-    with an_indexed_memory(small_disk) as memory:
+def test_an_open_memory_writes_again_when_there_is_room(disk: Path) -> None:
+    with an_indexed_memory(disk) as memory:
         fill(memory, sessions=1, messages=50)
         memory.index()
-    filler = leave_room(small_disk, 0)
-    with an_indexed_memory(small_disk) as memory:
+    filler = leave_room(disk, 0)
+    with an_indexed_memory(disk) as memory:
         with pytest.raises(StoreFull, match="the disk is full"):
             say(memory, "lost")
         filler.unlink()
