@@ -5,8 +5,10 @@ import random
 import socket
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.chance import SOAK, seeds
@@ -75,6 +77,37 @@ begun.wait()
 sys.exit(7)
 """
 
+# A thread waits for somebody else to finish writing, for an hour if need be.
+WAITING_PROGRAM = """
+import contextlib, sys, threading
+from backstory.store.sqlite import connection
+
+connection.BUSY_TIMEOUT_MS = 3_600_000
+from backstory import BackstoryError, Memory
+from backstory.store.sqlite import page_checksums
+from backstory.system import fork_safety
+
+fork_safety._EXIT_WAIT_S = 3_600
+memory = Memory.open(sys.argv[1], settings="embedder.name=none")
+memory.sessions()
+is_waiting = threading.Event()
+sleep = page_checksums.time.sleep
+
+def note_and_sleep(seconds):
+    is_waiting.set()
+    sleep(seconds)
+
+page_checksums.time.sleep = note_and_sleep
+
+def record():
+    with contextlib.suppress(BackstoryError):
+        memory.record("s1", "user", "hello")
+
+threading.Thread(target=record, daemon=True).start()
+is_waiting.wait()
+sys.exit(7)
+"""
+
 
 def end_of_program(program: str, *words: object, home: Path) -> tuple[int, str]:
     done = subprocess.run(
@@ -92,6 +125,17 @@ def test_an_exit_stops_a_statement_that_would_never_end(
     tmp_path: Path, home: Path
 ) -> None:
     assert end_of_program(STUCK_PROGRAM, tmp_path / "kept", home=home) == (7, "")
+
+
+def test_an_exit_does_not_wait_for_whoever_is_writing(
+    tmp_path: Path, home: Path
+) -> None:
+    with a_memory(tmp_path, settings=("embedder.name=none",)) as memory:
+        memory.record("s1", "user", "first")
+    with closing(apsw.Connection(str(memory.home / "history.db"))) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+
+        assert end_of_program(WAITING_PROGRAM, memory.home, home=home) == (7, "")
 
 
 @pytest.mark.parametrize("seed", seeds(1, soaking=40))

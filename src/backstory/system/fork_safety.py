@@ -21,6 +21,7 @@ from typing import Protocol
 _MAX_WAIT_S = 10.0
 # An exit waits up to twice this long; halfway, it stops the statements still running.
 _EXIT_WAIT_S = 2.0
+_is_exiting = False
 
 
 class Resettable(Protocol):
@@ -122,8 +123,15 @@ def _before_fork() -> None:
             each.close()
 
 
+def is_exiting() -> bool:
+    """Whether Python is ending, so that nobody should wait for anything any more."""
+    return _is_exiting
+
+
 def _before_exit() -> None:
     """Have no thread in a library, and no connection open, when Python ends."""
+    global _is_exiting
+    _is_exiting = True
     if not _FORK_LOCK.acquire_for_fork(_EXIT_WAIT_S):
         for each in list(_CLOSABLE):
             each.interrupt_all()

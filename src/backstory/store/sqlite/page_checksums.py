@@ -38,6 +38,7 @@ from backstory.store.sqlite.page_codes import (
     is_empty,
     is_sound,
 )
+from backstory.system.fork_safety import is_exiting
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +152,9 @@ class _ChecksumFiles(apsw.VFS):
     def xSleep(self, microseconds: int) -> int:  # noqa: N802
         # SQLite's own would keep all other threads waiting as well, among them perhaps
         # the one that has the lock.
-        time.sleep(microseconds / 1_000_000)
+        if not is_exiting():
+            time.sleep(microseconds / 1_000_000)
+        # SQLite adds up what it is told, and gives up when that is long enough.
         return microseconds
 
 
