@@ -7,6 +7,7 @@ where they are built.
 import logging
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import partial
@@ -30,6 +31,7 @@ from backstory.notes.find import FoundNote, find_guidance
 from backstory.notes.notebook import Notebook
 from backstory.providers.embedders import load_embedder
 from backstory.providers.embedders.base import Embedder
+from backstory.search.own_project import OwnProject
 from backstory.search.prompt_context import ContextOptions, PromptContext
 from backstory.search.search import Search, SearchOptions
 from backstory.search.sessions import (
@@ -351,6 +353,16 @@ class Parts:
     def _day_has_changed(self, session: Session) -> None:
         self.triggers.mark_day_change(session)
 
+    def find_own_project(self, session: str | None) -> OwnProject:
+        folder = self.machine.folder
+        if session is not None:
+            with suppress(UnknownName):
+                project = get_session(self.history, session).project
+                folder = folder if project is None else Path(project)
+        # Nothing is said in the home, so an agent that is nowhere sees no project.
+        is_isolated = self.settings.flag("search.isolate_projects")
+        return OwnProject(folder or self.home, is_isolated)
+
     @lazy_property
     def prompt_context(self) -> PromptContext:
         return PromptContext(
@@ -605,6 +617,7 @@ def search_options(settings: Settings) -> SearchOptions:
         ),
         profile=settings.text("ranking.profile"),
         timeout_s=number("search.timeout_seconds"),
+        isolates_projects=settings.flag("search.isolate_projects"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from backstory.assembly import Parts
 from backstory.ingest.record import RECORDED_HOST, RecordedMessage
 from backstory.notes.notebook import Notebook
+from backstory.search.own_project import OwnProject
 from backstory.search.prompt_context import Context
 from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
@@ -290,15 +291,18 @@ class Memory:
         days: int = 0,
         limit: int = 10,
         session: str | None = None,
+        folder: str | Path | None = None,
     ) -> SearchResult:
         """Find what was said or noted, best first.
 
         ``scope`` is all, memory, daily_log or sessions; ``sources`` narrows it to some
         kinds of hits, or widens it to ``guidance``. Days are local and both ends are
         included; ``days`` means the last N. ``session`` is the one that asks: its
-        current turn is not found.
+        current turn is not found. ``folder`` is the one that the agent that asks works
+        in: what was said there comes first or, with ``search.isolate_projects``,
+        nothing else.
         """
-        filters = Filters(host, project, date_from, date_to, days, session)
+        filters = Filters(host, project, date_from, date_to, days, session, folder)
         return self._parts.search.search(
             query, to_sources(scope, sources), filters, limit=limit
         )
@@ -310,10 +314,12 @@ class Memory:
         source_type: str = "all",
         limit: int = 10,
         session: str | None = None,
+        folder: str | Path | None = None,
     ) -> RecallResult:
         """Find chunks of a source type: conversation, file or all; best first."""
+        filters = Filters(session=session, folder=folder)
         return self._parts.search.recall(
-            query, to_source_type(source_type), Filters(session=session), limit=limit
+            query, to_source_type(source_type), filters, limit=limit
         )
 
     def episodes(
@@ -327,10 +333,18 @@ class Memory:
         days: int = 0,
         limit: int = 10,
         session: str | None = None,
+        folder: str | Path | None = None,
     ) -> EpisodeResult:
         """Find messages that contain the query, newest first, with their neighbours."""
-        filters = Filters(host, project, date_from, date_to, days, session)
+        filters = Filters(host, project, date_from, date_to, days, session, folder)
         return self._parts.search.episodes(query, filters, limit=limit)
+
+    def own_project(self, session: str | None = None) -> OwnProject:
+        """The project of the agent that asks, and whether it may see others.
+
+        It is that of its ``session``, else the current folder.
+        """
+        return self._parts.find_own_project(session)
 
     def context(
         self,

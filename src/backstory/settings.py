@@ -288,6 +288,13 @@ SETTINGS = (
         minimum=1,
     ),
     Setting(
+        "search.isolate_projects",
+        False,
+        "Keep projects apart: an agent is shown nothing that was said outside of the "
+        "folder it works in, except for MEMORY.md. If false, what was said there only "
+        "comes first.",
+    ),
+    Setting(
         "search.read_changed",
         True,
         "Before a search, read what agents have written since the last reading, if "

@@ -554,3 +554,12 @@ backstory show ID shows a session
         "2026-02-22",
         "2026-02-20",
     ]
+
+
+def test_a_person_is_told_what_agents_are_not_shown(used: Searcher) -> None:
+    shown = used.run("--set", "search.isolate_projects=true", "search", "database")
+    assert shown.returncode == 0
+    assert shown.stderr == (
+        "Notice: you see all projects; an agent is shown only its own "
+        "(search.isolate_projects)\n"
+    )

@@ -36,6 +36,9 @@ from backstory.values.history import Session
 from backstory.values.hits import EpisodeResult, HitSource, SearchResult
 
 _NOTICE_CHARS = 500
+_NOT_FOR_AGENTS = (
+    "you see all projects; an agent is shown only its own (search.isolate_projects)"
+)
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,9 @@ def search(
         _search_episodes(app.memory, words, options, by_date, as_json)
         return
     result = options.search(app.memory, words)
-    if not result.hits:
-        result = replace(result, notices=_why_nothing(app.memory, result.notices))
+    is_empty = not result.hits
+    notices = _add_notices(app.memory, result.notices, is_empty=is_empty)
+    result = replace(result, notices=notices)
     if as_json:
         found = search_object(
             result,
@@ -214,8 +218,9 @@ def _search_episodes(
     memory: Memory, words: str, options: SearchFlags, by_date: bool, as_json: bool
 ) -> None:
     result = options.find_episodes(memory, words)
-    if not result.episodes:
-        result = replace(result, notices=_why_nothing(memory, result.notices))
+    is_empty = not result.episodes
+    notices = _add_notices(memory, result.notices, is_empty=is_empty)
+    result = replace(result, notices=notices)
     sessions = [each.session for each in result.episodes]
     resumes = memory.resume_commands(sessions)
     if as_json:
@@ -236,6 +241,15 @@ def _search_episodes(
         _echo_found(result.query, lines, result.notices)
     if not result.episodes:
         raise SystemExit(FOUND_NOTHING)
+
+
+def _add_notices(
+    memory: Memory, notices: tuple[str, ...], *, is_empty: bool
+) -> tuple[str, ...]:
+    """Say that an agent would be shown less, or that nothing has been read yet."""
+    if memory.settings.flag("search.isolate_projects"):
+        notices = (*notices, _NOT_FOR_AGENTS)
+    return _why_nothing(memory, notices) if is_empty else notices
 
 
 def _why_nothing(memory: Memory, notices: tuple[str, ...]) -> tuple[str, ...]:

@@ -84,6 +84,7 @@ class ServedResources:
         return types.ListResourceTemplatesResult(resource_templates=kept)
 
     def _iter_recent(self) -> Iterator[types.Resource]:
+        own = self._tools.own_project
         yield types.Resource(
             uri=MEMORY_URI,
             name="memory",
@@ -93,7 +94,9 @@ class ServedResources:
         )
         # What cannot be read is left out; a tool says what is wrong.
         with suppress(BackstoryError):
-            for day in reversed(self._memory.notebook.list_logs()[-_LOGS:]):
+            # Daily logs are about all projects.
+            logs = [] if own.is_isolated else self._memory.notebook.list_logs()
+            for day in reversed(logs[-_LOGS:]):
                 yield types.Resource(
                     uri=f"{_SCHEME}://daily/{day}",
                     name=f"daily-{day}",
@@ -102,7 +105,11 @@ class ServedResources:
                 )
         with suppress(BackstoryError):
             sessions = (
-                self._memory.sessions(limit=_SESSIONS) if self._has_sessions else []
+                self._memory.sessions(
+                    limit=_SESSIONS, project=own.folder if own.is_isolated else None
+                )
+                if self._has_sessions
+                else []
             )
             names = self._memory.short_ids(sessions)
             for session in sessions:
@@ -146,6 +153,8 @@ class ServedResources:
         return self._render_note("MEMORY.md, long-term memory", text)
 
     def _read_log(self, day: str) -> "str | _Missing":
+        if self._tools.own_project.is_isolated:
+            return _Missing("Daily logs are about all projects, which are kept apart")
         try:
             text = self._memory.notebook.read_log(date.fromisoformat(day))
         except ValueError:

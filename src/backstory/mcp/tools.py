@@ -9,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 from backstory.errors import BackstoryError, BadQuery, nearest_hint
 from backstory.mcp.calls import Calls, RequestContext
 from backstory.mcp.current_session import CurrentSession
+from backstory.search.own_project import OwnProject
 from backstory.tools import ALL_TOOLS, RUN_TOOLS, Tool, ToolResult, schemas
 from backstory.tools.base import (
     NOT_FOUND,
@@ -59,6 +60,12 @@ class ServedTools:
     @property
     def names(self) -> tuple[str, ...]:
         return self._names
+
+    @property
+    def own_project(self) -> OwnProject:
+        """The project of the agent that is served."""
+        asking = self._current.find()
+        return self._memory.own_project(None if asking is None else asking.session_id)
 
     def _describe(self, tools: Sequence[Tool]) -> list[types.Tool]:
         described = schemas(tools, "mcp")

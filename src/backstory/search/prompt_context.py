@@ -207,7 +207,9 @@ class PromptContext:
         if not self._options.max_memories or not is_worth_searching(query):
             return ()
         request = replace(
-            self._search.make_plain_request(query, REMEMBERED),
+            self._search.make_plain_request(
+                query, REMEMBERED, folder=folder, is_for_agent=True
+            ),
             limit=_CONSIDERED,
             without_containers=frozenset(
                 SessionRef(each.session_id) for each in asking

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from backstory.search.own_project import ANYONE, OwnProject
 from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.text.arguments import EVER, Period
@@ -18,7 +19,8 @@ class Filters:
     """Where to search, as the caller gave it.
 
     Days are local and both ends are included; ``days`` means the last N. ``session`` is
-    the one that asks: its current turn is not found.
+    the one that asks: its current turn is not found. ``folder`` is the one that the
+    agent that asks works in; None for a person.
     """
 
     host: str | None = None
@@ -27,6 +29,7 @@ class Filters:
     date_to: date | str | None = None
     days: int = 0
     session: str | None = None
+    folder: str | Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,8 @@ class Request:
 
     ``containers`` are the sessions and files to search, None for all; ``without`` are
     units that must not be found, such as the message that asks, and
-    ``without_containers`` whole sessions. ``timeout_s`` is for callers that cannot wait
-    as long as the settings allow.
+    ``without_containers`` whole sessions. ``own`` is the project of the agent that
+    asks. ``timeout_s`` is for callers that cannot wait as long as the settings allow.
     """
 
     query: Query
@@ -48,6 +51,7 @@ class Request:
     containers: frozenset[Container] | None = None
     without: frozenset[int] = frozenset()
     without_containers: frozenset[Container] = frozenset()
+    own: OwnProject = ANYONE
     timeout_s: float = math.inf
 
     def to_filter(self) -> UnitFilter:

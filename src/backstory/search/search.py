@@ -8,9 +8,11 @@ searched without it.
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
 from backstory.errors import StoreDamaged, StoreProblem, UnknownName
 from backstory.index.files import IndexFiles
@@ -22,6 +24,7 @@ from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
 from backstory.search.hits import HitSearch
 from backstory.search.hydrate import add_replies
+from backstory.search.own_project import KEPT_APART, OwnProject
 from backstory.search.recall import ChunkSearch, weigh_for_chunks
 from backstory.search.request import Filters, Request
 from backstory.search.retrieve import Retriever
@@ -33,12 +36,25 @@ from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
 from backstory.system.stages import enter_stage
-from backstory.text.arguments import to_limit, to_period, to_query, to_text
+from backstory.text.arguments import (
+    to_limit,
+    to_path,
+    to_period,
+    to_query,
+    to_text,
+)
 from backstory.text.query import parse_query
 from backstory.values.activity import Activity
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.query import Query
-from backstory.values.units import Container, FileRef, SessionRef, session_unit_id
+from backstory.values.units import (
+    OF_A_DAY,
+    Container,
+    FileRef,
+    SessionRef,
+    UnitKind,
+    session_unit_id,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +66,7 @@ class SearchOptions:
     weights: Weights
     profile: str
     timeout_s: float
+    isolates_projects: bool = False
 
 
 class Search:
@@ -109,21 +126,55 @@ class Search:
 
         Raises ``BadQuery`` or ``UnknownName``.
         """
+        folder = filters.folder
+        request = self.make_plain_request(
+            self.parse(to_query(query)),
+            sources,
+            folder=None if folder is None else _to_folder(folder),
+            is_for_agent=folder is not None,
+        )
         return replace(
-            self.make_plain_request(self.parse(to_query(query)), sources),
+            request,
             limit=to_limit(limit),
             period=to_period(
                 filters.date_from, filters.date_to, filters.days, now=self._clock()
             ),
-            containers=self._find_containers(filters),
+            containers=_intersect(request.containers, self._find_containers(filters)),
             without=self._find_latest_turn(filters.session),
         )
 
     def make_plain_request(
-        self, query: Query, sources: frozenset[HitSource]
+        self,
+        query: Query,
+        sources: frozenset[HitSource],
+        *,
+        folder: Path | None = None,
+        is_for_agent: bool = False,
     ) -> Request:
-        """A request without any filters."""
-        return Request(query, sources, self._options.weights, self._options.profile)
+        """A request without any filters, except for what an agent may not see."""
+        is_isolated = is_for_agent and self._options.isolates_projects
+        own = OwnProject(folder, is_isolated)
+        return Request(
+            query,
+            sources,
+            self._options.weights,
+            self._options.profile,
+            containers=self._find_own(own) if is_isolated else None,
+            own=own,
+        )
+
+    def _find_own(self, own: OwnProject) -> frozenset[Container]:
+        """What an agent may see: its project, and the person's long-term memory."""
+        # A note that the index does not know yet has no number to be allowed by.
+        with suppress(StoreProblem):
+            self._maintainer.catch_up(OF_A_DAY, timeout_s=self._options.timeout_s)
+        projects = {each for each in self._history.list_projects() if own.shows(each)}
+        found: set[Container] = {
+            SessionRef(session.session_id)
+            for project in projects
+            for session in self._history.list_sessions(SessionFilter(folder=project))
+        }
+        return frozenset(found | self._find_files(projects, with_memory=True))
 
     def _find_containers(self, filters: Filters) -> frozenset[Container] | None:
         """The sessions of a host or a project, and the guidance files of a project."""
@@ -134,15 +185,23 @@ class Search:
         sessions = list_sessions(self._history, where, project=filters.project)
         found: set[Container] = {SessionRef(each.session_id) for each in sessions}
         if host is None:
-            found |= self._find_guidance({each.project for each in sessions} - {None})
+            found |= self._find_files({each.project for each in sessions} - {None})
         return frozenset(found)
 
-    def _find_guidance(self, projects: set[str | None]) -> set[FileRef]:
+    def _find_files(
+        self, projects: Collection[str | None], *, with_memory: bool = False
+    ) -> set[FileRef]:
+        """The guidance files of projects, and the long-term memory if wanted."""
         try:
             files = self._files.index.list_files()
         except StoreProblem:
             return set()  # the search itself reports it
-        return {FileRef(file.file_id) for file in files if file.project in projects}
+        return {
+            FileRef(file.file_id)
+            for file in files
+            if file.project in projects
+            or (with_memory and file.kind is UnitKind.MEMORY)
+        }
 
     def _find_latest_turn(self, session: str | None) -> frozenset[int]:
         """The units of a session from its user's last message on."""
@@ -180,7 +239,7 @@ class Search:
             notices = dict.fromkeys((*result.notices, NOTHING_SAID))
             result = replace(result, notices=tuple(notices))
         elif result.is_weak and not request.period.why_empty:
-            meant = self._suggest(request.query)
+            meant = self._suggest(request)
             result = replace(result, notices=(*result.notices, *meant))
         return replace(result, hits=add_replies(result.hits, self._history))
 
@@ -193,6 +252,12 @@ class Search:
 
     def find_hits(self, request: Request) -> SearchResult:
         """Hits, best first, without replies or suggestions."""
+        result = self._find_hits(request)
+        hits = request.own.sort(filter(request.own.shows_hit, result.hits))
+        notices = (*result.notices, *_explain_isolation(request))
+        return replace(result, hits=hits, notices=notices)
+
+    def _find_hits(self, request: Request) -> SearchResult:
         if request.period.why_empty:
             return SearchResult(request.query, notices=(request.period.why_empty,))
         until = self._deadline(request)
@@ -223,6 +288,16 @@ class Search:
         stale = self._read_what_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         request = replace(request, weights=weigh_for_chunks(request.weights))
+        result = self._recall(request)
+        chunks = {id(each.hit): each for each in result.found}
+        hits = filter(request.own.shows_hit, (each.hit for each in result.found))
+        return replace(
+            result,
+            found=tuple(chunks[id(hit)] for hit in request.own.sort(hits)),
+            notices=(*stale, *result.notices, *_explain_isolation(request)),
+        )
+
+    def _recall(self, request: Request) -> RecallResult:
         until = self._deadline(request)
         try:
             behind = self._catch_up(request, until)
@@ -236,13 +311,12 @@ class Search:
             units = retriever.index.count_units()
             missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
-            result = self._fallback.recall(request, self._explain(exc), until=until)
-            return replace(result, notices=(*stale, *result.notices))
+            return self._fallback.recall(request, self._explain(exc), until=until)
         damage = self._maintainer.tell_of_damage()
         return RecallResult(
             request.query,
             tuple(found),
-            (*stale, *behind, *damage, *missing, *notices),
+            (*behind, *damage, *missing, *notices),
             is_empty_index=not found and not units,
         )
 
@@ -265,8 +339,16 @@ class Search:
             )
         except StoreProblem as exc:
             result = self._fallback.episodes(request, self._explain(exc), until=until)
-        meant = () if result.episodes else self._suggest(request.query)
-        return replace(result, notices=(*stale, *result.notices, *meant))
+        shown = tuple(
+            each for each in result.episodes if request.own.shows_session(each.session)
+        )
+        meant = () if shown else self._suggest(request)
+        apart = _explain_isolation(request)
+        return replace(
+            result,
+            episodes=shown,
+            notices=(*stale, *result.notices, *apart, *meant),
+        )
 
     def _deadline(self, request: Request) -> float:
         """When the search has to end, on the monotonic clock."""
@@ -284,9 +366,11 @@ class Search:
         enter_stage("Searching")
         return notices
 
-    def _suggest(self, query: Query) -> tuple[str, ...]:
+    def _suggest(self, request: Request) -> tuple[str, ...]:
+        if request.own.is_isolated:
+            return ()  # it may be a word of another project
         try:
-            return suggest(query, self._history, self._files.index)
+            return suggest(request.query, self._history, self._files.index)
         except StoreProblem:
             return ()  # suggestions need an index
 
@@ -313,3 +397,23 @@ class Search:
             self._maintainer.mark_damage()
             return "the index is damaged", "run 'backstory rebuild'"
         return f"the index cannot be used ({problem})", problem.hint
+
+
+# -- pieces ---------------------------------------------------------------------------
+
+
+def _intersect(
+    one: frozenset[Container] | None, other: frozenset[Container] | None
+) -> frozenset[Container] | None:
+    """What is in both sets, where None stands for everything."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _to_folder(folder: str | Path) -> Path:
+    return Path(to_path(folder, "folder")).absolute()
+
+
+def _explain_isolation(request: Request) -> tuple[str, ...]:
+    return (KEPT_APART,) if request.own.is_isolated else ()

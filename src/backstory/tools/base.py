@@ -13,11 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import orjson
 
 from backstory.errors import BackstoryError, UnknownName, nearest_hint, show_value
+from backstory.search.own_project import OwnProject
 from backstory.text.arguments import check_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label
@@ -94,6 +96,15 @@ class Asker:
 
     memory: "Memory"
     session: str | None = None
+
+    @property
+    def own_project(self) -> OwnProject:
+        return self.memory.own_project(self.session)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the agent works in."""
+        return self.own_project.folder
 
 
 @dataclass(frozen=True, slots=True)

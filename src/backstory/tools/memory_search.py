@@ -28,7 +28,11 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
         arguments, "limit", default=DEFAULT_RESULTS, maximum=MAX_RESULTS
     )
     result = asker.memory.recall(
-        query, source_type=source_type, limit=limit, session=asker.session
+        query,
+        source_type=source_type,
+        limit=limit,
+        session=asker.session,
+        folder=asker.folder,
     )
 
     def answer(count: int, notices: tuple[str, ...]) -> ToolResult:

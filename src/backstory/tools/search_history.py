@@ -55,7 +55,12 @@ def _search(
 ) -> ToolResult:
     memory = asker.memory
     result = memory.search(
-        query, scope=scope, limit=limit, session=asker.session, **where
+        query,
+        scope=scope,
+        limit=limit,
+        session=asker.session,
+        folder=asker.folder,
+        **where,
     )
     names = memory.short_ids([hit.session for hit in result.hits if hit.session])
 
@@ -78,7 +83,9 @@ def _find_episodes(
             f"Invalid scope '{scope}' for view 'episodes', which shows "
             f"conversations. Must be one of: {known}"
         )
-    found = asker.memory.episodes(query, limit=limit, session=asker.session, **where)
+    found = asker.memory.episodes(
+        query, limit=limit, session=asker.session, folder=asker.folder, **where
+    )
 
     def answer(count: int, notices: tuple[str, ...]) -> ToolResult:
         shown = replace(

@@ -1,0 +1,71 @@
+"""The project of the agent that asks: it comes first, or nothing else is shown.
+
+An agent's project is the folder that its session ran in. People are asked about
+everything they have; agents are told first what was said where they work, and with
+``search.isolate_projects`` nothing else, except for the person's long-term memory.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from backstory.search.worth import is_same_project
+from backstory.system.files import is_inside
+from backstory.values.history import Session
+from backstory.values.hits import Hit, HitSource
+
+# What a hit of another project counts: with less than this of its score, one of the
+# agent's own project stands behind it.
+_OTHER_PROJECT_SHARE = 0.85
+KEPT_APART = (
+    "only this project was searched, because projects are kept apart "
+    "(search.isolate_projects)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnProject:
+    """The folder that an agent works in; None if it is unknown.
+
+    ``is_isolated``: the agent is shown nothing of what was said elsewhere.
+    """
+
+    folder: Path | None = None
+    is_isolated: bool = False
+
+    def shows(self, project: str | None) -> bool:
+        """Whether the agent may see what was said in a project; None if unknown."""
+        if not self.is_isolated:
+            return True
+        return (
+            self.folder is not None
+            and project is not None
+            and is_inside(Path(project), self.folder)
+        )
+
+    def shows_session(self, session: Session | None) -> bool:
+        return self.shows(None if session is None else session.project)
+
+    def shows_hit(self, hit: Hit) -> bool:
+        """Whether the agent may see a hit; the long-term memory is of all projects."""
+        is_own_memory = hit.source is HitSource.MEMORY and hit.session is None
+        return is_own_memory or self.shows(hit.project)
+
+    def sort(self, hits: Iterable[Hit]) -> tuple[Hit, ...]:
+        """The hits, those of the agent's project before others that fit as well.
+
+        What contains the query as it was typed stays before what only resembles it.
+        """
+        if self.folder is None:
+            return tuple(hits)
+        return tuple(sorted(hits, key=self._to_key))
+
+    def _to_key(self, hit: Hit) -> tuple[bool, float]:
+        is_other = hit.project is not None and not is_same_project(
+            Path(hit.project), self.folder or Path("/")
+        )
+        share = _OTHER_PROJECT_SHARE if is_other else 1.0
+        return (not hit.part("exact"), -share * hit.score)
+
+
+ANYONE = OwnProject()
