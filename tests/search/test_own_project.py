@@ -143,7 +143,9 @@ def test_an_isolated_agent_reads_sessions_of_its_project_only(isolated: Memory) 
 
 def test_an_isolated_prompt_gets_memories_of_its_project_only(isolated: Memory) -> None:
     def remind(project: str) -> list[str]:
-        prompt = "How many retries of a ping or a payment do the blog and the shop make?"
+        prompt = (
+            "How many retries of a ping or a payment do the blog and the shop make?"
+        )
         return [hit.text for hit in isolated.context(prompt, project=project).memories]
 
     assert remind(BLOG) == ["The blog makes two retries of a ping"]
