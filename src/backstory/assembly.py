@@ -31,7 +31,7 @@ from backstory.notes.find import FoundNote, find_guidance
 from backstory.notes.notebook import Notebook
 from backstory.providers.embedders import load_embedder
 from backstory.providers.embedders.base import Embedder
-from backstory.search.own_project import OwnProject
+from backstory.search.own_project import ISOLATION, OwnProject, absolute_folder
 from backstory.search.prompt_context import ContextOptions, PromptContext
 from backstory.search.search import Search, SearchOptions
 from backstory.search.sessions import (
@@ -49,6 +49,7 @@ from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
 from backstory.text.arguments import (
+    show_name,
     to_counter,
     to_instant,
     to_limit,
@@ -353,15 +354,26 @@ class Parts:
     def _day_has_changed(self, session: Session) -> None:
         self.triggers.mark_day_change(session)
 
-    def find_own_project(self, session: str | None) -> OwnProject:
+    def get_session(self, name: str, folder: str | Path | None) -> Session:
+        session = get_session(self.history, name)
+        is_isolated = folder is not None and self.settings.flag(ISOLATION)
+        here = None if folder is None else absolute_folder(folder)
+        own = OwnProject(here, is_isolated)
+        if not own.shows(session.project):
+            raise UnknownName(
+                f"no session of this project is called '{show_name(name)}'",
+                hint=f"projects are kept apart ({ISOLATION})",
+            )
+        return session
+
+    def find_folder(self, session: str | None) -> Path:
         folder = self.machine.folder
         if session is not None:
             with suppress(UnknownName):
                 project = get_session(self.history, session).project
                 folder = folder if project is None else Path(project)
         # Nothing is said in the home, so an agent that is nowhere sees no project.
-        is_isolated = self.settings.flag("search.isolate_projects")
-        return OwnProject(folder or self.home, is_isolated)
+        return folder or self.home
 
     @lazy_property
     def prompt_context(self) -> PromptContext:
@@ -617,7 +629,7 @@ def search_options(settings: Settings) -> SearchOptions:
         ),
         profile=settings.text("ranking.profile"),
         timeout_s=number("search.timeout_seconds"),
-        isolates_projects=settings.flag("search.isolate_projects"),
+        isolates_projects=settings.flag(ISOLATION),
     )
 
 

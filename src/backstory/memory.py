@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Self
 from backstory.assembly import Parts
 from backstory.ingest.record import RECORDED_HOST, RecordedMessage
 from backstory.notes.notebook import Notebook
-from backstory.search.own_project import OwnProject
 from backstory.search.prompt_context import Context
 from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
-from backstory.search.sessions import get_session, to_numbers
+from backstory.search.sessions import to_numbers
 from backstory.settings import Settings, load_settings, to_flags
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import run_as_worker, start_worker
@@ -339,12 +338,9 @@ class Memory:
         filters = Filters(host, project, date_from, date_to, days, session, folder)
         return self._parts.search.episodes(query, filters, limit=limit)
 
-    def own_project(self, session: str | None = None) -> OwnProject:
-        """The project of the agent that asks, and whether it may see others.
-
-        It is that of its ``session``, else the current folder.
-        """
-        return self._parts.find_own_project(session)
+    def folder_of(self, session: str | None) -> Path:
+        """The folder that the agent of a session works in, else the current one."""
+        return self._parts.find_folder(session)
 
     def context(
         self,
@@ -443,9 +439,14 @@ class Memory:
         """
         return self._parts.list_sessions(host, project, since=since, limit=limit)
 
-    def session(self, name: str) -> Session:
-        """The session with this id, ``host/id``, or unique beginning of an id."""
-        return get_session(self._parts.history, name)
+    def session(self, name: str, *, folder: str | Path | None = None) -> Session:
+        """The session with this id, ``host/id``, or beginning of an id.
+
+        ``folder`` is the one that the agent that asks works in; with
+        ``search.isolate_projects``, it sees no session of another. Raises
+        ``UnknownName`` if there is none or more than one.
+        """
+        return self._parts.get_session(name, folder)
 
     def short_ids(self, sessions: Collection[Session]) -> dict[int, str]:
         """For each session's number, the shortest id that ``session`` finds it by."""

@@ -26,6 +26,7 @@ from backstory.render.people.hits import (
     render_episodes,
     render_hits,
 )
+from backstory.search.own_project import ISOLATION
 from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.text.arguments import MAX_DAYS
 from backstory.text.cut import one_line
@@ -36,9 +37,7 @@ from backstory.values.history import Session
 from backstory.values.hits import EpisodeResult, HitSource, SearchResult
 
 _NOTICE_CHARS = 500
-_NOT_FOR_AGENTS = (
-    "you see all projects; an agent is shown only its own (search.isolate_projects)"
-)
+_NOT_FOR_AGENTS = f"you see all projects; an agent is shown only its own ({ISOLATION})"
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ def _add_notices(
     memory: Memory, notices: tuple[str, ...], *, is_empty: bool
 ) -> tuple[str, ...]:
     """Say that an agent would be shown less, or that nothing has been read yet."""
-    if memory.settings.flag("search.isolate_projects"):
+    if memory.settings.flag(ISOLATION):
         notices = (*notices, _NOT_FOR_AGENTS)
     return _why_nothing(memory, notices) if is_empty else notices
 

@@ -20,6 +20,7 @@ from backstory.render.format import render_day
 from backstory.render.hit_parts import LABEL_CHARS, mask_lines
 from backstory.render.models.notes import render_note
 from backstory.render.objects import to_iso
+from backstory.search.own_project import ISOLATION
 from backstory.text.envelope import label
 from backstory.tools.base import say_value
 from backstory.values.history import Session
@@ -66,6 +67,7 @@ class ServedResources:
         self._tools = tools
         self._calls = calls
         self._has_sessions = _READ_SESSION in tools.names
+        self._is_isolated = memory.settings.flag(ISOLATION)
 
     # -- listing ---
 
@@ -84,7 +86,6 @@ class ServedResources:
         return types.ListResourceTemplatesResult(resource_templates=kept)
 
     def _iter_recent(self) -> Iterator[types.Resource]:
-        own = self._tools.own_project
         yield types.Resource(
             uri=MEMORY_URI,
             name="memory",
@@ -95,7 +96,7 @@ class ServedResources:
         # What cannot be read is left out; a tool says what is wrong.
         with suppress(BackstoryError):
             # Daily logs are about all projects.
-            logs = [] if own.is_isolated else self._memory.notebook.list_logs()
+            logs = [] if self._is_isolated else self._memory.notebook.list_logs()
             for day in reversed(logs[-_LOGS:]):
                 yield types.Resource(
                     uri=f"{_SCHEME}://daily/{day}",
@@ -106,7 +107,8 @@ class ServedResources:
         with suppress(BackstoryError):
             sessions = (
                 self._memory.sessions(
-                    limit=_SESSIONS, project=own.folder if own.is_isolated else None
+                    limit=_SESSIONS,
+                    project=self._tools.folder if self._is_isolated else None,
                 )
                 if self._has_sessions
                 else []
@@ -153,7 +155,7 @@ class ServedResources:
         return self._render_note("MEMORY.md, long-term memory", text)
 
     def _read_log(self, day: str) -> "str | _Missing":
-        if self._tools.own_project.is_isolated:
+        if self._is_isolated:
             return _Missing("Daily logs are about all projects, which are kept apart")
         try:
             text = self._memory.notebook.read_log(date.fromisoformat(day))

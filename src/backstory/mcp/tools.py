@@ -1,6 +1,7 @@
 """The tools as MCP describes and calls them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -9,7 +10,6 @@ from mcp.shared.exceptions import MCPError
 from backstory.errors import BackstoryError, BadQuery, nearest_hint
 from backstory.mcp.calls import Calls, RequestContext
 from backstory.mcp.current_session import CurrentSession
-from backstory.search.own_project import OwnProject
 from backstory.tools import ALL_TOOLS, RUN_TOOLS, Tool, ToolResult, schemas
 from backstory.tools.base import (
     NOT_FOUND,
@@ -62,10 +62,10 @@ class ServedTools:
         return self._names
 
     @property
-    def own_project(self) -> OwnProject:
-        """The project of the agent that is served."""
+    def folder(self) -> Path:
+        """The folder that the agent that is served works in."""
         asking = self._current.find()
-        return self._memory.own_project(None if asking is None else asking.session_id)
+        return self._memory.folder_of(None if asking is None else asking.session_id)
 
     def _describe(self, tools: Sequence[Tool]) -> list[types.Tool]:
         described = schemas(tools, "mcp")

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from backstory.search.worth import is_same_project
 from backstory.system.files import is_inside
-from backstory.values.history import Session
+from backstory.text.arguments import to_path
 from backstory.values.hits import Hit, HitSource
 
 # What a hit of another project counts: with less than this of its score, one of the
 # agent's own project stands behind it.
 _OTHER_PROJECT_SHARE = 0.85
+ISOLATION = "search.isolate_projects"
 KEPT_APART = (
-    "only this project was searched, because projects are kept apart "
-    "(search.isolate_projects)"
+    f"only this project was searched, because projects are kept apart ({ISOLATION})"
 )
 
 
@@ -42,9 +42,6 @@ class OwnProject:
             and project is not None
             and is_inside(Path(project), self.folder)
         )
-
-    def shows_session(self, session: Session | None) -> bool:
-        return self.shows(None if session is None else session.project)
 
     def shows_hit(self, hit: Hit) -> bool:
         """Whether the agent may see a hit; the long-term memory is of all projects."""
@@ -69,3 +66,8 @@ class OwnProject:
 
 
 ANYONE = OwnProject()
+
+
+def absolute_folder(folder: str | Path) -> Path:
+    """The folder that an agent works in. Raises ``BadQuery`` for what is no path."""
+    return Path(to_path(folder, "folder")).absolute()

@@ -24,7 +24,11 @@ from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
 from backstory.search.hits import HitSearch
 from backstory.search.hydrate import add_replies
-from backstory.search.own_project import KEPT_APART, OwnProject
+from backstory.search.own_project import (
+    KEPT_APART,
+    OwnProject,
+    absolute_folder,
+)
 from backstory.search.recall import ChunkSearch, weigh_for_chunks
 from backstory.search.request import Filters, Request
 from backstory.search.retrieve import Retriever
@@ -38,7 +42,6 @@ from backstory.system.fork_safety import reset_in_child
 from backstory.system.stages import enter_stage
 from backstory.text.arguments import (
     to_limit,
-    to_path,
     to_period,
     to_query,
     to_text,
@@ -130,7 +133,7 @@ class Search:
         request = self.make_plain_request(
             self.parse(to_query(query)),
             sources,
-            folder=None if folder is None else _to_folder(folder),
+            folder=None if folder is None else absolute_folder(folder),
             is_for_agent=folder is not None,
         )
         return replace(
@@ -340,7 +343,7 @@ class Search:
         except StoreProblem as exc:
             result = self._fallback.episodes(request, self._explain(exc), until=until)
         shown = tuple(
-            each for each in result.episodes if request.own.shows_session(each.session)
+            each for each in result.episodes if request.own.shows(each.session.project)
         )
         meant = () if shown else self._suggest(request)
         apart = _explain_isolation(request)
@@ -409,10 +412,6 @@ def _intersect(
     if one is None or other is None:
         return other if one is None else one
     return one & other
-
-
-def _to_folder(folder: str | Path) -> Path:
-    return Path(to_path(folder, "folder")).absolute()
 
 
 def _explain_isolation(request: Request) -> tuple[str, ...]:

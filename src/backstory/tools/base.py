@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import orjson
 
 from backstory.errors import BackstoryError, UnknownName, nearest_hint, show_value
-from backstory.search.own_project import OwnProject
 from backstory.text.arguments import check_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label
@@ -98,13 +97,9 @@ class Asker:
     session: str | None = None
 
     @property
-    def own_project(self) -> OwnProject:
-        return self.memory.own_project(self.session)
-
-    @property
-    def folder(self) -> Path | None:
+    def folder(self) -> Path:
         """The folder that the agent works in."""
-        return self.own_project.folder
+        return self.memory.folder_of(self.session)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from backstory.render.hit_parts import mask_cached
 from backstory.render.models.sessions import PAGE, SessionExtract, render_extract
 from backstory.render.object_schemas import EXTRACT_SCHEMA
 from backstory.render.objects import extract_object
-from backstory.text.arguments import show_name
 from backstory.tools.base import (
     NOT_FOUND,
     Arguments,
@@ -47,11 +46,7 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     offset = _read_count(arguments, "offset", 0, maximum=_MAX_NUMBER)
     with_tools = read_flag(arguments, "tools")
     try:
-        session = memory.session(name)
-        if not asker.own_project.shows_session(session):
-            raise UnknownName(
-                f"no session of this project is called '{show_name(name)}'"
-            )
+        session = memory.session(name, folder=asker.folder)
     except UnknownName as exc:
         # Which of several it may be is the best hint; else, where ids come from.
         is_ambiguous = exc.hint.startswith("say which")
