@@ -6,12 +6,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, history, patterns, run, search
+from bench import context, history, mcp, patterns, run, search
 
 MEASURES = {
     **history.MEASURES,
     **search.MEASURES,
     **context.MEASURES,
+    **mcp.MEASURES,
     **run.MEASURES,
     **patterns.MEASURES,
 }

@@ -117,6 +117,11 @@ def _history(messages: int) -> Path:
     return kept
 
 
+def small_home() -> Path:
+    """A home with a small history, indexed and embedded."""
+    return _built(SMALL).kept
+
+
 @cache
 def _built(messages: int) -> Built:
     kept = _history(messages)

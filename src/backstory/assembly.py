@@ -43,6 +43,9 @@ from backstory.search.sessions import (
 from backstory.search.weights import Weights
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore, SessionFilter
+
+# For surfaces that hold a memory for long, which see no store.
+from backstory.store.sqlite.connection import limit_caches as limit_caches
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers

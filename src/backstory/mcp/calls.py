@@ -1,7 +1,9 @@
 """Run our synchronous work in threads, and tell the client how it gets on."""
 
+import asyncio
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,18 +16,23 @@ Result = TypeVar("Result")
 # Any: the SDK's contexts have parameters of which we use none.
 RequestContext = ServerRequestContext[Any, Any]
 
-# How many calls are worked on at once; the others wait for their turn.
-_MAX_AT_ONCE = 4
+# How many calls are worked on at once; the others wait for their turn. Every thread has
+# a connection to the index with a cache of its own.
+_MAX_AT_ONCE = 2
 # What is answered sooner needs no word about its progress.
 _FIRST_WORD_S = 0.5
 _EVERY_S = 1.0
 
 
 class Calls:
-    """The threads of one server."""
+    """The threads of one server.
+
+    They are not those that the SDK reads and writes in: those take turns, and after a
+    while each of them would hold what only a search needs.
+    """
 
     def __init__(self) -> None:
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._threads = ThreadPoolExecutor(_MAX_AT_ONCE, "backstory-call")
 
     async def run(
         self, context: RequestContext, work: Callable[[], Result], stage: str
@@ -36,14 +43,11 @@ class Calls:
         that we do ends soon, and none of it can be interrupted safely.
         """
         told = [stage]
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(_MAX_AT_ONCE)
+        loop = asyncio.get_running_loop()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_report_progress, context, told)
-            result = await anyio.to_thread.run_sync(
-                partial(_work, work, told.append),
-                abandon_on_cancel=True,
-                limiter=self._limiter,
+            result = await loop.run_in_executor(
+                self._threads, partial(_work, work, told.append)
             )
             tasks.cancel_scope.cancel()
         return result

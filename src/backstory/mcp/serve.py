@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from backstory.assembly import limit_caches
 from backstory.hooks.live_sessions import find_live_session
 from backstory.hooks.server import HookServer
 from backstory.mcp.current_session import CurrentSession
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from backstory.memory import Memory
 
 DATA_SETTING = "mcp.structured_content"
+# What the databases may cache. Each thread that searches has a connection of its own,
+# and each would keep 16 MB; the system's own cache makes up for it.
+_CACHE_BYTES = 16_000_000
 
 
 def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> None:
@@ -26,6 +30,7 @@ def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> N
     # Only this way of serving needs it.
     from backstory.mcp.stdio import serve_stdio
 
+    limit_caches(_CACHE_BYTES)
     current = CurrentSession(
         memory,
         host=host,
@@ -59,6 +64,7 @@ def serve_any(memory: "Memory", port: int, *, tell: Callable[[str], None]) -> No
     listener = listen(port)
     tell(f"Serving http://{ADDRESS}:{port}{PATH}")
     tell(f"Token: {token}" if is_new else f"Token: in {memory.home / TOKEN_NAME}")
+    limit_caches(_CACHE_BYTES)
     # Several programs may connect: none of them is the current one.
     current = CurrentSession(memory)
     server = build_server(memory, current, with_data=returns_data(memory, None))

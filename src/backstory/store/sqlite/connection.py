@@ -53,6 +53,14 @@ _WHY_READ_ONLY: weakref.WeakKeyDictionary[apsw.Connection, StoreProblem] = (
 )
 
 
+def limit_caches(max_bytes: int) -> None:
+    """Have all connections of this process together cache no more than this, roughly.
+
+    Beyond it, a connection replaces pages of its own instead of keeping more of them.
+    """
+    apsw.soft_heap_limit(max_bytes)
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours, naming the file. Forks wait until it is done."""
