@@ -28,6 +28,7 @@ from backstory import errors
 from backstory.cli.app import commands
 from backstory.ingest.hosts import HOSTS
 from backstory.ingest.importers import FORMATS
+from backstory.mcp.instructions import write_instructions
 from backstory.memory import Memory
 from backstory.providers.embedders import EMBEDDERS
 from backstory.providers.embedders.base import EmbedderRow
@@ -233,6 +234,22 @@ def tool(name: str) -> str:
         f"\n> {row.description}\n\n"
         f"The setting `{row.setting}` turns it off.\n\n```json\n{schema}\n```\n"
     )
+
+
+def mcp_tools() -> str:
+    """What MCP is told about each tool."""
+    lines = ["", "| tool | title | what a call changes |", "|---|---|---|"]
+    lines += [
+        f"| [`{row.name}`](tools.md#{row.name}) | {row.title} | {row.changes.value} |"
+        for row in ALL_TOOLS
+    ]
+    return "\n".join([*lines, ""])
+
+
+def mcp_instructions() -> str:
+    """What an agent is told when it connects."""
+    told = write_instructions([row.name for row in ALL_TOOLS])
+    return f"\n```text\n{told}\n```\n"
 
 
 def tool_text(name: str, *, run_of: str | None = None, **arguments: object) -> str:

@@ -12,6 +12,8 @@ from mcp.types import CallToolResult
 from backstory.hooks.server import HookServer
 from backstory.mcp.upkeep import Upkeep
 from backstory.memory import Memory
+from backstory.settings import read_settings
+from backstory.system.machine import Machine
 from backstory.tools.base import Tool, ToolResult
 from mcp import Client
 from tests.builders import SESSION, a_line, append, session_file
@@ -118,3 +120,27 @@ def test_what_goes_wrong_in_the_background_is_no_harm(tmp_path: Path) -> None:
 
     upkeep.start()
     upkeep.close()
+
+
+def test_in_a_new_home_the_worker_is_asked_to_read_all_agent_programs(
+    tmp_path: Path, home: Path
+) -> None:
+    append(session_file(home), a_line("the ferry to Rousay", uuid="1"))
+    settings = read_settings(environ={}, flags=("embedder.name=none",))
+    started: list[str] = []
+    with Memory(
+        tmp_path / "kept",
+        settings,
+        Machine("linux", home, {}),
+        start_worker=lambda: started.append("worker"),
+    ) as memory:
+        assert memory.read_new() == ()
+        assert (started, memory.sessions()) == (["worker"], [])
+
+        memory.work()
+
+        assert [each.native_id for each in memory.sessions()] == [SESSION]
+        # Once all were read, the server reads what is new by itself.
+        append(session_file(home), a_line("at 9:40", uuid="2", role="assistant"))
+        memory.read_new()
+        assert [each.message_count for each in memory.sessions()] == [2]
