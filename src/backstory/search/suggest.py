@@ -6,7 +6,7 @@ from contextlib import suppress
 from backstory.errors import StoreProblem
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex, UnitFilter
-from backstory.text.query import near_spellings
+from backstory.text.query import can_be_corrected, near_spellings
 from backstory.text.words import word_set
 from backstory.values.query import Query, Term
 from backstory.values.units import MESSAGES
@@ -32,6 +32,8 @@ def _find_near_word(
     term: Term, history: HistoryStore, index: SearchIndex
 ) -> Iterator[str]:
     """The most frequent word one letter away; nothing if the term itself was said."""
+    if not can_be_corrected(term.text):
+        return
     if any(index.count_documents([term.spellings])):
         return
     near = near_spellings(term.text)

@@ -261,14 +261,17 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MIN_LETTERS, _MAX_LETTERS = 5, 24
 
 
-def near_spellings(word: str) -> list[str]:
-    """The words that differ from a word by one typing error.
-
-    Empty unless the word is plain letters, and long enough for a correction to be sure.
-    """
+def can_be_corrected(word: str) -> bool:
+    """Whether a word is plain letters, and long enough for a correction to be sure."""
     typed = word.lower()
-    if not _MIN_LETTERS <= len(typed) <= _MAX_LETTERS or not set(typed) <= {*_LETTERS}:
+    return _MIN_LETTERS <= len(typed) <= _MAX_LETTERS and set(typed) <= {*_LETTERS}
+
+
+def near_spellings(word: str) -> list[str]:
+    """The words that differ from a word by one typing error, if it can be corrected."""
+    if not can_be_corrected(word):
         return []
+    typed = word.lower()
     places = [(typed[:at], typed[at:]) for at in range(len(typed) + 1)]
     meant = [
         *(head + tail[1] + tail[0] + tail[2:] for head, tail in places if tail[1:]),
