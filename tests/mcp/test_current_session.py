@@ -127,3 +127,23 @@ def test_a_search_leaves_out_what_the_session_just_said(
 
     assert with_session.run("search_history", arguments).is_empty
     assert not without.run("search_history", arguments).is_empty
+
+
+def test_an_agent_of_one_project_cannot_name_a_session_of_another(
+    tmp_path: Path, home: Path
+) -> None:
+    append(session_file(home), a_line("the ferry to Rousay", uuid="1"))
+    flags = ("embedder.name=none", "search.isolate_projects=true")
+    settings = read_settings(environ={}, flags=flags)
+    machine = Machine("linux", home, {}, PROJECT)
+    arguments = {"query": "Rousay", "session": SESSION}
+    with Memory(tmp_path / "kept", settings, machine) as memory:
+        current = CurrentSession(memory, started_at=LONG_AGO)
+        tools = ServedTools(memory, current, Calls(), with_data=False)
+
+        result = tools.run("search_conversation_history", arguments)
+
+    assert (result.error, result.text) == (
+        "validation_error",
+        "Unknown parameter 'session'. Must be one of: query, max_results",
+    )

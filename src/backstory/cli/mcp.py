@@ -1,5 +1,7 @@
 """mcp: serve the memory to agent programs over the Model Context Protocol."""
 
+import gc
+
 import click
 
 from backstory.cli.app import App, commands
@@ -35,8 +37,14 @@ def mcp(app: App, host: str | None, is_http: bool, port: int) -> None:
     With --http, it serves any program that knows the token, on loopback only.
     """
     name = None if host is None else get_host(host).name
+    # Thousands of classes are made and none is thrown away: looking for garbage in the
+    # meantime would take a tenth of the time until the first answer.
+    gc.disable()
     # Slow to import: the MCP library and all that it brings.
     from backstory.mcp.serve import serve_any, serve_host
+
+    gc.freeze()
+    gc.enable()
 
     if is_http:
         serve_any(app.memory, port, tell=lambda line: click.echo(line, err=True))

@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from backstory.errors import BackstoryError, BadQuery, nearest_hint
 from backstory.mcp.calls import Calls, RequestContext
 from backstory.mcp.current_session import CurrentSession
+from backstory.search.own_project import ISOLATION
 from backstory.tools import ALL_TOOLS, RUN_TOOLS, Tool, ToolResult, schemas
 from backstory.tools.base import (
     NOT_FOUND,
@@ -52,6 +53,7 @@ class ServedTools:
         self._current = current
         self._calls = calls
         self._with_data = with_data
+        self._is_isolated = memory.settings.flag(ISOLATION)
         # They describe themselves the same, whichever run they search.
         offered = memory.tools(run=memory.new_run())
         self._names = tuple(tool.name for tool in offered)
@@ -70,7 +72,7 @@ class ServedTools:
     def _describe(self, tools: Sequence[Tool]) -> list[types.Tool]:
         described = schemas(tools, "mcp")
         for each in described:
-            if each["name"] in _RUN_TOOL_NAMES:
+            if each["name"] in _RUN_TOOL_NAMES and not self._is_isolated:
                 _add_session(each["inputSchema"])
             if not self._with_data:
                 del each["outputSchema"]
@@ -104,7 +106,8 @@ class ServedTools:
         run = None
         given = dict(arguments)
         if name in _RUN_TOOL_NAMES:
-            session = given.pop(_SESSION, None)
+            # It may be of another project: then it is an argument like any unknown one.
+            session = None if self._is_isolated else given.pop(_SESSION, None)
             if session is not None and not isinstance(session, str):
                 said = f"Parameter 'session' must be a string: {say_value(session)}"
                 return ToolResult(said, error=VALIDATION_ERROR)
