@@ -24,7 +24,6 @@ from backstory.render.objects import report_object, to_json
 from backstory.render.people.reports import render_report
 from backstory.settings import SETTINGS, change_setting, load_settings
 from backstory.system.machine import find_home
-from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.values.history import Session
 
@@ -343,6 +342,8 @@ def _suggestions(app: App, rows: Sequence[HostRow]) -> list[str]:
 
 
 def _to_topic(session: Session) -> str:
-    title = one_line(neutralize(session.title), _MAX_TITLE_CHARS)
-    is_telling = len(title.split()) >= _MIN_TITLE_WORDS and not session.parent_id
-    return title.replace('"', "") if is_telling else ""
+    """What a session was about; empty if its title is a whole prompt, or one word."""
+    title = neutralize(session.title)
+    is_short = len(title) <= _MAX_TITLE_CHARS and "\n" not in title
+    is_telling = is_short and len(title.split()) >= _MIN_TITLE_WORDS
+    return title.replace('"', "") if is_telling and not session.parent_id else ""
