@@ -54,7 +54,7 @@ def _host_options(command: _Command) -> _Command:
     return command
 
 
-@commands.command()
+@commands.command(short_help="Connect agent programs, so that they remember.")
 @_host_options
 @click.option("--all", "all_found", is_flag=True, help="All that are on this machine.")
 @click.option(
