@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, get_type_hints
+from typing import get_type_hints
 
 import apsw
 import click
@@ -40,9 +40,7 @@ from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.machine import Machine
 from backstory.tools import ALL_TOOLS, ToolResult
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from backstory.values.query import DayRange, Query, Term
 
 # The week after the sample conversations: a hit's score depends on its age.
 _TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -142,11 +140,13 @@ def resumes() -> str:
 
 
 def values() -> str:
-    """The public dataclasses with their fields and properties, and enumerations."""
+    """The public values with their fields and properties, and enumerations."""
     parts = [""]
     for name in backstory.__all__:
         kind = getattr(backstory, name)
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        if isinstance(kind, type) and (
+            dataclasses.is_dataclass(kind) or _is_parsed(kind)
+        ):
             rows = [f"| `{field}` | `{hint}` |" for field, hint in _members(kind)]
             parts += [f"## {name}\n", f"{_first_line(kind)}\n"]
             parts += ["| field | type |", "|---|---|", *rows, ""]
@@ -156,12 +156,21 @@ def values() -> str:
     return "\n".join(parts)
 
 
-def _members(kind: "type[DataclassInstance]") -> Iterator[tuple[str, str]]:
+def _is_parsed(kind: type) -> bool:
+    """Whether a class is a part of a query, which are no dataclasses."""
+    return kind in (DayRange, Query, Term)
+
+
+def _members(kind: type) -> Iterator[tuple[str, str]]:
     names = {name: getattr(backstory, name) for name in backstory.__all__}
     hints = get_type_hints(kind, names)
-    for field in dataclasses.fields(kind):
-        if not field.name.startswith("_"):
-            yield field.name, _short(hints[field.name])
+    if dataclasses.is_dataclass(kind):
+        fields = [field.name for field in dataclasses.fields(kind)]
+    else:
+        fields = list(kind.__annotations__)
+    for field in fields:
+        if not field.startswith("_"):
+            yield field, _short(hints[field])
     for name, member in vars(kind).items():
         getter = getattr(member, "fget", None) or getattr(member, "func", None)
         if getter is not None and not name.startswith("_"):

@@ -158,6 +158,9 @@ def _record() -> list[tuple[str, int, str, int, bool]]:
         return made
 
     re.compile = recording  # type: ignore[assignment]
+    # Those that are compiled later are recorded where they are written, too.
+    patterns = importlib.import_module("backstory.text.patterns")
+    patterns.lazy_pattern = recording  # type: ignore[attr-defined]
     for module in pkgutil.walk_packages([str(ROOT)], "backstory."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)

@@ -11,14 +11,15 @@ import unicodedata
 
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
+from backstory.text.patterns import lazy_pattern
 
 QUOTED = "> "
 MAX_QUERY_CHARS = 200
 
 # Line ends to a model, but not to Python's split("\n").
-_OTHER_LINE_ENDS = re.compile("[\u2028\u2029]")
+_OTHER_LINE_ENDS = lazy_pattern("[\u2028\u2029]")
 # Letters that people cannot see, but a model can read.
-_TAGS = re.compile("[\U000e0000-\U000e007f]")
+_TAGS = lazy_pattern("[\U000e0000-\U000e007f]")
 # Blank, although letters or symbols in Unicode; and what ``neutralize`` leaves.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0\ufffd") | {
     chr(code) for code in range(0x2400, 0x2422)
@@ -47,7 +48,7 @@ _LOOK_ALIKES = str.maketrans(
         ),
     }
 )
-_FRAME = re.compile(
+_FRAME = lazy_pattern(
     r"---"
     r"|\[\s*(?:search\s+results|notice|\d+\s*\])"
     r"|#+\s*match(?![a-z])"
@@ -62,7 +63,7 @@ _FRAME = re.compile(
     r"|session\s*:\s*[\"\']"
 )
 # The names we give to speakers, and others that models know.
-_SPEAKER = re.compile(
+_SPEAKER = lazy_pattern(
     r"(?:\*+|--+)?\s*(?:user|assistant|agent|tool|system|human|developer)"
     r"(?:\s?\([^)]{0,40}\))?\s*+(?:(?:\*+|--+)\s*)?:"
 )
@@ -122,7 +123,7 @@ def _is_visible(character: str) -> bool:
 # -- names within lines of ours -------------------------------------------------------
 
 _TAMED = str.maketrans({**dict.fromkeys('"“”„‟″＂', "'"), "(": "[", ")": "]"})
-_MANY_DASHES = re.compile(f"[{re.escape(_DASHES)}{_LONG_DASHES}]{{3,}}")
+_MANY_DASHES = lazy_pattern(f"[{re.escape(_DASHES)}{_LONG_DASHES}]{{3,}}")
 
 
 def label(text: str, max_chars: int) -> str:
@@ -135,7 +136,7 @@ def label(text: str, max_chars: int) -> str:
 
 
 _MAX_NAME_CHARS = 64
-_NOT_IN_NAMES = re.compile(r"[^\w.:/@+-]+")
+_NOT_IN_NAMES = lazy_pattern(r"[^\w.:/@+-]+")
 
 
 def name_label(text: str) -> str:

@@ -2,9 +2,11 @@
 
 import re
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
+from backstory.text.patterns import lazy_pattern
+
+_SURROGATES = lazy_pattern("[\ud800-\udfff]")
 # Characters that move the cursor, colour the terminal, or reorder what a reader sees.
-UNSAFE = re.compile(
+UNSAFE = lazy_pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
     "\ud800-\udfff]"
 )

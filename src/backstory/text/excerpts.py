@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from backstory.text.patterns import lazy_pattern
 from backstory.text.words import SPACELESS, fold, is_spaceless
 from backstory.values.query import Query, Term
 
@@ -100,12 +101,12 @@ def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
 _LETTER = f"[^\\W_{SPACELESS}]"
 # A pattern with so large a set of characters takes a millisecond to compile, so all of
 # them are here, and none is made for a query.
-_IS_LETTER = re.compile(_LETTER)
-_ANYTHING = re.compile("")
-_WORD_END = re.compile(f"(?!{_LETTER})")
-_LETTERS = re.compile(f"{_LETTER}*")
-_LIKE_E = re.compile(f"e{_LETTER}*|ing")
-_LIKE_Y = re.compile(f"y{_LETTER}*|ies|ied")
+_IS_LETTER = lazy_pattern(_LETTER)
+_ANYTHING = lazy_pattern("")
+_WORD_END = lazy_pattern(f"(?!{_LETTER})")
+_LETTERS = lazy_pattern(f"{_LETTER}*")
+_LIKE_E = lazy_pattern(f"e{_LETTER}*|ing")
+_LIKE_Y = lazy_pattern(f"y{_LETTER}*|ies|ied")
 
 
 class _Needle(NamedTuple):

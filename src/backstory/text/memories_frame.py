@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from hashlib import blake2b
 
+from backstory.text.patterns import lazy_pattern
+
 MEMORY_HEADING = "## Long-term Memory"
 RECENT_HEADING = "## Recent Highlights"
 RELEVANT_HEADING = "## Relevant Memories"
@@ -31,9 +33,9 @@ _HEAD = (
     f"(?:{'|'.join(map(re.escape, NOTES))})\n"
     f"(?:{'|'.join(map(re.escape, NOTES.values()))})"
 )
-_UNSEALED = re.compile(f"({_HEAD})\n")
-_START = re.compile(rf"{_HEAD} \[([0-9a-f]{{{2 * _SEAL_BYTES}}})\]\n")
-_END = re.compile(f"\n{re.escape(MEMORIES_END)}[ \t]*\n*")
+_UNSEALED = lazy_pattern(f"({_HEAD})\n")
+_START = lazy_pattern(rf"{_HEAD} \[([0-9a-f]{{{2 * _SEAL_BYTES}}})\]\n")
+_END = lazy_pattern(f"\n{re.escape(MEMORIES_END)}[ \t]*\n*")
 # A text with more starts than this was made to be slow.
 _MAX_STARTS = 50
 

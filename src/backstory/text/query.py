@@ -7,10 +7,10 @@ spelled as the phrase that the index has for it.
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import date
 from functools import lru_cache
 
-from backstory.text.dates import find_days, find_recent
+from backstory.text.date_hints import may_ask_for_recent, may_name_days
+from backstory.text.patterns import lazy_pattern
 from backstory.text.words import (
     NAMED,
     SPACELESS,
@@ -25,6 +25,13 @@ from backstory.text.words import (
 )
 from backstory.values.query import Query, Term
 
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import date
+
+    from backstory.text.dates import FoundDays
+
 _MAX_TERMS = 32
 _MAX_PHRASES = 8
 # Nobody types more than this, and pasted text names its subject near the beginning.
@@ -33,22 +40,28 @@ _MAX_WORDS_IN_TERM = 16
 _LONG_RUN = 12
 _MAX_PAIRS_IN_RUN = 24
 
-_PHRASE = re.compile(
+_PHRASE = lazy_pattern(
     '(?<![A-Za-z0-9])"([^"]{1,300})"'
     "|“([^”“]{1,300})[”“]|„([^“”„]{1,300})[“”]|«([^«»]{1,300})»"
     "|「([^「」]{1,300})」|『([^『』]{1,300})』"
 )
+_QUOTES = frozenset('"“„«「『')
 _LETTER = f"[^\\W_{SPACELESS}]"
 # Signs that hold one typed word together; all others come between words.
 _JOINERS = "-_./:'@#+~$%\\\\"
-_TYPED = re.compile(
+_TYPED = lazy_pattern(
     f"(?P<name>{NAMED.pattern})|(?P<run>[{SPACELESS}]+)"
     f"|(?P<word>{_LETTER}+(?:[{_JOINERS}]{{1,3}}{_LETTER}+)*)"
 )
-_WORD = re.compile(r"[^\W_]+")
+# The same for ASCII, where it is compiled in a tenth of the time.
+_TYPED_ASCII = lazy_pattern(
+    f"(?P<name>{NAMED.pattern})|(?P<run>(?!))"
+    f"|(?P<word>[^\\W_]+(?:[{_JOINERS}]{{1,3}}[^\\W_]+)*)"
+)
+_WORD = lazy_pattern(r"[^\W_]+")
 # What nobody writes in a sentence: src/app.py, user_id, --no-verify, ECONNREFUSED,
 # parseJson, 3f2a9bc, v1.2.3, https://…; but not e-mail, 10:30 or and/or.
-_CODE = re.compile(
+_CODE = lazy_pattern(
     r"[^\W_]_|_[^\W_]|^--?[A-Za-z]|[^\W_](?:\.|::|[=#@$])[^\W_]|://|/.*/|^[~.]?/."
     r"|[A-Za-z]:\\|[a-z][A-Z]|^[A-Z][A-Z0-9]{5,}$|^(?=.*[0-9])(?=.*[a-f])[0-9a-f]{7,40}$"
 )
@@ -61,10 +74,10 @@ _ABOUT = """
 _ABOUT_CODE = frozenset(_ABOUT.split())
 _AROUND_CODE = "\"'`.,;:!?()[]{}<>“”„‘’«»"
 # Names in which signs only take the place of a space: auth-token, parse_json, e-mail.
-_IDENTIFIER = re.compile(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
-_SEGMENT = re.compile(r"[^/\\:@#?]+")
-_NO_LETTERS = re.compile(r"[\W_]+")
-_HIRAGANA = re.compile("[\u3041-\u309f]+")
+_IDENTIFIER = lazy_pattern(r"(?=.*[^\W\d_])[^\W_]+(?:[-_'][^\W_]+){1,3}")
+_SEGMENT = lazy_pattern(r"[^/\\:@#?]+")
+_NO_LETTERS = lazy_pattern(r"[\W_]+")
+_HIRAGANA = lazy_pattern("[\u3041-\u309f]+")
 # They ask for what was said; with nothing else but a day, for all of it.
 _TALK = """
     chat chatted conversation conversations discuss discussed discussion go happen
@@ -83,19 +96,18 @@ _DONE = """
     work working write written wrote
 """
 _DONE_WORDS = frozenset(_DONE.split())
-_ASKS_FOR_SOMEBODY = re.compile(r"\b(?:i|me|my|we|our|us|you)\b", re.I)
+_ASKS_FOR_SOMEBODY = lazy_pattern(r"\b(?:i|me|my|we|our|us|you)\b", re.I)
 _MAX_QUESTION_CHARS = 200
 _TALK_SIGNS = frozenset("我们你咱做了过什么说聊谈讨论干些都在有的事情吗呢")
-_ANY_DAY = date(2000, 1, 1)
 _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
 
 
 @lru_cache(maxsize=64)
-def parse_query(text: str, *, today: date) -> Query:
+def parse_query(text: str, *, today: "date") -> Query:
     """Parse what was typed; never raises. Without words there are no terms."""
     text = text.strip()
     read = text[:_READ_CHARS]
-    dates, recent = find_days(read, today=today), find_recent(read)
+    dates, recent = _find_days(read, today), _find_recent(read)
     terms = _choose_terms(_iter_terms(read))
     named = [(date_.start, date_.end) for date_ in dates]
     subject = _parse_subject(read, [*named, *recent])
@@ -114,6 +126,24 @@ def parse_query(text: str, *, today: date) -> Query:
         days=tuple(dict.fromkeys(one.days for one in dates)),
         wants_recent=bool(recent),
     )
+
+
+def _find_days(text: str, today: "date") -> "tuple[FoundDays, ...]":
+    if not may_name_days(text):
+        return ()
+    # Its many expressions are needed only here.
+    from backstory.text.dates import find_days
+
+    return find_days(text, today=today)
+
+
+def _find_recent(text: str) -> tuple[tuple[int, int], ...]:
+    if not may_ask_for_recent(text):
+        return ()
+    # As above.
+    from backstory.text.dates import find_recent
+
+    return find_recent(text)
 
 
 def asks_what_was_done(query: Query, *, on_given_days: bool = False) -> bool:
@@ -137,7 +167,10 @@ def asks_what_was_done(query: Query, *, on_given_days: bool = False) -> bool:
 
 def parse_words(text: str) -> Query:
     """The same, where it does not matter which days are meant."""
-    return parse_query(text, today=_ANY_DAY)
+    # Only for this.
+    from datetime import date
+
+    return parse_query(text, today=date(2000, 1, 1))
 
 
 def _parse_subject(text: str, leave_out: Iterable[tuple[int, int]]) -> tuple[Term, ...]:
@@ -153,6 +186,8 @@ def _parse_subject(text: str, leave_out: Iterable[tuple[int, int]]) -> tuple[Ter
 
 
 def _parse_phrases(text: str) -> tuple[str, ...]:
+    if not _QUOTES.intersection(text):
+        return ()
     inside = ("".join(filter(None, groups)) for groups in _PHRASE.findall(text))
     phrases = dict.fromkeys(fold(phrase.strip()) for phrase in inside)
     phrases.pop("", None)
@@ -164,11 +199,17 @@ def _parse_code(text: str) -> tuple[str, ...]:
     code: dict[str, None] = {}
     for typed in text.split():
         bare = typed.strip(_AROUND_CODE)
-        if len(bare) >= _MIN_CODE_CHARS and _CODE.search(bare):
+        if _may_be_code(bare) and _CODE.search(bare):
             code[fold(bare)] = None
         elif not all(map(_only_asks, _iter_terms(bare))):
             return ()
     return tuple(code)[:_MAX_PHRASES]
+
+
+def _may_be_code(typed: str) -> bool:
+    # What is written as in a sentence is not, which is quickly seen.
+    is_plain = typed.isalpha() and typed[1:].islower()
+    return len(typed) >= _MIN_CODE_CHARS and not is_plain
 
 
 def _only_asks(term: Term) -> bool:
@@ -193,7 +234,9 @@ def _choose_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
 
 def _iter_terms(text: str) -> Iterator[Term]:
     # A curly apostrophe would separate words.
-    for found in _TYPED.finditer(plain(text.replace("’", "'"))):
+    typed_in = plain(text.replace("’", "'"))
+    expression = _TYPED_ASCII if typed_in.isascii() else _TYPED
+    for found in expression.finditer(typed_in):
         typed = found.group()
         if found["name"]:
             yield Term(typed, (name_word(typed),))

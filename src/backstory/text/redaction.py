@@ -7,10 +7,12 @@ what was stored by mistake cannot be taken back.
 
 import re
 
+from backstory.text.patterns import lazy_pattern
+
 PRIVATE = "[private]"
 
 # Also as JSON texts write it: \u003cprivate\u003e, <\/private>.
-_MARK = re.compile(r"(?:<|\\u003c)\\?(/?)private\s*(?:>|\\u003e)", re.IGNORECASE)
+_MARK = lazy_pattern(r"(?:<|\\u003c)\\?(/?)private\s*(?:>|\\u003e)", re.IGNORECASE)
 
 
 def drop_private(text: str) -> str:
@@ -56,7 +58,7 @@ _MIN_CHARS_TO_SHOW_SOME = 16
 # secret is decided in what replaces it.
 _NOT_INSIDE = r"(?<![A-Za-z0-9_-])"
 _KEYS = tuple(
-    (needed, re.compile(_NOT_INSIDE + shape))
+    (needed, lazy_pattern(_NOT_INSIDE + shape))
     for needed, shape in (
         ("sk-", r"sk-(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{20,}"),
         ("k_live_", r"[rs]k_live_[A-Za-z0-9]{16,}"),
@@ -75,18 +77,18 @@ _KEYS = tuple(
         ("eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
     )
 )
-_PRIVATE_KEY = re.compile(
+_PRIVATE_KEY = lazy_pattern(
     r"(-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)"
     r".*?(?:(-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)|\Z)",
     re.DOTALL,
 )
 # The end of a key whose beginning was cut off.
-_KEY_LINES = re.compile(
+_KEY_LINES = lazy_pattern(
     r"(?:(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{8,}+(?:\s|\\n){1,2}+)++"
     r"(-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY)?"
 )
-_URL_PASSWORD = re.compile(r"(://[^\s/:@\"'<>]{0,200}:)([^\s/@\"'<>]{1,200})(?=@)")
-_SCHEME = re.compile(
+_URL_PASSWORD = lazy_pattern(r"(://[^\s/:@\"'<>]{0,200}:)([^\s/@\"'<>]{1,200})(?=@)")
+_SCHEME = lazy_pattern(
     r"(\b(?:bearer|basic)\s{1,4})((?=[A-Za-z._~+/-]{0,200}[0-9=])"
     r"[A-Za-z0-9._~+/-]{16,}={0,2})",
     re.IGNORECASE,
@@ -96,13 +98,13 @@ _SECRET_NAME = (
     r"|private[_-]?key|auth[_-]?key|account[_-]?key|credentials?)"
 )
 # In quotes, anything is a value: "password": "…", api_key='…', \"token\": \"…\".
-_QUOTED_VALUE = re.compile(
+_QUOTED_VALUE = lazy_pattern(
     rf"({_SECRET_NAME}\\?[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}}\\?([\"'`]))"
     r"([^\s\"'`\\]{8,}+)(?=\\?\2)",
     re.IGNORECASE,
 )
 # In environment variables the value follows the sign directly: DB_PASSWORD=….
-_VARIABLE = re.compile(
+_VARIABLE = lazy_pattern(
     rf"(^(?:export\s{{1,4}})?[A-Z0-9_]{{0,80}}{_SECRET_NAME.upper()}=)"
     r"([^\s\"'`$<>{}()\[\];&|]{8,}+)(?![(\[])",
     re.MULTILINE,
@@ -110,13 +112,13 @@ _VARIABLE = re.compile(
 # Elsewhere an ordinary word may follow ("password: required"), or code: a value has a
 # digit, is not called or indexed, and is no name such as config.token_2.
 _BARE = r"[^\s\"'`$<>{}()\[\],;&|]"
-_BARE_VALUE = re.compile(
+_BARE_VALUE = lazy_pattern(
     rf"({_SECRET_NAME}[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}})"
     r"(?!(?-i:[a-z][a-z0-9]*(?:[._][a-z0-9]+)+|[a-z_]+\.[A-Za-z0-9_.]+)(?![^\s,;)\]}]))"
     rf"(?![/~.])({_BARE}{{8,}}+)([(\[]?)",
     re.IGNORECASE,
 )
-_DIGIT = re.compile(r"\d")
+_DIGIT = lazy_pattern(r"\d")
 # One of these is in every name above; most texts have none.
 _NEEDED = ("passw", "passph", "pwd", "secret", "token", "key", "credential")
 

@@ -12,6 +12,8 @@ import unicodedata
 from array import array
 from functools import lru_cache
 
+from backstory.text.patterns import lazy_pattern
+
 # Letters of scripts written without spaces between words. Hangul is here although
 # Korean has spaces, because its endings attach to the word. Digits are left out.
 SPACELESS = (
@@ -26,25 +28,25 @@ SPACELESS = (
 )
 # Names with signs that the index drops. For speed, the pattern begins with one set of
 # characters and looks back from there.
-NAMED = re.compile(
+NAMED = lazy_pattern(
     r"[cCfF.](?:(?<![^\W_].)(?:(?<=[cC])\+\+|(?<=[cCfF])#|(?<=\.)[nN][eE][tT]\b)"
     r"|(?<=[aA][sS][pP]\.)[nN][eE][tT]\b)"
 )
 
-_DOT_N = re.compile(r"\.[nN]")
+_DOT_N = lazy_pattern(r"\.[nN]")
 _NAMES = {
     "c++": "cplusplus",
     "c#": "csharp",
     "f#": "fsharp",
     ".net": "dotnet",
 }
-_SPACELESS_RUN = re.compile(f"[{SPACELESS}]+")
-_SPACELESS_RUN_OR_WORD = re.compile(f"[{SPACELESS}]+|[^\\W_{SPACELESS}]+")
+_SPACELESS_RUN = lazy_pattern(f"[{SPACELESS}]+")
+_SPACELESS_RUN_OR_WORD = lazy_pattern(f"[{SPACELESS}]+|[^\\W_{SPACELESS}]+")
 # Fullwidth Latin and halfwidth kana and Hangul: the same letters in another width.
-_OTHER_WIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc]+")
+_OTHER_WIDTH = lazy_pattern("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc]+")
 # Python's \w and the index agree on letters and digits. On the rest they do not: to the
 # index, private use, unassigned characters and newer emoji are letters too.
-_NO_LETTERS = re.compile(r"[^\w\x00-\x7f]+")
+_NO_LETTERS = lazy_pattern(r"[^\w\x00-\x7f]+")
 
 # Small letters as "a", capitals as "A", digits as "0", and everything else as a space.
 _SHAPES = bytes(
@@ -59,9 +61,9 @@ _NEITHER_CAPITALS_NOR_DIGITS = bytes(
 _LETTERS_AND_DIGITS = bytes(
     code if chr(code).isalnum() and code < 128 else ord(" ") for code in range(256)
 )
-_WORD = re.compile(f"[^\\W_{SPACELESS}]+")
-_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-_LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
+_WORD = lazy_pattern(f"[^\\W_{SPACELESS}]+")
+_PART = lazy_pattern(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_LETTERS_OR_DIGITS = lazy_pattern(r"[^\W\d_]+|\d+")
 _LONGEST_JOINED = 60
 # Texts this short are often repeated.
 _OFTEN_CHARS = 32
@@ -75,7 +77,7 @@ _COMPARED_CHARS = 4_000
 
 def is_spaceless(character: str) -> bool:
     """Whether the character's script is written without spaces between words."""
-    return _SPACELESS_RUN.match(character) is not None
+    return not character.isascii() and _SPACELESS_RUN.match(character) is not None
 
 
 def fold(text: str) -> str:
@@ -242,7 +244,7 @@ def word_set(text: str) -> frozenset[str]:
     """The distinct words at the start of a text, to compare it with another."""
     folded = fold(text[:_COMPARED_CHARS])
     if folded.isascii():
-        return frozenset(_SPACELESS_RUN_OR_WORD.findall(folded))
+        return frozenset(_words(folded, folded.encode()))
     words: set[str] = set()
     for word in _SPACELESS_RUN_OR_WORD.findall(_without_marks(folded)):
         if is_spaceless(word):

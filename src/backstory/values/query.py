@@ -1,31 +1,65 @@
-"""A parsed query; ``text.query`` parses it."""
+"""A parsed query; ``text.query`` parses it.
 
-from dataclasses import dataclass
-from datetime import date
+These are not dataclasses: a hook parses a prompt in less time than it would take to
+import them.
+"""
+
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import date
 
 
-@dataclass(frozen=True, slots=True)
-class DayRange:
+class _Parsed:
+    """A value that is compared by its parts, and not changed after it was made."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def _parts(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
+        parts = zip(self.__slots__, self._parts(), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{n}={p!r}' for n, p in parts)})"
+
+
+class DayRange(_Parsed):
     """Consecutive days, both ends included."""
 
-    first: date
-    last: date
+    __slots__ = ("first", "last")
+
+    first: "date"
+    last: "date"
+
+    def __init__(self, first: "date", last: "date") -> None:
+        self.first = first
+        self.last = last
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(_Parsed):
     """One thing to look for.
 
     ``spellings`` are full-text phrases, each of which matches the term: words of
     letters and digits, separated by single spaces.
     """
 
+    __slots__ = ("spellings", "text")
+
     text: str
     spellings: tuple[str, ...]
 
+    def __init__(self, text: str, spellings: tuple[str, ...]) -> None:
+        self.text = text
+        self.spellings = spellings
 
-@dataclass(frozen=True, slots=True)
-class Query:
+
+class Query(_Parsed):
     """What was typed, and its parts.
 
     ``folded`` is for exact search. ``terms`` are distinct and in order, without
@@ -37,6 +71,16 @@ class Query:
     asks what was said on certain days.
     """
 
+    __slots__ = (
+        "days",
+        "folded",
+        "phrases",
+        "subject",
+        "terms",
+        "text",
+        "wants_recent",
+    )
+
     text: str
     folded: str
     terms: tuple[Term, ...]
@@ -44,3 +88,21 @@ class Query:
     phrases: tuple[str, ...]
     days: tuple[DayRange, ...]
     wants_recent: bool
+
+    def __init__(
+        self,
+        text: str,
+        folded: str,
+        terms: tuple[Term, ...],
+        subject: tuple[Term, ...],
+        phrases: tuple[str, ...],
+        days: tuple[DayRange, ...],
+        wants_recent: bool,
+    ) -> None:
+        self.text = text
+        self.folded = folded
+        self.terms = terms
+        self.subject = subject
+        self.phrases = phrases
+        self.days = days
+        self.wants_recent = wants_recent
