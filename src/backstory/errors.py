@@ -25,16 +25,18 @@
 A message names the thing and the reason; ``hint`` says the next step.
 """
 
-import difflib
 from collections.abc import Iterable
-from pathlib import Path
-from typing import ClassVar
+
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class BackstoryError(Exception):
     """Something Backstory could not do, explained for a person."""
 
-    exit_code: ClassVar[int] = 10
+    exit_code = 10
     hint: str = ""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
@@ -85,6 +87,9 @@ def nearest_hint(name: str, names: Iterable[str]) -> str:
     known = {each.lower(): each for each in names}
     typed = name.lower()
     begun = [each for each in known if typed and each.startswith(typed)]
+    # Slow to import, and few names are misspelled.
+    import difflib
+
     meant = begun[:3] or difflib.get_close_matches(typed, known, n=1, cutoff=0.5)
     if meant:
         return "did you mean " + " or ".join(f"'{known[each]}'" for each in meant) + "?"
@@ -112,7 +117,7 @@ class StoreProblem(BackstoryError):
     exit_code = 20
 
     def __init__(
-        self, message: str, *, hint: str | None = None, path: Path | None = None
+        self, message: str, *, hint: str | None = None, path: "Path | None" = None
     ) -> None:
         super().__init__(message, hint=hint)
         self.path = path

@@ -104,7 +104,8 @@ def test_a_budget_is_kept_memory_included(memory: Memory) -> None:
         lambda text: text + "".join(f"- fact number {n}\n" for n in range(150))
     )
 
-    context = memory.context("Where is Sakura Sushi?", max_tokens=300)
+    asked = "Who books Sakura Sushi in Shibuya for two?"
+    context = memory.context(asked, max_tokens=300)
 
     assert context.tokens <= 300
     assert len(context.memories) == 1
@@ -130,7 +131,7 @@ def test_whatever_goes_wrong_the_prompt_goes_on(
     def fail(*_: Any) -> Any:
         raise StoreDamaged("no index today")
 
-    monkeypatch.setattr(memory._parts.search, "find_hits", fail)
+    monkeypatch.setattr(memory._parts.search, "find_by_words", fail)
     with caplog.at_level(logging.WARNING):
         context = memory.context("Where is Sakura Sushi?")
 

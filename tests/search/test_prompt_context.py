@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.search.prompt_context import Context, build_context, is_worth_searching
+from backstory.search.by_words import is_worth_searching
+from backstory.search.prompt_context import Context, build_context
 from backstory.text.query import parse_query
 from backstory.text.tokens import most_tokens
 from backstory.values.history import Role, Session

@@ -2,7 +2,8 @@
 
 import pytest
 
-from backstory.text.bm25 import bm25, rarity
+from backstory.text.bm25 import bm25
+from backstory.text.rarity import rarity
 
 
 def test_bm25_with_the_constants_of_the_spec() -> None:

@@ -1,4 +1,4 @@
-"""What a hook does by itself, when no server is running."""
+"""What a hook does with all of a memory, where the quick way is not enough."""
 
 import logging
 from pathlib import Path
@@ -10,18 +10,23 @@ from backstory.settings import load_settings
 from backstory.system.machine import this_machine
 from backstory.system.worker import start_worker
 
+# A hook has no time to load a model, and leaves changes to others.
+_SETTINGS = ("embedder.name=none", "search.read_changed=false")
+
 
 def open_session(home: str, cwd: str, *, is_compacted: bool) -> str:
+    """What to tell an agent when a session begins."""
     _log_to(home)
-    with Memory.open(home, settings=("embedder.name=none",)) as memory:
+    with Memory.open(home, settings=_SETTINGS) as memory:
         return answer_opening(memory, cwd=cwd, is_compacted=is_compacted)[0]
 
 
 def remind(
     home: str, prompt: str, *, session: str, cwd: str, given: list[str]
 ) -> tuple[str, list[str]]:
+    """What to add to a prompt, and the keys of the memories in it."""
     _log_to(home)
-    with Memory.open(home, settings=("embedder.name=none",)) as memory:
+    with Memory.open(home, settings=_SETTINGS) as memory:
         text, keys = answer_prompt(
             memory, prompt, session=session, cwd=cwd, given=given
         )
@@ -32,7 +37,7 @@ def wake_worker(home: str) -> None:
     """Have the worker look for work, if it may run in the background."""
     _log_to(home)
     settings = load_settings(this_machine(), ())
-    if settings.flag("embedder.in_background") or settings.flag("logs.in_background"):
+    if settings.flag("embedder.in_background"):
         start_worker(Path(home))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -22,6 +23,7 @@ from backstory.hooks.live_sessions import (
     note_live_session,
 )
 from backstory.hooks.runtime import make_runtime_folder
+from backstory.system.home import find_default_config
 
 # As ``summaries.triggers`` names them.
 _CAUSES = {BEFORE_COMPACTION: "compaction", SESSION_END: "session end"}
@@ -124,18 +126,40 @@ class _Answering:
         if answer is not None:
             keys = answer.get("keys")
             return str(answer["text"]), list(keys) if isinstance(keys, list) else []
-        # Only without a server.
-        from backstory.hooks.cold import open_session, remind
-
         if opens:
+            # All of a memory, which most prompts do not need.
+            from backstory.hooks.cold import open_session
+
             return open_session(self._home, call.cwd, is_compacted=is_compacted), []
-        return remind(
-            self._home,
-            call.prompt,
-            session=call.session,
-            cwd=call.cwd,
-            given=given or [],
-        )
+        return self._remind(given or [])
+
+    def _remind(self, given: list[str]) -> tuple[str, list[str]]:
+        # Only without a server.
+        from backstory.hooks.reminding import NeedsMemory, remind_by_words
+
+        call = self._call
+        try:
+            if has_own_settings(self._environ):
+                raise NeedsMemory
+            return remind_by_words(
+                self._home,
+                call.prompt,
+                host=call.host.reads,
+                native_id=call.session_id,
+                cwd=call.cwd,
+                given=given,
+            )
+        except NeedsMemory:
+            # As above.
+            from backstory.hooks.cold import remind
+
+            return remind(
+                self._home,
+                call.prompt,
+                session=call.session,
+                cwd=call.cwd,
+                given=given,
+            )
 
     # -- what is left to the worker ---
 
@@ -160,9 +184,21 @@ class _Answering:
         wake_worker(self._home)
 
 
+def has_own_settings(environ: Mapping[str, str]) -> bool:
+    """Whether a person may have changed a setting that prompts depend on."""
+    if any(
+        name.startswith(("BACKSTORY_CONTEXT", "BACKSTORY_SEARCH")) for name in environ
+    ):
+        return True
+    path = environ.get("BACKSTORY_CONFIG") or find_default_config()
+    try:
+        with open(os.path.expanduser(path), "rb") as file:
+            written = file.read()
+    except OSError:
+        return False
+    return any(word in written for word in (b"context", b"search", b"project"))
+
+
 def _key_of(text: str) -> str:
     """A short text that tells one opening from another."""
-    # Without the seal, which is of the same words; so only a change of words counts.
-    import zlib
-
     return f"opening-{zlib.crc32(text.encode('utf-8', 'surrogatepass')):08x}"

@@ -14,8 +14,9 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 from backstory.store.base.run_index import Match, RunIndex
-from backstory.text.bm25 import MAX_SATURATION, rarity, saturation
+from backstory.text.bm25 import MAX_SATURATION, saturation
 from backstory.text.excerpts import find_window
+from backstory.text.rarity import rarity
 from backstory.text.words import fold, is_spaceless
 from backstory.values.history import Role
 from backstory.values.query import Query

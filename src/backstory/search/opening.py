@@ -21,6 +21,7 @@ from backstory.search.sections import (
     iter_memory_pieces,
     join_section,
     make_section,
+    write_frame,
 )
 from backstory.search.worth import is_same_project
 from backstory.store.base.history import HistoryStore, SessionFilter
@@ -124,26 +125,20 @@ def write_opening(
     """The long-term memory and recent blocks of daily logs within ``max_tokens``."""
     pieces = list(iter_memory_pieces(memory))
     logged = [piece for day, text in recent for piece in iter_log_pieces(day, text)]
-    cost = LineCost(count_tokens)
-    room = max_tokens
-    while room > 0:
-        left = room - cost([MEMORIES_END])
-        cue = make_section(COMPACTED_HEADING, [_CUE]) if is_compacted else []
-        left -= cost(cue)
+    cue = make_section(COMPACTED_HEADING, [_CUE]) if is_compacted else []
+
+    def write(room: int, cost: LineCost) -> str:
+        left = room - cost([MEMORIES_END]) - cost(cue)
         reserved = min(
             round(_RECENT_SHARE * left), cost(make_section(RECENT_HEADING, logged))
         )
         given = fit_section(
-            MEMORY_HEADING, pieces, left - reserved * bool(logged), cost
+            MEMORY_HEADING, pieces, left - (reserved if logged else 0), cost
         )
         shown = fit_section(RECENT_HEADING, logged, left - cost(given), cost)
         parts = [join_section(part) for part in (given, shown, cue) if part]
-        if not parts:
-            return ""
-        text = seal("\n\n".join(parts) + f"\n{MEMORIES_END}")
-        tokens = count_tokens(text)
-        if tokens <= max_tokens:
-            return text
-        # The whole may cost a little more than its lines.
-        room -= tokens - max_tokens
-    return ""
+        return "\n\n".join(parts) + f"\n{MEMORIES_END}" if parts and room > 0 else ""
+
+    return write_frame(
+        write, max_tokens=max_tokens, count_tokens=count_tokens, seal=seal
+    )[0]

@@ -11,14 +11,24 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
-from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
 from backstory.errors import BackstoryError
 from backstory.notes.daily_logs import split_blocks
 from backstory.notes.notebook import Notebook
+from backstory.search.by_words import (
+    is_worth_searching,
+    leave_out_known,
+    memory_key,
+)
 from backstory.search.hydrate import add_replies
+from backstory.search.memory_lines import (
+    LONG_TERM,
+    name_conversation,
+    name_log,
+    write_memory,
+)
 from backstory.search.search import Search
 from backstory.search.sections import (
     LineCost,
@@ -26,13 +36,11 @@ from backstory.search.sections import (
     iter_memory_pieces,
     join_section,
     make_section,
+    write_frame,
 )
-from backstory.search.worth import choose_worthy
+from backstory.search.worth import choose_worthy, is_of_project
 from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.arguments import to_number, to_path, to_text
-from backstory.text.cut import one_line
-from backstory.text.envelope import label, quote_content
-from backstory.text.excerpts import excerpt
 from backstory.text.memories_frame import (
     MEMORIES_END,
     MEMORY_HEADING,
@@ -41,9 +49,7 @@ from backstory.text.memories_frame import (
     keep_all,
 )
 from backstory.text.redaction import mask_secrets
-from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.tokens import CountTokens, most_tokens
-from backstory.text.words import fold, word_set
 from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource
 from backstory.values.query import Query
@@ -53,22 +59,12 @@ logger = logging.getLogger(__name__)
 
 # The kinds of hits that may become memories: not titles, and not guidance files.
 REMEMBERED = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.MESSAGE})
-_MAX_MEMORY_CHARS = 800
-_MAX_REPLY_CHARS = 400
 # How many of the best hits are considered.
 _CONSIDERED = 15
 # How many of a session's last messages are compared with its memories.
 _RECENT_MESSAGES = 100
-_MAX_TITLE_CHARS = 60
 # The share kept for relevant memories if the long-term memory would fill everything.
 _RELEVANT_SHARE = 0.4
-
-# A prompt of nothing but these words needs no memories.
-_SMALL_TALK = """
-    ok okay yes yep no nope thanks thank continue go going next done great good fine
-    please proceed sure right nice cool hi hello hey perfect again retry resume start
-    weiter danke ja nein gut genau bitte hallo merci oui non bonjour gracias vale hola
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ class Context:
     @property
     def keys(self) -> tuple[str, ...]:
         """What identifies the memories, for the ``given`` of the session's next."""
-        return tuple(map(memory_key, self.memories))
+        return tuple(memory_key(hit.text) for hit in self.memories)
 
     def __str__(self) -> str:
         return self.text
@@ -179,7 +175,9 @@ class PromptContext:
             query = self._search.parse(prompt)
             folder = self._find_folder(project)
             hits = self._find_memories(query, asking, folder)
-            hits = tuple(hit for hit in hits if memory_key(hit) not in (given or ()))
+            hits = tuple(
+                hit for hit in hits if memory_key(hit.text) not in (given or ())
+            )
         except BackstoryError as exc:
             logger.warning("no relevant memories for this prompt: %s", exc)
         context = build_context(
@@ -218,13 +216,20 @@ class PromptContext:
         )
         own = {(each.host, each.native_id) for each in asking}
         is_in_own_log = self._own_log_check(asking)
-        hits = [
-            hit
-            for hit in self._search.find_hits(request).hits
-            if not (hit.session and (hit.session.host, hit.session.parent_id) in own)
-            and not is_in_own_log(hit)
-        ]
-        worthy = add_replies(choose_worthy(hits, folder), self._history)
+
+        def is_of_others(hit: Hit) -> bool:
+            parent = hit.session and (hit.session.host, hit.session.parent_id)
+            return parent not in own and not is_in_own_log(hit)
+
+        worthy: Sequence[Hit] | None = None
+        if not query.days:
+            worthy = self._search.find_by_words(
+                request, lambda hit: is_of_project(hit, folder) and is_of_others(hit)
+            )
+        if worthy is None:
+            hits = list(filter(is_of_others, self._search.find_hits(request).hits))
+            worthy = choose_worthy(hits, folder)
+        worthy = add_replies(worthy, self._history)
         # An answer is shown beside the question it belongs to, and not once more.
         replies = {hit.reply.message_id for hit in worthy if hit.reply is not None}
         return tuple(hit for hit in worthy if hit.message_id not in replies)
@@ -263,20 +268,6 @@ class PromptContext:
                     yield message.text
 
 
-def memory_key(hit: Hit) -> str:
-    """A short text that is the same for every hit that says the same."""
-    words = " ".join(hit.text.split()).encode("utf-8", errors="surrogatepass")
-    return blake2b(words, digest_size=8).hexdigest()
-
-
-def is_worth_searching(query: Query) -> bool:
-    """Whether a prompt says enough to search for memories."""
-    if query.days:
-        return True
-    words = {fold(term.text) for term in query.subject}
-    return not words <= frozenset(_SMALL_TALK.split())
-
-
 def build_context(
     memory: str,
     hits: Sequence[Hit],
@@ -299,16 +290,17 @@ def build_context(
     if is_memory_given:
         pieces, said = [], [*pieces, *said]
     sections = _Sections(pieces, hits, said, max_memories, query)
-    cost = LineCost(count_tokens)
-    room = max_tokens
-    while True:
+    shown: tuple[Hit, ...] = ()
+
+    def write(room: int, cost: LineCost) -> str:
+        nonlocal shown
         text, shown = sections.write(room, cost)
-        text = seal(text)
-        tokens = count_tokens(text) if text else 0
-        if tokens <= max_tokens or not text:
-            return Context(text, tokens, shown)
-        # The whole may cost a little more than its lines.
-        room -= tokens - max_tokens
+        return text
+
+    text, tokens = write_frame(
+        write, max_tokens=max_tokens, count_tokens=count_tokens, seal=seal
+    )
+    return Context(text, tokens, shown if text else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,53 +335,25 @@ class _Sections:
 # -- what fits the prompt -------------------------------------------------------------
 
 
-def _new_hits(hits: Iterable[Hit], given: Sequence[str]) -> Iterator[Hit]:
+def _new_hits(hits: Sequence[Hit], given: Sequence[str]) -> Iterator[Hit]:
     """The hits that say something the prompt does not have already."""
-    known = fold("\n".join(given))
-    known_words = [word_set(piece) for piece in given]
-    for hit in hits:
-        # Compared as the agent would see it.
-        text = mask_secrets(hit.text).strip()
-        words = word_set(text)
-        is_known = fold(text) in known or any(
-            overlap(words, other) > DUPLICATE_SHARE for other in known_words
-        )
-        if not is_known:
-            yield hit
+    # Compared as the agent would see them.
+    texts = (mask_secrets(hit.text).strip() for hit in hits)
+    return (hits[place] for place in leave_out_known(texts, given))
 
 
 def _to_line(hit: Hit, query: Query | None) -> str:
-    """A memory on one line, after where it comes from and its date.
-
-    What the agent answered to it follows on a line of its own.
-    """
-    line = f"- [{_provenance(hit)}] {_speaker(hit.role)}"
-    line += _cut(hit.text, query, _MAX_MEMORY_CHARS)
+    reply = None
     if hit.reply is not None:
-        said = _cut(hit.reply.text, query, _MAX_REPLY_CHARS)
-        line += f"\n  {_speaker(hit.reply.role)}{said}"
-    return line
+        reply = hit.reply.role.speaker, hit.reply.text
+    speaker = hit.role.speaker if hit.role else ""
+    return write_memory(_origin(hit), speaker, hit.text, query, reply=reply)
 
 
-def _speaker(role: Role | None) -> str:
-    return "" if role is None else f"{role.speaker}: "
-
-
-def _cut(text: str, query: Query | None, max_chars: int) -> str:
-    """The part of a text that fits the query, on one line."""
-    # Masked before it is cut: half a secret would not be recognized.
-    text = mask_secrets(text)
-    if query is not None:
-        text = excerpt(text, query, max_chars=max_chars)
-    return one_line(quote_content(text), max_chars)
-
-
-def _provenance(hit: Hit) -> str:
-    day = "" if hit.said is None else f" {hit.said.in_local_zone().date().isoformat()}"
+def _origin(hit: Hit) -> str:
+    day = hit.said.in_local_zone().date().isoformat() if hit.said else ""
     if hit.source is HitSource.MEMORY:
-        return "Long-term memory"
+        return LONG_TERM
     if hit.source is HitSource.DAILY_LOG:
-        return f"Daily log{day}"
-    title = "" if hit.session is None else mask_secrets(hit.session.title)
-    title = label(title, _MAX_TITLE_CHARS)
-    return f"Conversation{day}" + (f' "{title}"' if title else "")
+        return name_log(day)
+    return name_conversation(day, hit.session.title if hit.session else "")

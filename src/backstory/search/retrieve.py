@@ -18,10 +18,11 @@ from backstory.errors import (
     StoreProblem,
 )
 from backstory.providers.embedders.base import Embedder, model_of
+from backstory.search.by_words import choose_words
 from backstory.search.parallel import Parallel
 from backstory.store.base.index import Bounds, SearchIndex, Unit, UnitFilter, Words
 from backstory.system.fork_safety import reset_in_child
-from backstory.text.bm25 import rarity
+from backstory.text.rarity import rarity
 from backstory.values.moments import start_in_utc, start_of_day
 from backstory.values.query import DayRange, Query, Term
 from backstory.values.units import Container, SessionRef, UnitKind
@@ -36,9 +37,6 @@ TEXT_POOL = 200
 _DAY_POOL = 50
 # How many units with the longest phrase of a query are searched for the others.
 _MAX_WITH_PHRASE = 10_000
-# Once there are many units, a word in more of them than this says next to nothing.
-_FREQUENT_SHARE = 0.1
-_MANY_UNITS = 1_000
 # Roughly how many units are scored by words, at 0.5 microseconds each.
 _MAX_SCORED = 40_000
 # The share of the time that is left for scoring what was found.
@@ -270,8 +268,9 @@ class Retriever:
         found = self.index.count_documents([term.spellings for term in terms])
         counts = dict(zip(terms, found, strict=True))
         asked = [counts[term] for term in query.terms]
+        words = choose_words(query.terms, asked, total, max_scored=_MAX_SCORED)
         return Retrieved(
-            plan=choose_words(query.terms, asked, total),
+            plan=None if words is None else Words(*words),
             rarity={term: rarity(counts[term], total) for term in query.subject},
             unit_count=total,
         )
@@ -321,6 +320,20 @@ class Retriever:
             self._embedder_failed = (time.monotonic(), str(exc))
             found.notify(f"{_WORDS_ALONE}: {exc}")
             return None
+
+    def can_search_by_meaning(self, query: Query) -> bool:
+        """Whether there is an embedder that can read the query, and vectors of it."""
+        if self._find_failure() is not None:
+            return False
+        try:
+            embedder = self._find_embedder()
+        except (ProviderError, ConfigError):
+            return False
+        return (
+            embedder is not None
+            and embedder.can_read(query.text)
+            and self.index.has_vectors_of(embedder.fingerprint)
+        )
 
     def _find_failure(self) -> str | None:
         """Why the embedder is not asked for a while; None if it is."""
@@ -432,36 +445,6 @@ class Retriever:
 
 
 # -- pieces ---------------------------------------------------------------------------
-
-
-def choose_words(
-    terms: Sequence[Term], counts: Sequence[int], total: int
-) -> Words | None:
-    """Which words are needed and which only help; None if none occurs anywhere.
-
-    The rarest are needed: a unit with none of them is not worth scoring.
-    """
-    known = sorted(
-        (count, place, term)
-        for place, (term, count) in enumerate(zip(terms, counts, strict=True))
-        if count > 0
-    )
-    if not known:
-        return None
-    rare = known
-    if total >= _MANY_UNITS:
-        max_count = total * _FREQUENT_SHARE
-        rare = [each for each in known if each[0] <= max_count] or known[:1]
-    needed: list[tuple[str, ...]] = []
-    helpful: list[tuple[str, ...]] = []
-    scored = 0
-    for count, _, term in rare:
-        if not needed or scored + count <= _MAX_SCORED:
-            needed.append(term.spellings)
-            scored += count
-        else:
-            helpful.append(term.spellings)
-    return Words(tuple(needed), tuple(helpful))
 
 
 def to_span(days: DayRange) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from backstory.index.maintain import FindGuidance, Maintainer
 from backstory.index.note_days import NoteDays
 from backstory.notes.find import find_memory_notes
 from backstory.search.activity import NOTHING_SAID, find_activity
+from backstory.search.by_words import choose_by_words
 from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
 from backstory.search.hits import HitSearch
@@ -36,6 +37,7 @@ from backstory.search.sessions import get_session, list_sessions
 from backstory.search.suggest import suggest
 from backstory.search.tuned_profile import choose_profile
 from backstory.search.weights import Weights
+from backstory.search.words_reader import StoreReader
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
@@ -48,7 +50,13 @@ from backstory.text.arguments import (
 )
 from backstory.text.query import parse_query
 from backstory.values.activity import Activity
-from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
+from backstory.values.hits import (
+    EpisodeResult,
+    Hit,
+    HitSource,
+    RecallResult,
+    SearchResult,
+)
 from backstory.values.query import Query
 from backstory.values.units import (
     OF_A_DAY,
@@ -278,6 +286,28 @@ class Search:
             return self._fallback.search(request, self._explain(exc), until=until)
         damage = self._maintainer.tell_of_damage()
         return replace(result, notices=(*behind, *damage, *missing, *result.notices))
+
+    def find_by_words(
+        self, request: Request, is_wanted: Callable[[Hit], bool]
+    ) -> list[Hit] | None:
+        """What is worth putting into a prompt by its words alone, the best first.
+
+        None if there are vectors to search, or no index.
+        """
+        until = self._deadline(request)
+        try:
+            self._catch_up(request, until)
+            retriever = self._get_retriever()
+            if retriever.can_search_by_meaning(request.query):
+                return None
+            spoken = request.to_filter()
+            where = replace(spoken, kinds=spoken.kinds - {UnitKind.OTHER})
+            reader = StoreReader(retriever.index, self._history, where, is_wanted)
+            chosen = choose_by_words(request.query, reader)
+            return reader.to_hits(chosen, request.query)
+        except StoreProblem as exc:
+            self._explain(exc)
+            return None
 
     def recall(
         self,

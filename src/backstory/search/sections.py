@@ -5,26 +5,37 @@ line of ours. A section has as many whole pieces as its tokens allow.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from backstory.text.envelope import QUOTED, quote_content
-from backstory.text.memories_frame import MAX_GIVEN_LINES, NOTES, RELEVANT_NOTE
+from backstory.text.memories_frame import (
+    MAX_GIVEN_LINES,
+    MEMORIES_END,
+    NOTES,
+    RELEVANT_NOTE,
+)
+from backstory.text.patterns import lazy_pattern
 from backstory.text.redaction import mask_secrets
-from backstory.text.tokens import CountTokens
 
-_TITLE = re.compile(r"#\s*long-term memory\s*", re.IGNORECASE)
-_HEADING = re.compile(r"#{1,6}(?:\s|$)")
-_HEADING_MARKS = re.compile(r"^\s{0,3}#{1,2}(?=\s|$)")
-_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])\s")
-_FENCE = re.compile(r"\s*(```|~~~)")
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import date
+
+    from backstory.text.tokens import CountTokens
+
+_TITLE = lazy_pattern(r"#\s*long-term memory\s*", re.IGNORECASE)
+_HEADING = lazy_pattern(r"#{1,6}(?:\s|$)")
+_HEADING_MARKS = lazy_pattern(r"^\s{0,3}#{1,2}(?=\s|$)")
+_ITEM = lazy_pattern(r"(?:[-*+]|[0-9]{1,9}[.)])\s")
+_FENCE = lazy_pattern(r"\s*(```|~~~)")
 
 
 class LineCost:
     """What lines cost: what they add to a text, counted once for each."""
 
-    def __init__(self, count_tokens: CountTokens) -> None:
+    def __init__(self, count_tokens: "CountTokens") -> None:
         self._count = count_tokens
         self._before = count_tokens(RELEVANT_NOTE)
         self._known: dict[str, int] = {}
@@ -62,6 +73,36 @@ def fit_section(
         if not (_is_heading(piece) and _is_heading(after))
     ]
     return [*head, *shown] if shown else []
+
+
+def write_section(
+    heading: str, pieces: Sequence[str], room: int, cost: LineCost
+) -> str:
+    """One section alone, with the end of the frame; empty if no piece fits."""
+    fitting = fit_section(heading, pieces, room - cost([MEMORIES_END]), cost)
+    return f"{join_section(fitting)}\n{MEMORIES_END}" if fitting else ""
+
+
+def write_frame(
+    write: Callable[[int, LineCost], str],
+    *,
+    max_tokens: int,
+    count_tokens: "CountTokens",
+    seal: Callable[[str], str],
+) -> tuple[str, int]:
+    """A sealed text within ``max_tokens``, and its tokens; empty if nothing fits.
+
+    ``write`` is given the tokens that there is room for.
+    """
+    cost = LineCost(count_tokens)
+    room = max_tokens
+    while text := seal(write(room, cost)):
+        tokens = count_tokens(text)
+        if tokens <= max_tokens:
+            return text, tokens
+        # The whole may cost a little more than its lines.
+        room -= tokens - max_tokens
+    return "", 0
 
 
 def join_section(pieces: Sequence[str]) -> str:
@@ -108,7 +149,7 @@ def _shown(piece: Sequence[str]) -> Iterator[str]:
 # -- daily logs -----------------------------------------------------------------------
 
 
-def iter_log_pieces(day: date, block: str) -> Iterator[str]:
+def iter_log_pieces(day: "date", block: str) -> Iterator[str]:
     """A block of a daily log as a heading with its day, and its lists, safe to show."""
     title, *lines = [line for line in mask_secrets(block).splitlines() if line.strip()]
     if _HEADING.match(title):

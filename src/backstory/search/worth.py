@@ -8,9 +8,9 @@ nearer. docs/explanation/reminding.md says how the numbers were chosen.
 from collections.abc import Sequence
 from pathlib import Path
 
+from backstory.search.by_words import says_something
 from backstory.search.strength import worth
 from backstory.system.files import is_inside
-from backstory.text.words import STOP_WORDS, word_set
 from backstory.values.history import Role
 from backstory.values.hits import Hit, Strength
 
@@ -19,11 +19,8 @@ _LEAST_WORTH = 0.75
 _SHARE_OF_BEST = 0.85
 # What a hit from another project is worth.
 _OTHER_PROJECT_SHARE = 0.65
-# Without vectors, the words must be rarer than one of the rarest.
+# A hit without a vector must have words that are rarer than one of the rarest.
 _LEAST_RARITY = 1.1
-# Where tools are used, a message with fewer words is an order or a step on the way.
-_LEAST_WORDS = 12
-_READ_CHARS = 4_000
 
 _SAID_BY_NOBODY = (Role.TOOL_CALL, Role.TOOL_RESULT, Role.SYSTEM, Role.ERROR)
 
@@ -37,7 +34,8 @@ def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
     worths = {
         number: value
         for number, hit in enumerate(hits)
-        if hit.role not in _SAID_BY_NOBODY and _says_something(hit)
+        if hit.role not in _SAID_BY_NOBODY
+        and says_something(hit.text, is_agentic=bool(hit.part("agentic")))
         if (value := _measure(hit, project)) >= _LEAST_WORTH
     }
     best = max(worths.values(), default=0.0)
@@ -49,16 +47,8 @@ def _answers(hit: Hit) -> bool:
     return hit.strength is not Strength.WEAK and hit.role not in _SAID_BY_NOBODY
 
 
-def _says_something(hit: Hit) -> bool:
-    """Whether a message has enough words; in a chat, or as a note, it may be short."""
-    if not hit.part("agentic"):
-        return True
-    words = word_set(hit.text[:_READ_CHARS]) - STOP_WORDS
-    return sum(len(word) > 1 for word in words) >= _LEAST_WORDS
-
-
 def _measure(hit: Hit, project: Path | None) -> float:
-    is_ours = _is_of_project(hit, project)
+    is_ours = is_of_project(hit, project)
     rarity, cosine = hit.part("rarity"), hit.part("cosine")
     if not hit.parts:
         # Found without an index, as it was typed or with all its words.
@@ -70,7 +60,7 @@ def _measure(hit: Hit, project: Path | None) -> float:
     return value if is_ours else _OTHER_PROJECT_SHARE * value
 
 
-def _is_of_project(hit: Hit, project: Path | None) -> bool:
+def is_of_project(hit: Hit, project: Path | None) -> bool:
     """Whether a hit may be of the prompt's project, as far as both are known."""
     if project is None or hit.project is None:
         return True

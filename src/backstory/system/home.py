@@ -1,4 +1,8 @@
-"""Where the folder is that everything is kept in, unless somebody says otherwise."""
+"""Where the memory and its configuration are, unless somebody says otherwise.
+
+On Linux, these are the places of platformdirs, which takes longer to import than a hook
+may take.
+"""
 
 import os
 import sys
@@ -7,13 +11,24 @@ import sys
 def find_default_home() -> str:
     """The folder ``backstory`` in the user's data folder."""
     if sys.platform == "linux":
-        # As platformdirs does, which takes longer to import than a hook may take.
-        data = os.environ.get("XDG_DATA_HOME", "").strip()
-        return os.path.join(
-            data or os.path.expanduser("~/.local/share"),
-            "backstory",
-        )
+        return _in_folder("XDG_DATA_HOME", "~/.local/share", "backstory")
     # Slow to import.
     import platformdirs
 
     return platformdirs.user_data_dir("backstory", appauthor=False)
+
+
+def find_default_config() -> str:
+    """The file ``config.toml`` in the user's configuration folder."""
+    if sys.platform == "linux":
+        return _in_folder("XDG_CONFIG_HOME", "~/.config", "backstory/config.toml")
+    # As above.
+    import platformdirs
+
+    folder = platformdirs.user_config_dir("backstory", appauthor=False)
+    return os.path.join(folder, "config.toml")
+
+
+def _in_folder(variable: str, otherwise: str, name: str) -> str:
+    folder = os.environ.get(variable, "").strip() or os.path.expanduser(otherwise)
+    return os.path.join(folder, name)

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
-import platformdirs
-
 from backstory.errors import ConfigError, show_value
-from backstory.system.home import find_default_home
+from backstory.system.home import find_default_config, find_default_home
 from backstory.text.escape import replace_surrogates
 
 HOME_VARIABLE = "BACKSTORY_HOME"
@@ -78,7 +76,7 @@ def find_user_file(machine: Machine) -> Path:
     chosen = machine.environ.get(CONFIG_VARIABLE)
     if chosen:
         return absolute(chosen, machine)
-    return platformdirs.user_config_path("backstory", appauthor=False) / "config.toml"
+    return Path(find_default_config())
 
 
 def both_names(folder: Path) -> set[Path]:

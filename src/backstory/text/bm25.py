@@ -1,9 +1,10 @@
 """BM25: how well a document matches the words of a query."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
+
+from backstory.text.rarity import rarity
 
 # As in the first implementation of the spec.
 _K1 = 1.2
@@ -36,16 +37,6 @@ def bm25(
         if score:
             scores[key] = score
     return scores
-
-
-def rarity(found: int, total: int) -> float:
-    """The inverse document frequency of a word in ``found`` of ``total`` documents.
-
-    Never negative, though ``found`` may be too high: a document with two spellings of
-    a word may be counted twice.
-    """
-    found = min(found, total)
-    return math.log((total - found + 0.5) / (found + 0.5) + 1)
 
 
 # The limit that many occurrences approach.

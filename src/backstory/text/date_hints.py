@@ -4,14 +4,82 @@
 through is looked at there; it must not stop anything that is a date.
 """
 
-# How the words begin of which every date has at least one.
-_DATE_WORDS = (
-    *("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov"),
-    *("dec", "mai", "okt", "dez"),
-    *("mon", "tue", "wed", "thu", "fri", "sat", "sun"),
-    *("today", "tonight", "yesterday", "morning", "afternoon", "evening", "night"),
-    *("day", "week", "year", "heute", "gestern", "vorgestern", "woche", "jahr"),
+# Every date has at least one of these words, or a year.
+_DATE_WORDS = frozenset(
+    [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "januar",
+        "februar",
+        "mai",
+        "juni",
+        "juli",
+        "oktober",
+        "dezember",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "mon",
+        "tue",
+        "tues",
+        "wed",
+        "thu",
+        "thur",
+        "thurs",
+        "fri",
+        "sat",
+        "sun",
+        "today",
+        "tonight",
+        "yesterday",
+        "morning",
+        "afternoon",
+        "evening",
+        "night",
+        "day",
+        "days",
+        "week",
+        "weeks",
+        "weekend",
+        "month",
+        "months",
+        "year",
+        "years",
+        "heute",
+        "gestern",
+        "vorgestern",
+        "woche",
+        "monat",
+        "jahr",
+    ]
 )
+# How the words begin that ask for the newest.
 _RECENT_WORDS = (
     *("latest", "recent", "newest", "last", "current", "these", "lately"),
     *("zuletzt", "neueste", "aktuell", "neulich"),
@@ -24,7 +92,7 @@ _NOT_LETTERS = bytes(
 def may_name_days(text: str) -> bool:
     """Whether a text may name a day, as ``find_days`` understands it."""
     return not text.isascii() or any(
-        word.startswith(_DATE_WORDS) or (len(word) >= 4 and word[:4].isdigit())
+        word in _DATE_WORDS or (len(word) >= 4 and word[:4].isdigit())
         for word in _words(text)
     )
 

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from backstory.text.patterns import lazy_pattern
 from backstory.text.words import SPACELESS, fold, is_spaceless
@@ -89,7 +88,7 @@ def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
     """Each place of each term, with the number of the term, in no order."""
     flat, places = _flatten(text)
     found = []
-    for number, needles in enumerate(_needles(query)):
+    for number, needles in enumerate(_needles(query, flat.isascii())):
         for needle in needles:
             for start, end in _iter_finds(flat, needle):
                 if places is not None:
@@ -99,30 +98,48 @@ def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
 
 
 _LETTER = f"[^\\W_{SPACELESS}]"
+_ASCII_LETTER = r"[^\W_]"
 # A pattern with so large a set of characters takes a millisecond to compile, so all of
-# them are here, and none is made for a query.
-_IS_LETTER = lazy_pattern(_LETTER)
+# them are here, and none is made for a query. The second of each is for ASCII, where a
+# small set does the same.
+_IS_LETTER = (lazy_pattern(_LETTER), lazy_pattern(_ASCII_LETTER))
 _ANYTHING = lazy_pattern("")
-_WORD_END = lazy_pattern(f"(?!{_LETTER})")
-_LETTERS = lazy_pattern(f"{_LETTER}*")
-_LIKE_E = lazy_pattern(f"e{_LETTER}*|ing")
-_LIKE_Y = lazy_pattern(f"y{_LETTER}*|ies|ied")
+_WORD_END = (lazy_pattern(f"(?!{_LETTER})"), lazy_pattern(f"(?!{_ASCII_LETTER})"))
+_LETTERS = (lazy_pattern(f"{_LETTER}*"), lazy_pattern(f"{_ASCII_LETTER}*"))
+_LIKE_E = (
+    lazy_pattern(f"e{_LETTER}*|ing"),
+    lazy_pattern(f"e{_ASCII_LETTER}*|ing"),
+)
+_LIKE_Y = (
+    lazy_pattern(f"y{_LETTER}*|ies|ied"),
+    lazy_pattern(f"y{_ASCII_LETTER}*|ies|ied"),
+)
 
 
-class _Needle(NamedTuple):
+class _Needle:
     """Words at the start of a word; the last one may have several endings."""
 
-    literal: str
-    words: re.Pattern[str]
-    ending: re.Pattern[str]
-    is_word: bool = True
+    __slots__ = ("_ending", "_is_letter", "_words", "literal")
+
+    def __init__(
+        self,
+        literal: str,
+        words: re.Pattern[str],
+        ending: re.Pattern[str],
+        is_letter: re.Pattern[str] | None,
+    ) -> None:
+        self.literal = literal
+        self._words = words
+        self._ending = ending
+        # None if it may begin within a word.
+        self._is_letter = is_letter
 
     def find_end(self, flat: str, at: int) -> int | None:
         """Where it ends if it begins there."""
-        if self.is_word and at and _IS_LETTER.match(flat, at - 1):
+        if at and self._is_letter and self._is_letter.match(flat, at - 1):
             return None
-        words = self.words.match(flat, at)
-        ending = words and self.ending.match(flat, words.end())
+        words = self._words.match(flat, at)
+        ending = words and self._ending.match(flat, words.end())
         return ending.end() if ending else None
 
 
@@ -140,26 +157,28 @@ def _iter_finds(flat: str, needle: _Needle) -> Iterator[tuple[int, int]]:
 
 # The same query is put to every text that it found.
 @lru_cache(maxsize=32)
-def _needles(query: Query) -> tuple[tuple[_Needle, ...], ...]:
-    return tuple(tuple(_iter_needles(term)) for term in query.terms)
+def _needles(query: Query, is_ascii: bool) -> tuple[tuple[_Needle, ...], ...]:
+    return tuple(tuple(_iter_needles(term, is_ascii)) for term in query.terms)
 
 
-def _iter_needles(term: Term) -> Iterator[_Needle]:
+def _iter_needles(term: Term, is_ascii: bool) -> Iterator[_Needle]:
+    """What to look for in a text that is ASCII, or in any text."""
     typed = _flatten(term.text)[0]
     as_typed = re.compile(re.escape(typed))
     if is_spaceless(typed):
-        yield _Needle(typed, as_typed, _ANYTHING, is_word=False)
+        yield _Needle(typed, as_typed, _ANYTHING, None)
         return
-    yield _Needle(typed, as_typed, _WORD_END)
+    is_letter = _IS_LETTER[is_ascii]
+    yield _Needle(typed, as_typed, _WORD_END[is_ascii], is_letter)
     for spelling in term.spellings:
         *words, last = _flatten(spelling)[0].split()
         stem, ending = _stem(last)
         before = "".join(f"{re.escape(word)}[\\W_]{{0,3}}" for word in words)
         pattern = re.compile(before + re.escape(stem))
-        yield _Needle(words[0] if words else stem, pattern, ending)
+        yield _Needle(words[0] if words else stem, pattern, ending[is_ascii], is_letter)
 
 
-def _stem(word: str) -> tuple[str, re.Pattern[str]]:
+def _stem(word: str) -> tuple[str, tuple[re.Pattern[str], re.Pattern[str]]]:
     """What a word begins with in its other forms, and a pattern of how they end."""
     if len(word) < 4:
         return word, _WORD_END

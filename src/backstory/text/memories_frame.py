@@ -7,8 +7,10 @@ for ours, and left out, because it looks like the frame.
 """
 
 import re
+
+# Not from hashlib, which loads OpenSSL first; it is the same function.
+from _blake2 import blake2b
 from collections.abc import Callable
-from hashlib import blake2b
 
 from backstory.text.patterns import lazy_pattern
 

@@ -103,8 +103,11 @@ _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
 
 
 @lru_cache(maxsize=64)
-def parse_query(text: str, *, today: "date") -> Query:
-    """Parse what was typed; never raises. Without words there are no terms."""
+def parse_query(text: str, *, today: "date | None") -> Query:
+    """Parse what was typed; never raises. Without words there are no terms.
+
+    Without ``today``, no days are found.
+    """
     text = text.strip()
     read = text[:_READ_CHARS]
     dates, recent = _find_days(read, today), _find_recent(read)
@@ -128,8 +131,8 @@ def parse_query(text: str, *, today: "date") -> Query:
     )
 
 
-def _find_days(text: str, today: "date") -> "tuple[FoundDays, ...]":
-    if not may_name_days(text):
+def _find_days(text: str, today: "date | None") -> "tuple[FoundDays, ...]":
+    if today is None or not may_name_days(text):
         return ()
     # Its many expressions are needed only here.
     from backstory.text.dates import find_days

@@ -1,15 +1,18 @@
 """Make a title of what a program calls a session, or of its first request."""
 
-import re
-
 from backstory.text.cut import one_line
-from backstory.text.prompt_markup import begins_with_markup, split_prompt
-from backstory.text.terminal import strip_terminal_codes
+from backstory.text.patterns import lazy_pattern
 
 # A text with a heading is named by it, also if a line introduces it, such as "Implement
 # the following plan:".
-_HEADING = re.compile(r"#{1,6}[ \t]++([^\n]++)\n")
-_INTRODUCED = re.compile(r"[^\n]{1,80}:[ \t]*+\n\s*+#{1,6}[ \t]++([^\n]++)")
+_HEADING = lazy_pattern(r"#{1,6}[ \t]++([^\n]++)\n")
+_INTRODUCED = lazy_pattern(r"[^\n]{1,80}:[ \t]*+\n\s*+#{1,6}[ \t]++([^\n]++)")
+# Without any of these, a text is on one line and has no markup; apart from a notice.
+_MARKS = frozenset("<[\n\x1b")
+_NOTICE = "Caveat:"
+# The most of a title that is kept, and of the beginning that stands in for one.
+_MAX_TITLE_CHARS = 500
+_MAX_OPENING_CHARS = 80
 _CODE_BLOCK = "\n```"
 # How much of a title may be given up to end it with a whole word. Scripts without
 # spaces have no word to end with.
@@ -21,6 +24,12 @@ def make_title(text: str, max_chars: int) -> str:
 
     Empty if nobody said anything in it.
     """
+    if _MARKS.isdisjoint(text) and not text.lstrip().startswith(_NOTICE):
+        return _cut_at_word(text.strip(), max_chars)
+    # Only for what programs write into a person's message.
+    from backstory.text.prompt_markup import begins_with_markup, split_prompt
+    from backstory.text.terminal import strip_terminal_codes
+
     words = strip_terminal_codes(split_prompt(text).words).strip()
     # The end of a tag may have been cut off.
     if begins_with_markup(words):
@@ -28,6 +37,14 @@ def make_title(text: str, max_chars: int) -> str:
     heading = _HEADING.match(words) or _INTRODUCED.match(words)
     before_code = words.partition(_CODE_BLOCK)[0].strip()
     return _cut_at_word(heading[1] if heading else before_code or words, max_chars)
+
+
+def name_session(title: str, opening: str) -> str:
+    """What a session is called: by its title, else by how it began."""
+    # Earlier versions stored titles of any length, and with markup.
+    return make_title(title, _MAX_TITLE_CHARS) or make_title(
+        opening, _MAX_OPENING_CHARS
+    )
 
 
 def _cut_at_word(text: str, max_chars: int) -> str:

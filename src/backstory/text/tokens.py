@@ -10,10 +10,15 @@ text, and never fall when a text grows at its end.
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import Generic, TypeVar
 
 from backstory.errors import BadQuery, show_value
 from backstory.text import token_costs as costs
+from backstory.text.patterns import lazy_pattern
+
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Tables for bytes.translate, which is ten times faster than looking for a pattern:
 # whatever does not belong to a run becomes a blank, and the runs are split there.
@@ -41,15 +46,15 @@ _DIGITS_ALIKE = bytes(ord("0") if each in _DIGITS else each for each in range(25
 # A longer word costs a token for each six letters begun.
 _LETTERS_A_TOKEN = 6
 
-_WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_WORD = lazy_pattern("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RULED = re.compile(rb"(.)\1{3,}")
 _BLANKS = re.compile(b"  +")
-_BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
-_HAN = re.compile(
+_BEYOND_ASCII = lazy_pattern("[^\x00-\x7f]+")
+_HAN = lazy_pattern(
     "[\u2e80-\u2fdf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-_KANA = re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
-_HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
+_KANA = lazy_pattern("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
+_HANGUL = lazy_pattern("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
 
 # More characters than a token has in any text but one of blanks.
 MOST_CHARS_A_TOKEN = 16
@@ -58,17 +63,17 @@ _MOST_SPARE = 2
 _MAX_REMEMBERED = 50_000
 
 CountTokens = Callable[[str], int]
-Piece = TypeVar("Piece", str, bytes)
 
 
-class _Remembered(dict[Piece, int], Generic[Piece]):
+class _Remembered(dict[str | bytes, int]):
     """The costs of pieces, computed once; how many are remembered is bounded."""
 
-    def __init__(self, cost: Callable[[Piece], int]) -> None:
+    # Any: each is used with either texts or bytes; typing has no time to say so.
+    def __init__(self, cost: "Callable[[Any], int]") -> None:
         super().__init__()
-        self._cost: Callable[[Piece], int] = cost
+        self._cost = cost
 
-    def __missing__(self, piece: Piece) -> int:
+    def __missing__(self, piece: str | bytes) -> int:
         cost = self._cost(piece)
         if len(piece) <= costs.MAX_WORD_CHARS:
             if len(self) >= _MAX_REMEMBERED:

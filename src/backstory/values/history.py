@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backstory.values.moments import Moment, to_modified
+from backstory.values.speakers import SPEAKERS
 
 
 class Role(StrEnum):
@@ -26,18 +27,7 @@ class Role(StrEnum):
     @property
     def speaker(self) -> str:
         """The name that is shown before its messages."""
-        return _SPEAKERS[self]
-
-
-_SPEAKERS = {
-    Role.USER: "User",
-    Role.ASSISTANT: "Agent",
-    Role.TOOL_CALL: "Tool",
-    Role.TOOL_RESULT: "Tool",
-    Role.SYSTEM: "System",
-    Role.SUMMARY: "Summary",
-    Role.ERROR: "Error",
-}
+        return SPEAKERS[self.value]
 
 
 class SessionKind(StrEnum):

@@ -16,16 +16,12 @@ write the first page again: before that, all pages get their checksums. If anoth
 program changes a page that has a checksum, it counts as damaged.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import apsw
 
-from backstory.store.sqlite.database_file import reading
 from backstory.store.sqlite.page_codes import (
     CHECKSUM_BYTES,
     CONTENT_BYTES,
@@ -40,7 +36,11 @@ from backstory.store.sqlite.page_codes import (
 )
 from backstory.system.fork_safety import is_exiting
 
-logger = logging.getLogger(__name__)
+# Type checkers read this as true. Hooks open a database faster than typing is imported.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
 
 # What identifies our databases ("Bksm"), once every page has its checksum.
 _APPLICATION_ID = 0x426B736D
@@ -119,8 +119,11 @@ def _read_number(page: bytes, at: int) -> int:
     return int.from_bytes(page[at : at + 4], "big")
 
 
-def read_first_page(path: Path) -> bytes:
+def read_first_page(path: "Path") -> bytes:
     """The first page of a database file; empty if it has none yet."""
+    # Hooks, which import little, never need it.
+    from backstory.store.sqlite.database_file import reading
+
     with reading(path) as file:
         return correct_first_page(file.read(PAGE_BYTES, 0))
 
@@ -197,7 +200,7 @@ class _ChecksumFile(apsw.VFSFile):
         # Otherwise SQLite would read the pages of long texts in part, past its cache.
         return super().xDeviceCharacteristics() & ~_READS_PARTS
 
-    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802
+    def xWrite(self, data: "Any", offset: int) -> None:  # noqa: N802
         if len(data) == PAGE_BYTES:
             page = bytes(data)
             if offset == 0:
@@ -252,7 +255,10 @@ class _ChecksumFile(apsw.VFSFile):
                 return page
         corrected = correct_page(page, number)
         if corrected is not None:
-            logger.warning(
+            # Slow to import, and rarely needed.
+            import logging
+
+            logging.getLogger(__name__).warning(
                 "%s: one byte of page %d is wrong; it is known what it was, and "
                 "'backstory check --repair' writes it again",
                 self._path,
@@ -289,7 +295,7 @@ def reserve_bytes(db: apsw.Connection) -> None:
     db.file_control("main", apsw.SQLITE_FCNTL_RESERVE_BYTES, ctypes.addressof(wanted))
 
 
-def add_checksums(db: apsw.Connection, path: Path) -> None:
+def add_checksums(db: apsw.Connection, path: "Path") -> None:
     """Give every page its checksum, if they have none, by rewriting the file.
 
     All of it is one transaction. If there is no room for it now, or another process is
@@ -311,7 +317,10 @@ def add_checksums(db: apsw.Connection, path: Path) -> None:
         if has_checksums(read_first_page(path)):
             db.execute(_MARK_COMPLETE)
     except (apsw.FullError, apsw.BusyError, apsw.LockedError) as exc:
-        logger.info("%s: no checksums yet (%s)", path, exc)
+        # As above.
+        import logging
+
+        logging.getLogger(__name__).info("%s: no checksums yet (%s)", path, exc)
 
 
 def write_first_page(db: apsw.Connection) -> None:

@@ -12,8 +12,8 @@ import apsw
 import orjson
 
 from backstory.store.base.run_index import Match
+from backstory.store.sqlite.match import any_of
 from backstory.store.sqlite.rows import to_json
-from backstory.store.sqlite.words import any_of
 from backstory.system.fork_safety import block_forks
 from backstory.text.words import index_words, phrase_words
 

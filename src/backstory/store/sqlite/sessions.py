@@ -11,9 +11,8 @@ from backstory.store.sqlite.message_titles import delete_titles
 from backstory.store.sqlite.rows import to_json
 from backstory.text.cut import one_line
 from backstory.text.terminal import strip_terminal_codes
-from backstory.text.titles import make_title
+from backstory.text.titles import make_title, name_session
 from backstory.values.history import (
-    MAX_TITLE_CHARS,
     Session,
     SessionFacts,
     SessionKind,
@@ -329,9 +328,7 @@ def to_session(row: tuple[Any, ...]) -> Session:
         session_id=session_id,
         host=host,
         native_id=native_id,
-        # Earlier versions stored titles of any length, and with markup.
-        title=make_title(title or "", MAX_TITLE_CHARS)
-        or make_title(opening, TITLE_CHARS),
+        title=name_session(title or "", opening),
         project=project,
         git_branch=git_branch,
         parent_id=parent_id,

@@ -2,22 +2,29 @@
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import apsw
 
 from backstory.store.base.index import UnitFilter, Words
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state
+from backstory.store.sqlite.match import (
+    BM25,
+    any_of,
+    count_word,
+    make_tokenizer,
+    match_best,
+    match_expression,
+    match_fitting,
+    quote,
+    score_matches,
+    tokenize,
+)
 from backstory.store.sqlite.rows import to_json
 from backstory.store.sqlite.unit_filter import Clause, to_clause
 from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.values.units import UnitKind
 
-# A word near a message says less about it than one in it.
-_TEXT_WEIGHT = 1.0
-_AROUND_WEIGHT = 0.6
-_BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
 # Up to this many units of the wanted days are listed before words are matched.
 _FEW_UNITS = 20_000
 # Counts of rarer words are not cached: they are fast to make and soon outdated.
@@ -95,18 +102,8 @@ class WordSearch:
         with block_forks():
             if not hasattr(local, "tokenizer"):
                 # From a connection of its own, which no other thread closes.
-                local.tokenizer = apsw.Connection(":memory:").fts5_tokenizer(
-                    "porter", ["unicode61", "remove_diacritics", "2"]
-                )
-            # Any: what it returns depends on the flags below.
-            found: Any = local.tokenizer(
-                text.encode("utf-8", errors="replace"),
-                apsw.FTS5_TOKENIZE_QUERY,
-                None,
-                include_offsets=False,
-                include_colocated=False,
-            )
-            return list(found)
+                local.tokenizer = make_tokenizer(apsw.Connection(":memory:"))
+            return tokenize(local.tokenizer, text)
 
 
 # -- writing --------------------------------------------------------------------------
@@ -135,43 +132,24 @@ def match_words(
     db: apsw.Connection, words: Words, where: UnitFilter, limit: int
 ) -> list[tuple[int, float]]:
     fitting_only = to_clause(where)
-    expression = match_expression(words)
+    expression = match_expression(words.needed, words.helpful)
     is_any_time = where.said_from is None and where.said_before is None
     if is_any_time and where.containers is None:
-        # Reading the unit of every match takes longer than scoring it. Most of the best
-        # matches pass the filter; if too few do, all units are read after all.
+        # If too few of the best fit, all units are read after all.
         tried = limit * (2 if UnitKind.OTHER in where.kinds else 6)
-        # Any: SQLite rows carry no types; the schema does.
-        best: list[Any] = db.execute(
-            f"""
-            SELECT rowid, {_BM25} AS cost FROM words
-             WHERE words MATCH ? ORDER BY cost, rowid DESC LIMIT ?
-            """,
-            (expression, tried),
-        ).fetchall()
-        rows = db.execute(
-            f"""
-            SELECT unit_id FROM units
-             WHERE unit_id IN (SELECT value FROM json_each(?)) AND {fitting_only.sql}
-            """,
-            (to_json(unit_id for unit_id, _ in best), *fitting_only.values),
+        found, count = match_best(
+            db, expression, fitting_only.sql, fitting_only.values, tried=tried
         )
-        fitting = {unit_id for (unit_id,) in rows}
-        found = [(unit_id, -cost) for unit_id, cost in best if unit_id in fitting]
-        if len(found) >= limit or len(best) < tried:
+        if len(found) >= limit or count < tried:
             return found[:limit]
     days = _days_clause(db, where)
-    rows = db.execute(
-        f"""
-        SELECT words.rowid, {_BM25} AS cost
-          FROM words JOIN units ON units.unit_id = words.rowid
-         WHERE words MATCH ? {days.sql} AND {fitting_only.sql}
-         ORDER BY cost, words.rowid DESC
-         LIMIT ?
-        """,
-        (expression, *days.values, *fitting_only.values, limit),
+    return match_fitting(
+        db,
+        expression,
+        f"{days.sql} AND {fitting_only.sql}",
+        (*days.values, *fitting_only.values),
+        limit=limit,
     )
-    return [(unit_id, -cost) for unit_id, cost in rows]
 
 
 def _days_clause(db: apsw.Connection, where: UnitFilter) -> Clause:
@@ -210,7 +188,7 @@ def find_with_words(db: apsw.Connection, words: Iterable[str], limit: int) -> li
     """Some units whose own text has all of the words."""
     rows = db.execute(
         "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
-        (f"text : ({' AND '.join(map(_quote, words))})", limit),
+        (f"text : ({' AND '.join(map(quote, words))})", limit),
     )
     return [unit_id for (unit_id,) in rows]
 
@@ -233,51 +211,14 @@ def list_having_words(
     return [unit_id for (unit_id,) in rows]
 
 
+def _all_of(spelling: str) -> str:
+    return " AND ".join(map(quote, spelling.split() or [""]))
+
+
 def score_words(
     db: apsw.Connection, words: Words, unit_ids: Collection[int]
 ) -> dict[int, float]:
-    # Without the plus sign, the whole query would run again for each number.
-    rows = db.execute(
-        f"""
-        SELECT rowid, {_BM25} FROM words
-         WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
-        """,
-        (any_of(words.needed + words.helpful), to_json(unit_ids)),
-    )
-    return {unit_id: -cost for unit_id, cost in rows}
-
-
-def match_expression(words: Words) -> str:
-    """An expression that matches any needed word, and ranks by all words.
-
-    ``(a OR b) AND (a OR b OR c)``: units without a or b are not even scored. Needed
-    words count twice in the ranking, so scores are computed separately.
-    """
-    needed = any_of(words.needed)
-    if not words.helpful:
-        return needed
-    return f"({needed}) AND ({needed} OR {any_of(words.helpful)})"
-
-
-def any_of(words: Iterable[Sequence[str]]) -> str:
-    return " OR ".join(_quote(each) for spellings in words for each in spellings)
-
-
-def _all_of(spelling: str) -> str:
-    return " AND ".join(map(_quote, spelling.split() or [""]))
-
-
-def _quote(spelling: str) -> str:
-    """Quoted, so that no character a user types is FTS5 syntax."""
-    return '"' + spelling.replace('"', '""') + '"'
-
-
-def count_word(db: apsw.Connection, word: str) -> int:
-    """In how many units a token occurs."""
-    count: int | None = db.execute(
-        "SELECT doc FROM word_counts WHERE term = ?", (word,)
-    ).get
-    return count or 0
+    return score_matches(db, any_of(words.needed + words.helpful), unit_ids)
 
 
 def count_units_and_words(db: apsw.Connection) -> tuple[int, int, int]:
@@ -299,6 +240,6 @@ def has_scores(db: apsw.Connection) -> bool:
     if not terms:
         return True
     rows = db.execute(
-        f"SELECT {_BM25} FROM words WHERE words MATCH ? LIMIT 9", (any_of([terms]),)
+        f"SELECT {BM25} FROM words WHERE words MATCH ? LIMIT 9", (any_of([terms]),)
     )
     return all(isinstance(cost, float) for (cost,) in rows)

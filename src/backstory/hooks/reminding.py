@@ -1,0 +1,183 @@
+"""Remind an agent by words, when no server is running: fast, read-only, few imports.
+
+The rules are those of ``memory.context`` without vectors (``search.by_words``). What
+they do not cover raises ``NeedsMemory``: a prompt that names a day, or a home with
+settings of its own for prompts. Then the memory itself is asked, which takes longer.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping
+
+from backstory.hooks.limits import MAX_TOKENS
+from backstory.search.by_words import (
+    choose_by_words,
+    is_worth_searching,
+    leave_out_known,
+    memory_key,
+)
+from backstory.store.sqlite.reminders import Reminder, SqliteReminders
+from backstory.text.date_hints import may_name_days
+from backstory.text.query import parse_query
+from backstory.values.query import Query
+
+# The defaults of the settings ``context.*``.
+_MAX_MEMORIES = 3
+_MAX_TOKENS = min(2_000, MAX_TOKENS)
+_MAX_NOTE_BYTES = 1_000_000
+
+
+class NeedsMemory(Exception):
+    """This prompt needs the whole search."""
+
+
+def remind_by_words(
+    home: str, prompt: str, *, host: str, native_id: str, cwd: str, given: list[str]
+) -> tuple[str, list[str]]:
+    """What to add to a prompt, and the keys of the memories in it."""
+    query = _parse(prompt)
+    if not is_worth_searching(query):
+        return "", []
+    reader = SqliteReminders(
+        home,
+        host=host,
+        native_id=native_id,
+        is_ours=lambda project: _is_same_project(project, cwd),
+    )
+    try:
+        chosen = [reader.loaded[each] for each in choose_by_words(query, reader)]
+        replies = {each.unit_id: reader.find_reply(each) for each in chosen}
+        # An answer is shown beside the question it belongs to, and not once more.
+        shown = {reply[0] for reply in replies.values() if reply is not None}
+        found = [
+            each
+            for each in chosen
+            if each.unit_id not in shown and memory_key(each.text) not in given
+        ]
+        if reader.session_id is not None and any(each.is_log for each in found):
+            # A log may be about the session that asks.
+            raise NeedsMemory
+        return _write(home, query, reader, found, replies) if found else ("", [])
+    finally:
+        reader.close()
+
+
+def _parse(prompt: str) -> Query:
+    today = None
+    if may_name_days(prompt):
+        # Slow to import, and most prompts do not need today's date.
+        from datetime import date
+
+        today = date.today()
+    query = parse_query(prompt, today=today)
+    if query.days:
+        raise NeedsMemory
+    return query
+
+
+def _is_same_project(project: str | None, cwd: str) -> bool:
+    """Whether one of two folders is inside the other, as far as both are known."""
+    if project is None or not cwd:
+        return True
+    one, other = project.rstrip("/"), cwd.rstrip("/")
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+# -- writing --------------------------------------------------------------------------
+
+
+def _write(
+    home: str,
+    query: Query,
+    reader: SqliteReminders,
+    found: list[Reminder],
+    replies: Mapping[int, tuple[int, str, str] | None],
+) -> tuple[str, list[str]]:
+    # Only needed if there is something to say.
+    from backstory.search.sections import (
+        iter_memory_pieces,
+        write_frame,
+        write_section,
+    )
+    from backstory.text.memories_frame import RELEVANT_HEADING, MemoriesFrame
+    from backstory.text.redaction import mask_secrets
+
+    known = [*iter_memory_pieces(_read_memory(home)), *reader.list_said()]
+    texts = (mask_secrets(each.text).strip() for each in found)
+    new = [found[place] for place in leave_out_known(texts, known)][:_MAX_MEMORIES]
+    lines = [_to_line(each, query, replies[each.unit_id]) for each in new]
+    if not lines:
+        return "", []
+    seal = MemoriesFrame(reader.identity).seal
+
+    def write(count_tokens: Callable[[str], int]) -> str:
+        return write_frame(
+            lambda room, cost: write_section(RELEVANT_HEADING, lines, room, cost),
+            max_tokens=_MAX_TOKENS,
+            count_tokens=count_tokens,
+            seal=seal,
+        )[0]
+
+    # No text has more tokens than ASCII has characters.
+    text = write(len) if all(map(str.isascii, lines)) else ""
+    if not all(line in text for line in lines):
+        # Slow to import, and most reminders are short.
+        from backstory.text.tokens import most_tokens
+
+        text = write(most_tokens)
+    shown = zip(new, lines, strict=True)
+    return text, [memory_key(each.text) for each, line in shown if line in text]
+
+
+def _to_line(each: Reminder, query: Query, reply: tuple[int, str, str] | None) -> str:
+    # As above: only if there is something to say.
+    from backstory.search.memory_lines import (
+        LONG_TERM,
+        name_conversation,
+        name_log,
+        write_memory,
+    )
+    from backstory.text.titles import name_session
+    from backstory.values.speakers import SPEAKERS
+
+    if each.is_memory:
+        origin = LONG_TERM
+    elif each.is_log:
+        origin = name_log(_day(each.at, time.gmtime))
+    else:
+        title = name_session(each.title, each.opening)
+        origin = name_conversation(_day(each.at, time.localtime), title)
+    return write_memory(
+        origin,
+        SPEAKERS.get(each.role, ""),
+        each.text,
+        query,
+        reply=None if reply is None else (SPEAKERS[reply[1]], reply[2]),
+    )
+
+
+def _day(at: int | None, zone: Callable[[float], time.struct_time]) -> str:
+    if at is None:
+        return ""
+    try:
+        return time.strftime("%Y-%m-%d", zone(at // 1_000_000))
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def _read_memory(home: str) -> str:
+    """The beginning of MEMORY.md; empty if there is none that can be read."""
+    path = os.path.join(home, "memory", "MEMORY.md")
+    try:
+        # Opened in the usual way, a pipe would block.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return ""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        raw = os.read(descriptor, _MAX_NOTE_BYTES)
+    finally:
+        os.close(descriptor)
+    return raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")

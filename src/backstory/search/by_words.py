@@ -1,0 +1,174 @@
+"""Choose the memories for a prompt by their words alone, where there are no vectors.
+
+A memory, and a hook that no server answers, choose by the same rules, each with a
+reader of its own. A hook has no time for more, and imports none of what others need.
+"""
+
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from backstory.text.rarity import rarity
+from backstory.text.similarity import DUPLICATE_SHARE, overlap
+from backstory.text.words import STOP_WORDS, fold, word_set
+from backstory.values.query import Query, Term
+
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Readable(Protocol):
+        """A text that may become a memory.
+
+        ``is_agentic``: it is a message of a session in which tools were used.
+        """
+
+        @property
+        def unit_id(self) -> int: ...
+
+        @property
+        def text(self) -> str: ...
+
+        @property
+        def is_agentic(self) -> bool: ...
+
+    class WordsReader(Protocol):
+        """What is read to choose memories by their words."""
+
+        def count_units(self) -> int: ...
+
+        def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]: ...
+
+        def match(
+            self, words: "NeededWords", limit: int
+        ) -> Sequence[tuple[int, float]]:
+            """The units that somebody said or noted, the best first, with BM25."""
+            ...
+
+        def load(self, unit_ids: Sequence[int]) -> Mapping[int, Readable]:
+            """Those of these units that are of the project, by number."""
+            ...
+
+
+# The spellings of words that a unit must have one of, and of others that count.
+NeededWords = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]
+
+# How many units are found by words; of these, how many of the project are read.
+_POOL = 150
+_CONSIDERED = 15
+# What a memory must score by BM25, where 1 is the rarity of a word that nothing has: it
+# shares two rare words with the prompt, or is about little else than one.
+_LEAST_SCORE = 1.1
+# By BM25, a word in a text counts at most so many times its rarity.
+_MOST_PER_WORD = 2.2
+# Where tools are used, a message with fewer words is an order or a step on the way.
+_LEAST_WORDS = 12
+_READ_CHARS = 4_000
+# Once there are many units, a word in more of them than this says next to nothing.
+_FREQUENT_SHARE = 0.1
+_MANY_UNITS = 1_000
+# A prompt waits for this, so fewer units are scored than for a search.
+_MAX_SCORED = 2_000
+# A prompt of nothing but these words needs no memories.
+_SMALL_TALK = """
+    ok okay yes yep no nope thanks thank continue go going next done great good fine
+    please proceed sure right nice cool hi hello hey perfect again retry resume start
+    weiter danke ja nein gut genau bitte hallo merci oui non bonjour gracias vale hola
+"""
+
+
+def is_worth_searching(query: Query) -> bool:
+    """Whether a prompt says enough to search for memories."""
+    if query.days:
+        return True
+    words = {fold(term.text) for term in query.subject}
+    return not words <= frozenset(_SMALL_TALK.split())
+
+
+def choose_by_words(query: Query, reader: "WordsReader") -> list[int]:
+    """The units that are worth putting into a prompt, the best first."""
+    total = reader.count_units()
+    counts = reader.count_documents([term.spellings for term in query.subject])
+    words = choose_words(query.subject, counts, total, max_scored=_MAX_SCORED)
+    least = _LEAST_SCORE * rarity(0, total)
+    # Everyday prompts have no rare words, or none that anybody used before.
+    most = sum(rarity(count, total) for count in counts if count) * _MOST_PER_WORD
+    if words is None or most < least:
+        return []
+    matched = [
+        unit_id for unit_id, score in reader.match(words, _POOL) if score >= least
+    ]
+    chosen: dict[int, frozenset[str]] = {}
+    considered = 0
+    # In parts: most of the time, the first few are enough.
+    for start in range(0, len(matched), _CONSIDERED):
+        some = matched[start : start + _CONSIDERED]
+        loaded = reader.load(some)
+        for each in (loaded[unit_id] for unit_id in some if unit_id in loaded):
+            considered += 1
+            own = word_set(each.text)
+            is_repeat = any(
+                overlap(own, other) > DUPLICATE_SHARE for other in chosen.values()
+            )
+            if not is_repeat and says_something(each.text, is_agentic=each.is_agentic):
+                chosen[each.unit_id] = own
+            if considered == _CONSIDERED:
+                return list(chosen)
+    return list(chosen)
+
+
+def choose_words(
+    terms: Sequence[Term], counts: Sequence[int], total: int, *, max_scored: int
+) -> NeededWords | None:
+    """Which words are needed and which only help; None if none occurs anywhere.
+
+    The rarest are needed: a unit with none of them is not worth scoring. Roughly
+    ``max_scored`` units are.
+    """
+    known = sorted((count, place) for place, count in enumerate(counts) if count > 0)
+    if not known:
+        return None
+    rare = known
+    if total >= _MANY_UNITS:
+        max_count = total * _FREQUENT_SHARE
+        rare = [each for each in known if each[0] <= max_count] or known[:1]
+    needed: list[tuple[str, ...]] = []
+    helpful: list[tuple[str, ...]] = []
+    scored = 0
+    for count, place in rare:
+        spellings = terms[place].spellings
+        if not needed or scored + count <= max_scored:
+            needed.append(spellings)
+            scored += count
+        else:
+            helpful.append(spellings)
+    return tuple(needed), tuple(helpful)
+
+
+def says_something(text: str, *, is_agentic: bool) -> bool:
+    """Whether a message has enough words; in a chat, or as a note, it may be short."""
+    if not is_agentic:
+        return True
+    words = word_set(text[:_READ_CHARS]) - STOP_WORDS
+    return sum(len(word) > 1 for word in words) >= _LEAST_WORDS
+
+
+def leave_out_known(texts: Iterable[str], given: Collection[str]) -> list[int]:
+    """The places of the texts that say something which is not given already."""
+    known = fold("\n".join(given))
+    known_words = [word_set(piece) for piece in given]
+    new = []
+    for place, text in enumerate(texts):
+        words = word_set(text)
+        is_known = fold(text) in known or any(
+            overlap(words, other) > DUPLICATE_SHARE for other in known_words
+        )
+        if not is_known:
+            new.append(place)
+    return new
+
+
+def memory_key(text: str) -> str:
+    """A short text that is the same for all memories that say the same."""
+    words = " ".join(text.split()).encode("utf-8", errors="surrogatepass")
+    return f"{zlib.crc32(words):08x}{zlib.adler32(words):08x}"

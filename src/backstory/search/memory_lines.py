@@ -1,0 +1,59 @@
+"""A memory as lines of a prompt: where it comes from, what was said, and the reply."""
+
+from backstory.text.cut import one_line
+from backstory.text.envelope import label, quote_content
+from backstory.text.redaction import mask_secrets
+from backstory.values.query import Query
+
+_MAX_MEMORY_CHARS = 800
+_MAX_REPLY_CHARS = 400
+_MAX_TITLE_CHARS = 60
+
+LONG_TERM = "Long-term memory"
+
+
+def name_log(day: str) -> str:
+    """Where a memory from a daily log comes from; the day may be empty."""
+    return f"Daily log {day}".rstrip()
+
+
+def name_conversation(day: str, title: str) -> str:
+    """Where a memory from a conversation comes from; either may be empty."""
+    shown = label(mask_secrets(title), _MAX_TITLE_CHARS)
+    return f"Conversation {day}".rstrip() + (f' "{shown}"' if shown else "")
+
+
+def write_memory(
+    origin: str,
+    speaker: str,
+    text: str,
+    query: Query | None,
+    *,
+    reply: tuple[str, str] | None,
+) -> str:
+    """A memory on one line, after where it comes from.
+
+    The reply, its speaker and its text, follows on a line of its own. Of long texts,
+    what fits the query is shown.
+    """
+    line = f"- [{origin}] {_before(speaker)}{_cut(text, query, _MAX_MEMORY_CHARS)}"
+    if reply is not None:
+        said = _cut(reply[1], query, _MAX_REPLY_CHARS)
+        line += f"\n  {_before(reply[0])}{said}"
+    return line
+
+
+def _before(speaker: str) -> str:
+    return f"{speaker}: " if speaker else ""
+
+
+def _cut(text: str, query: Query | None, max_chars: int) -> str:
+    """The part of a text that fits the query, on one line."""
+    # Masked before it is cut: half a secret would not be recognized.
+    text = mask_secrets(text)
+    if query is not None and len(text) > max_chars:
+        # Only long texts need it.
+        from backstory.text.excerpts import excerpt
+
+        text = excerpt(text, query, max_chars=max_chars)
+    return one_line(quote_content(text), max_chars)

@@ -1,0 +1,90 @@
+"""Reads what memories are chosen from by words, from the stores of a memory."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from backstory.search.by_words import NeededWords
+from backstory.search.hydrate import Hydrator
+from backstory.store.base.history import HistoryStore
+from backstory.store.base.index import SearchIndex, UnitFilter, Words
+from backstory.text.excerpts import EXCERPT_CHARS, excerpt
+from backstory.values.hits import Hit, ScorePart, Strength
+from backstory.values.query import Query
+from backstory.values.units import SessionRef
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    unit_id: int
+    text: str
+    is_agentic: bool
+    hit: Hit
+
+
+class StoreReader:
+    """A ``WordsReader`` that can also tell the hits.
+
+    ``is_wanted`` says whether a hit is of the project, and not of the session itself.
+    """
+
+    def __init__(
+        self,
+        index: SearchIndex,
+        history: HistoryStore,
+        where: UnitFilter,
+        is_wanted: Callable[[Hit], bool],
+    ) -> None:
+        self._index = index
+        self._where = where
+        self._is_wanted = is_wanted
+        self._hydrator = Hydrator(history, index)
+        self._scores: dict[int, float] = {}
+        self._loaded: dict[int, _Loaded] = {}
+
+    def count_units(self) -> int:
+        return self._index.count_units()
+
+    def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
+        return self._index.count_documents(words)
+
+    def match(self, words: NeededWords, limit: int) -> Sequence[tuple[int, float]]:
+        plan = Words(*words)
+        found = self._index.match_words(plan, self._where, limit)
+        self._scores = dict(found)
+        if plan.helpful:
+            # Otherwise the needed words would count twice.
+            self._scores = self._index.score_words(plan, self._scores)
+        return sorted(self._scores.items(), key=lambda row: (-row[1], -row[0]))
+
+    def load(self, unit_ids: Sequence[int]) -> Mapping[int, _Loaded]:
+        units = self._index.get_units(unit_ids)
+        self._hydrator.load(units.values())
+        agentic = self._index.find_sessions_with_tools(
+            {
+                unit.container
+                for unit in units.values()
+                if isinstance(unit.container, SessionRef)
+            }
+        )
+        loaded = {}
+        for unit_id, unit in units.items():
+            hit = self._hydrator.to_hit(unit_id)
+            if hit is not None and self._is_wanted(hit):
+                is_agentic = unit.container in agentic
+                loaded[unit_id] = _Loaded(unit_id, hit.text, is_agentic, hit)
+        self._loaded |= loaded
+        return loaded
+
+    def to_hits(self, unit_ids: Iterable[int], query: Query) -> list[Hit]:
+        """The hits of units that were loaded."""
+        best = max(self._scores.values(), default=1.0)
+        return [
+            replace(
+                (hit := self._loaded[unit_id].hit),
+                score=round(self._scores[unit_id] / best, 6),
+                strength=Strength.FAIR,
+                excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
+                parts=(ScorePart("bm25", self._scores[unit_id]),),
+            )
+            for unit_id in unit_ids
+        ]

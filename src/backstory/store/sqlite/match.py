@@ -1,0 +1,135 @@
+"""Statements of full-text search that hooks use as well; they import little."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+import apsw
+
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# A word near a message says less about it than one in it.
+_TEXT_WEIGHT = 1.0
+_AROUND_WEIGHT = 0.6
+BM25 = f"bm25(words, {_TEXT_WEIGHT}, {_AROUND_WEIGHT})"
+
+
+def match_best(
+    db: apsw.Connection,
+    expression: str,
+    fitting_sql: str,
+    fitting_values: Sequence[object],
+    *,
+    tried: int,
+) -> tuple[list[tuple[int, float]], int]:
+    """The best matches that fit a condition on ``units``, and how many were tried.
+
+    Reading the unit of every match takes longer than scoring it. Most of the best
+    matches fit; whether these are enough is for the caller to say.
+    """
+    # Any: SQLite rows carry no types; the schema does.
+    best: list[Any] = db.execute(
+        f"""
+        SELECT rowid, {BM25} AS cost FROM words
+         WHERE words MATCH ? ORDER BY cost, rowid DESC LIMIT ?
+        """,
+        (expression, tried),
+    ).fetchall()
+    rows = db.execute(
+        f"""
+        SELECT unit_id FROM units
+         WHERE unit_id IN (SELECT value FROM json_each(?)) AND {fitting_sql}
+        """,
+        (json.dumps([unit_id for unit_id, _ in best]), *fitting_values),
+    )
+    fitting = {unit_id for (unit_id,) in rows}
+    found = [(unit_id, -cost) for unit_id, cost in best if unit_id in fitting]
+    return found, len(best)
+
+
+def match_fitting(
+    db: apsw.Connection,
+    expression: str,
+    fitting_sql: str,
+    fitting_values: Sequence[object],
+    *,
+    limit: int,
+) -> list[tuple[int, float]]:
+    """The best matches that fit more conditions, however many do not."""
+    rows: Any = db.execute(
+        f"""
+        SELECT words.rowid, {BM25} AS cost
+          FROM words JOIN units ON units.unit_id = words.rowid
+         WHERE words MATCH ? {fitting_sql}
+         ORDER BY cost, words.rowid DESC
+         LIMIT ?
+        """,
+        (expression, *fitting_values, limit),
+    )
+    return [(unit_id, -cost) for unit_id, cost in rows]
+
+
+def score_matches(
+    db: apsw.Connection, expression: str, unit_ids: Iterable[int]
+) -> dict[int, float]:
+    """The scores of those of these units that match."""
+    # Without the plus sign, the whole query would run again for each number.
+    rows: Any = db.execute(
+        f"""
+        SELECT rowid, {BM25} FROM words
+         WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))
+        """,
+        (expression, json.dumps(list(unit_ids))),
+    )
+    return {unit_id: -cost for unit_id, cost in rows}
+
+
+def match_expression(
+    needed: Sequence[tuple[str, ...]], helpful: Sequence[tuple[str, ...]]
+) -> str:
+    """An expression that matches any needed word, and ranks by all words.
+
+    ``(a OR b) AND (a OR b OR c)``: units without a or b are not even scored. Needed
+    words count twice in the ranking, so scores are computed separately.
+    """
+    any_needed = any_of(needed)
+    if not helpful:
+        return any_needed
+    return f"({any_needed}) AND ({any_needed} OR {any_of(helpful)})"
+
+
+def any_of(words: Iterable[Sequence[str]]) -> str:
+    """An expression that matches any spelling of any of the words."""
+    return " OR ".join(quote(each) for spellings in words for each in spellings)
+
+
+def quote(spelling: str) -> str:
+    """Quoted, so that no character a user types is FTS5 syntax."""
+    return '"' + spelling.replace('"', '""') + '"'
+
+
+def count_word(db: apsw.Connection, word: str) -> int:
+    """In how many units a token occurs."""
+    count: int | None = db.execute(
+        "SELECT doc FROM word_counts WHERE term = ?", (word,)
+    ).get
+    return count or 0
+
+
+def make_tokenizer(db: apsw.Connection) -> apsw.FTS5Tokenizer:
+    """The tokenizer of the table ``words``."""
+    return db.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+
+
+def tokenize(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
+    """The words of a text as the index has them."""
+    found: list[str] = tokenizer(  # type: ignore[assignment]
+        text.encode("utf-8", errors="replace"),
+        apsw.FTS5_TOKENIZE_QUERY,
+        None,
+        include_offsets=False,
+        include_colocated=False,
+    )
+    return list(found)

@@ -1,0 +1,261 @@
+"""What a hook reads to remind an agent: by words, read-only, with few imports.
+
+It reads the same tables as ``SqliteIndex`` and ``SqliteHistory``, but neither waits for
+a writer nor writes: a database that is locked, damaged or of another version is left to
+those who can do something about it.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+import apsw
+
+from backstory.store.sqlite.match import (
+    any_of,
+    count_word,
+    make_tokenizer,
+    match_best,
+    match_expression,
+    match_fitting,
+    score_matches,
+    tokenize,
+)
+from backstory.store.sqlite.page_checksums import VERIFIED
+
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# The numbers of ``UnitKind``: what somebody said or noted.
+_MEMORY, _DAILY_LOG = 6, 7
+_REMEMBERED = "units.kind IN (1, 2, 3, 6, 7)"
+_TOOLS = 4
+# How many times as many matches are read, because some are tools' output.
+_TRIED = 6
+_BUSY_MS = 200
+# As the numbers of scripts in these folders.
+_INDEX_SCHEMA, _HISTORY_SCHEMA = "index_migrations", "history_migrations"
+
+_REPLY_STEPS = 100
+_SAID = 100
+
+
+class Reminder:
+    """A text that may become a memory, and where it comes from.
+
+    ``at`` is in microseconds; for a note, of which only the day is known, it is noon in
+    UTC. ``title`` and ``opening`` name the session.
+    """
+
+    __slots__ = (
+        "at",
+        "is_agentic",
+        "is_log",
+        "is_memory",
+        "opening",
+        "position",
+        "role",
+        "session_id",
+        "text",
+        "title",
+        "unit_id",
+    )
+
+    def __init__(self, unit_id: int, kind: int, at: int | None) -> None:
+        self.unit_id = unit_id
+        self.is_memory = kind == _MEMORY
+        self.is_log = kind == _DAILY_LOG
+        self.at = at
+        self.is_agentic = False
+        self.session_id = 0
+        self.position = 0
+        self.role = ""
+        self.text = ""
+        self.title = ""
+        self.opening = ""
+
+
+class SqliteReminders:
+    """A ``WordsReader`` of one home, for a session of a host.
+
+    ``is_ours`` says whether a folder is of the project. Raises ``apsw.Error``, OSError
+    or LookupError if a database cannot be read as it is.
+    """
+
+    def __init__(
+        self,
+        home: str,
+        *,
+        host: str,
+        native_id: str,
+        is_ours: Callable[[str | None], bool],
+    ) -> None:
+        self._history = _open(os.path.join(home, "history.db"), _HISTORY_SCHEMA)
+        self._index = _open(os.path.join(home, "index.db"), _INDEX_SCHEMA)
+        self._is_ours = is_ours
+        self._host = host
+        self._native_id = native_id
+        # The session that asks, if the history has it.
+        self.session_id: int | None = self._history.execute(
+            "SELECT session_id FROM sessions WHERE native_id = ? AND host = ?",
+            (native_id, host),
+        ).get
+        self.loaded: dict[int, Reminder] = {}
+        self._tokenizer = make_tokenizer(self._index)
+
+    def close(self) -> None:
+        self._index.close()
+        self._history.close()
+
+    @property
+    def identity(self) -> str:
+        """The text that only this history has."""
+        return str(self._history.execute("SELECT value FROM identity").get)
+
+    def count_units(self) -> int:
+        found = self._index.execute("SELECT value FROM state WHERE name = 'units'").get
+        return int(found or 0)
+
+    def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
+        return [sum(map(self._count_spelling, spellings)) for spellings in words]
+
+    def _count_spelling(self, spelling: str) -> int:
+        tokens = tokenize(self._tokenizer, spelling)
+        return min((count_word(self._index, token) for token in tokens), default=0)
+
+    def match(
+        self,
+        words: tuple[Sequence[tuple[str, ...]], Sequence[tuple[str, ...]]],
+        limit: int,
+    ) -> list[tuple[int, float]]:
+        fitting = f"{_REMEMBERED} AND units.source_id IS NOT ?"
+        own = (self.session_id,)
+        expression = match_expression(*words)
+        tried = limit * _TRIED
+        found, count = match_best(self._index, expression, fitting, own, tried=tried)
+        if len(found) < limit and count == tried:
+            found = match_fitting(
+                self._index, expression, f"AND {fitting}", own, limit=limit
+            )
+        found = found[:limit]
+        if words[1]:
+            every = any_of([*words[0], *words[1]])
+            scores = score_matches(self._index, every, [each for each, _ in found])
+            found = sorted(scores.items(), key=lambda row: (-row[1], -row[0]))
+        return found
+
+    def load(self, unit_ids: Sequence[int]) -> Mapping[int, Reminder]:
+        """Those that are of the project, and not of the session or its subagents."""
+        # Any: SQLite rows carry no types; the schema does.
+        units: list[Any] = self._index.execute(
+            """
+            SELECT units.unit_id, kind, source_id, said_at, notes.text,
+                   (SELECT project FROM index_state
+                     WHERE state_id = -source_id AND source_type != 'conversation'),
+                   EXISTS (SELECT 1 FROM units AS tools
+                            WHERE tools.source_id = units.source_id AND tools.kind = ?)
+              FROM units LEFT JOIN notes USING (unit_id)
+             WHERE units.unit_id IN (SELECT value FROM json_each(?))
+            """,
+            (_TOOLS, json.dumps(list(unit_ids))),
+        ).fetchall()
+        found: dict[int, Reminder] = {}
+        for unit_id, kind, source_id, said_at, text, project, has_tools in units:
+            reminder = Reminder(unit_id, kind, said_at)
+            if source_id > 0:
+                reminder.is_agentic = bool(has_tools)
+            elif text is None or not self._is_ours(project):
+                continue
+            else:
+                reminder.text = text
+            found[unit_id] = reminder
+        self._load_messages(found)
+        found = {unit_id: each for unit_id, each in found.items() if each.text}
+        self.loaded |= found
+        return found
+
+    def _load_messages(self, found: Mapping[int, Reminder]) -> None:
+        wanted = [unit_id for unit_id, each in found.items() if not each.text]
+        if not wanted:
+            return
+        rows: Any = self._history.execute(
+            """
+            SELECT message_id, messages.session_id, position, role, text, sent_at,
+                   COALESCE(title, message_title), opening, project, host, parent_id
+              FROM messages JOIN sessions USING (session_id)
+             WHERE message_id IN (SELECT value FROM json_each(?))
+            """,
+            (json.dumps(wanted),),
+        )
+        for message_id, session_id, position, role, text, sent_at, *about in rows:
+            title, opening, project, host, parent_id = about
+            is_subagent = (host, parent_id) == (self._host, self._native_id)
+            if is_subagent or not self._is_ours(project):
+                continue
+            each = found[message_id]
+            each.session_id, each.position = session_id, position
+            each.role, each.text = role, text
+            if sent_at is not None and not (each.is_memory or each.is_log):
+                each.at = sent_at
+            each.title, each.opening = title or "", opening
+
+    def find_reply(self, reminder: Reminder) -> tuple[int, str, str] | None:
+        """The agent's last message of a user's turn: its number, role and text."""
+        if reminder.role != "user":
+            return None
+        row = self._history.execute(
+            f"""
+            SELECT message_id, role, text FROM messages
+             WHERE message_id =
+                   (SELECT message_id
+                      FROM (SELECT message_id, position,
+                                   COUNT(*) FILTER (WHERE role = 'user')
+                                   OVER (ORDER BY position) AS user_messages
+                              FROM (SELECT message_id, position, role FROM messages
+                                     WHERE session_id = ? AND position > ?
+                                       AND role IN ('user', 'assistant')
+                                     ORDER BY position LIMIT {_REPLY_STEPS}))
+                     WHERE user_messages = 0
+                     ORDER BY position DESC LIMIT 1)
+            """,
+            (reminder.session_id, reminder.position),
+        ).get
+        return None if row is None else (row[0], row[1], row[2])
+
+    def list_said(self) -> list[str]:
+        """What was said last in the session that asks."""
+        rows: Any = self._history.execute(
+            """
+            SELECT text FROM messages
+             WHERE session_id = ?1 AND role IN ('user', 'assistant')
+               AND position >= (SELECT message_count - ?2 FROM sessions
+                                 WHERE session_id = ?1)
+             ORDER BY position
+            """,
+            (self.session_id, _SAID),
+        )
+        return [text for (text,) in rows] if self.session_id is not None else []
+
+
+def _open(path: str, migrations: str) -> apsw.Connection:
+    """A database to read. Raises LookupError if it is of another version."""
+    # Without a log, nobody may be able to create one; then the file does not change.
+    has_log = os.path.exists(f"{path}-wal")
+    is_writable = os.access(os.path.dirname(path), os.W_OK)
+    way = "mode=ro" if has_log or is_writable else "immutable=1"
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    db = apsw.Connection(
+        f"file:{quoted}?{way}",
+        flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+        vfs=VERIFIED,
+    )
+    db.set_busy_timeout(_BUSY_MS)
+    # Reading must not move what is in the log into the file.
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    scripts = os.listdir(os.path.join(os.path.dirname(__file__), migrations))
+    version = sum(name.endswith(".sql") for name in scripts)
+    if db.execute("PRAGMA user_version").get != version:
+        raise LookupError(f"{path}: of another version")
+    return db
