@@ -74,6 +74,7 @@ READS_THE_WORLD = ("system/machine.py", "system/home.py", "hooks/", "cli/")
 OPENS_A_STORE = (
     "assembly.py",
     "index/damage.py",
+    "hooks/reminding.py",
     "index/files.py",
     "runs/items.py",
     "summaries/schedule.py",

@@ -100,6 +100,8 @@ def _write(
         write_frame,
         write_section,
     )
+
+    # As above.
     from backstory.text.memories_frame import RELEVANT_HEADING, MemoriesFrame
     from backstory.text.redaction import mask_secrets
 
@@ -138,6 +140,8 @@ def _to_line(each: Reminder, query: Query, reply: tuple[int, str, str] | None) -
         name_log,
         write_memory,
     )
+
+    # As above.
     from backstory.text.titles import name_session
     from backstory.values.speakers import SPEAKERS
 

@@ -5,80 +5,17 @@ through is looked at there; it must not stop anything that is a date.
 """
 
 # Every date has at least one of these words, or a year.
-_DATE_WORDS = frozenset(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "januar",
-        "februar",
-        "mai",
-        "juni",
-        "juli",
-        "oktober",
-        "dezember",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "mon",
-        "tue",
-        "tues",
-        "wed",
-        "thu",
-        "thur",
-        "thurs",
-        "fri",
-        "sat",
-        "sun",
-        "today",
-        "tonight",
-        "yesterday",
-        "morning",
-        "afternoon",
-        "evening",
-        "night",
-        "day",
-        "days",
-        "week",
-        "weeks",
-        "weekend",
-        "month",
-        "months",
-        "year",
-        "years",
-        "heute",
-        "gestern",
-        "vorgestern",
-        "woche",
-        "monat",
-        "jahr",
-    ]
-)
+_NAMED = """
+    january february march april may june july august september october november
+    december jan feb mar apr jun jul aug sep sept oct nov dec
+    januar februar mai juni juli oktober dezember
+    monday tuesday wednesday thursday friday saturday sunday
+    mon tue tues wed thu thur thurs fri sat sun
+    today tonight yesterday morning afternoon evening night
+    day days week weeks weekend month months year years
+    heute gestern vorgestern woche monat jahr
+"""
+_DATE_WORDS = frozenset(_NAMED.split())
 # How the words begin that ask for the newest.
 _RECENT_WORDS = (
     *("latest", "recent", "newest", "last", "current", "these", "lately"),
