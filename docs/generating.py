@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -163,6 +163,7 @@ def _is_parsed(kind: type) -> bool:
 
 def _members(kind: type) -> Iterator[tuple[str, str]]:
     names = {name: getattr(backstory, name) for name in backstory.__all__}
+    names["date"] = date
     hints = get_type_hints(kind, names)
     if dataclasses.is_dataclass(kind):
         fields = [field.name for field in dataclasses.fields(kind)]
