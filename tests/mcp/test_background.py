@@ -113,7 +113,10 @@ def test_what_is_new_is_read_without_a_search_until_the_server_ends(
         assert hooks.path == ""
 
 
-def test_what_goes_wrong_in_the_background_is_no_harm(tmp_path: Path) -> None:
+def test_what_goes_wrong_in_the_background_is_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     memory = a_memory(tmp_path, settings=("embedder.name=none",))
     upkeep = Upkeep(memory, HookServer(memory), quiet_s=0, every_s=0.01)
     memory.close()

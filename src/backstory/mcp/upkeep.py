@@ -36,6 +36,8 @@ class Upkeep:
         self._quiet_s = quiet_s
         self._every_s = every_s
         self._is_over = threading.Event()
+        # So that hooks are not answered from the moment that it is over.
+        self._hooks_lock = threading.Lock()
         # A daemon, so that the process can end while it reads.
         self._thread = threading.Thread(
             target=self._work, name="backstory-upkeep", daemon=True
@@ -49,11 +51,13 @@ class Upkeep:
 
     def close(self) -> None:
         self._is_over.set()
-        self._hooks.close()
+        with self._hooks_lock:
+            self._hooks.close()
 
     def _work(self) -> None:
         self._is_over.wait(self._quiet_s)
-        self._do(self._hooks.start)
+        with self._hooks_lock:
+            self._do(self._hooks.start)
         self._do(self._hooks.warm_up)
         while not self._is_over.is_set():
             self._do(self._memory.read_new)
