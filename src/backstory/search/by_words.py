@@ -63,6 +63,8 @@ _LEAST_SCORE = 1.1
 _MOST_PER_WORD = 2.2
 # Where tools are used, a message with fewer words is an order or a step on the way.
 _LEAST_WORDS = 12
+# And with fewer than this, it is not a question either.
+_QUESTION_WORDS = 3
 _READ_CHARS = 4_000
 # Once there are many units, a word in more of them than this says next to nothing.
 _FREQUENT_SHARE = 0.1
@@ -145,12 +147,22 @@ def choose_words(
     return tuple(needed), tuple(helpful)
 
 
-def says_something(text: str, *, is_agentic: bool) -> bool:
-    """Whether a message has enough words; in a chat, or as a note, it may be short."""
+def says_something(text: str, reply: str = "", *, is_agentic: bool) -> bool:
+    """Whether a message has enough words; in a chat, or as a note, it may be short.
+
+    A question may be short, too, if its answer is not: they are shown together.
+    """
     if not is_agentic:
         return True
+    words = _find_words(text)
+    if len(words) >= _QUESTION_WORDS:
+        words |= _find_words(reply)
+    return len(words) >= _LEAST_WORDS
+
+
+def _find_words(text: str) -> frozenset[str]:
     words = word_set(text[:_READ_CHARS]) - STOP_WORDS
-    return sum(len(word) > 1 for word in words) >= _LEAST_WORDS
+    return frozenset(word for word in words if len(word) > 1)
 
 
 def leave_out_known(texts: Iterable[str], given: Collection[str]) -> list[int]:

@@ -219,7 +219,8 @@ class PromptContext:
 
         def is_of_others(hit: Hit) -> bool:
             parent = hit.session and (hit.session.host, hit.session.parent_id)
-            return parent not in own and not is_in_own_log(hit)
+            is_own = parent in own or is_in_own_log(hit)
+            return not is_own and request.own.shows_hit(hit)
 
         worthy: Sequence[Hit] | None = None
         if not query.days:
@@ -228,8 +229,9 @@ class PromptContext:
             )
         if worthy is None:
             hits = list(filter(is_of_others, self._search.find_hits(request).hits))
-            worthy = choose_worthy(hits, folder)
-        worthy = add_replies(worthy, self._history)
+            worthy = choose_worthy(add_replies(hits, self._history), folder)
+        else:
+            worthy = add_replies(worthy, self._history)
         # An answer is shown beside the question it belongs to, and not once more.
         replies = {hit.reply.message_id for hit in worthy if hit.reply is not None}
         return tuple(hit for hit in worthy if hit.message_id not in replies)

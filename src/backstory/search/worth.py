@@ -35,7 +35,11 @@ def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
         number: value
         for number, hit in enumerate(hits)
         if hit.role not in _SAID_BY_NOBODY
-        and says_something(hit.text, is_agentic=bool(hit.part("agentic")))
+        and says_something(
+            hit.text,
+            "" if hit.reply is None else hit.reply.text,
+            is_agentic=bool(hit.part("agentic")),
+        )
         if (value := _measure(hit, project)) >= _LEAST_WORTH
     }
     best = max(worths.values(), default=0.0)

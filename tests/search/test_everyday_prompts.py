@@ -1,0 +1,227 @@
+"""Everyday prompts over a few weeks of work: which are given which memories."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from backstory.memory import Memory
+from tests.samples import a_memory
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+SHOP, TRIPS, INFRA = "/home/mia/shop", "/home/mia/trips", "/home/mia/infra"
+NOTES = """# Long-term Memory
+
+- Mia writes commit messages in English, without a full stop
+"""
+
+# What was asked, the steps to it, and what it came to, in sessions three days apart.
+SESSIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
+    (
+        "refunds",
+        SHOP,
+        (
+            (
+                "Refunds over 500 euros are booked twice. Find out why.",
+                "Let me look at the refund code and run the tests.",
+                "Found it: the Stripe webhook charge.refunded arrives twice when the "
+                "first answer takes longer than ten seconds, and refund_order() had no "
+                "idempotency key. I store the event id in processed_events now and "
+                "return early if it is there already.",
+            ),
+            (
+                "Great, commit it",
+                "Let me commit the changes now.",
+                "Committed as 4f2a91c.",
+            ),
+        ),
+    ),
+    (
+        "invoices",
+        SHOP,
+        (
+            (
+                "The PDF invoices lose the umlauts in customer names on the server.",
+                "Now let me check which fonts are installed.",
+                "The container has no DejaVu fonts, so WeasyPrint falls back to a font "
+                "without umlauts. I added fonts-dejavu-core to the Dockerfile and a "
+                "test that renders an invoice for Jörg Müller.",
+            ),
+        ),
+    ),
+    (
+        "slow tests",
+        SHOP,
+        (
+            (
+                "The checkout tests take six minutes, can we make them faster?",
+                "I'll run the tests with durations first.",
+                "Most of the time went into hashing passwords: the tests use Argon2 "
+                "with production settings. With MD5PasswordHasher in settings/test.py "
+                "the checkout tests take 48 seconds.",
+            ),
+            (
+                "looks good, run the whole suite",
+                "Running the whole test suite.",
+                "All 812 tests pass.",
+            ),
+        ),
+    ),
+    (
+        "shipping",
+        SHOP,
+        (
+            (
+                "Which carrier do we use for parcels to Norway, and why?",
+                "Let me search the code for carriers.",
+                "Norway goes with Posten Bring since February, because DHL needs a "
+                "VOEC number on every label and our label printer cannot print it.",
+            ),
+        ),
+    ),
+    (
+        "map",
+        TRIPS,
+        (
+            (
+                "The map flickers whenever I drag a waypoint.",
+                "Let me read the Map component.",
+                "MapView created a new Leaflet layer group on every render. I moved it "
+                "into a ref and update only the waypoint that is dragged; dragging is "
+                "smooth now at 60 frames a second.",
+            ),
+        ),
+    ),
+    (
+        "offline",
+        TRIPS,
+        (
+            (
+                "Trips should be usable without a network on the train.",
+                "I'll check how the service worker is registered.",
+                "Decided: the service worker caches map tiles of saved trips only, at "
+                "zoom levels 8 to 14, at most 60 MB, because Safari clears everything "
+                "above that. Edits wait in IndexedDB and are sent when online again.",
+            ),
+            (
+                "ok now fix the lint errors",
+                "Let me run eslint.",
+                "No lint errors are left.",
+            ),
+        ),
+    ),
+    (
+        "state lock",
+        INFRA,
+        (
+            (
+                "terraform apply hangs with 'Error acquiring the state lock'",
+                "Let me look at the DynamoDB table of locks.",
+                "The lock was left by a cancelled pipeline of 3 March. I removed it "
+                "with terraform force-unlock after checking that nobody was applying, "
+                "and set the GitLab job to interruptible: false so that it does not "
+                "happen again.",
+            ),
+        ),
+    ),
+    (
+        "certificate",
+        INFRA,
+        (
+            (
+                "The certificate of grafana.example.org expires tomorrow!",
+                "Let me check the cert-manager logs.",
+                "cert-manager could not renew it, because the DNS challenge used a "
+                "Route53 key that was rotated in January. The new key is in the secret "
+                "route53-acme; the certificate is valid until 12 June.",
+            ),
+        ),
+    ),
+    (
+        "postgres upgrade",
+        INFRA,
+        (
+            (
+                "Plan the upgrade of the production database to Postgres 17",
+                "I'll check the current versions first.",
+                "Plan: a logical replica on 17 with pglogical, switch on a Sunday at "
+                "05:00, and keep the old primary for a week. pg_upgrade in place is out "
+                "because the disk has only 9 percent left.",
+            ),
+        ),
+    ),
+)
+
+
+def fill(memory: Memory) -> None:
+    (memory.home / "memory").mkdir(parents=True, exist_ok=True)
+    notes = memory.home / "memory" / "MEMORY.md"
+    notes.write_text(NOTES, encoding="utf-8")
+    for number, (name, project, turns) in enumerate(SESSIONS):
+        at = NOW - timedelta(days=3 * (len(SESSIONS) - number))
+        for turn, (request, step, answer) in enumerate(turns):
+            said = (
+                ("user", request),
+                ("assistant", step),
+                ("tool_call", '{"command": "make test"}'),
+                ("tool_result", "ok"),
+                ("assistant", answer),
+            )
+            for place, (role, text) in enumerate(said):
+                memory.record(
+                    name,
+                    role,
+                    text,
+                    tool_name="Bash" if role.startswith("tool") else None,
+                    sent_at=at + timedelta(minutes=10 * turn + place),
+                    project=project,
+                    title=name,
+                )
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    settings = ("embedder.in_background=false", "context.timeout_seconds=60")
+    folder: Path = tmp_path_factory.mktemp("everyday")
+    with a_memory(folder, settings=settings, clock=lambda: NOW) as opened:
+        fill(opened)
+        opened.index()
+        opened.embed()
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("project", "prompt", "expected"),
+    [
+        # Nothing helps with these.
+        (SHOP, "run the tests", []),
+        (SHOP, "commit this", []),
+        (SHOP, "looks good, thanks", []),
+        (TRIPS, "fix the lint errors", []),
+        (INFRA, "what is 2+2?", []),
+        (TRIPS, "rename the variable foo to bar in utils.ts", []),
+        (SHOP, "write a docstring for this function", []),
+        (INFRA, "continue", []),
+        (TRIPS, "add a dark mode toggle to the settings page", []),
+        # These are about another project.
+        (TRIPS, "why is the build slow?", []),
+        (TRIPS, "which database version do we run?", []),
+        # And these were talked about before.
+        (SHOP, "A customer got her refund twice again, please investigate", ["refunds"]),
+        (SHOP, "umlauts are missing in the PDF of an invoice", ["invoices"]),
+        (SHOP, "the checkout tests have become slow again", ["slow tests"]),
+        (SHOP, "add a carrier for parcels to Sweden", ["shipping"]),
+        (TRIPS, "dragging a waypoint on the map is jerky on Firefox", ["map"]),
+        (TRIPS, "how many megabytes of map tiles may we cache offline?", ["offline"]),
+        (INFRA, "terraform says the state lock is held, what now?", ["state lock"]),
+        (INFRA, "cert-manager fails to renew a certificate", ["certificate"]),
+        (INFRA, "when do we switch the database to Postgres 17?", ["postgres upgrade"]),
+    ],
+)
+def test_a_prompt_is_given_what_helps_and_nothing_else(
+    memory: Memory, project: str, prompt: str, expected: list[str]
+) -> None:
+    context = memory.context(prompt, project=project)
+    given = [hit.session.title for hit in context.memories if hit.session]
+    assert list(dict.fromkeys(given)) == expected, context.text
