@@ -208,7 +208,11 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
         (TRIPS, "why is the build slow?", []),
         (TRIPS, "which database version do we run?", []),
         # And these were talked about before.
-        (SHOP, "A customer got her refund twice again, please investigate", ["refunds"]),
+        (
+            SHOP,
+            "A customer got her refund twice again, please investigate",
+            ["refunds"],
+        ),
         (SHOP, "umlauts are missing in the PDF of an invoice", ["invoices"]),
         (SHOP, "the checkout tests have become slow again", ["slow tests"]),
         (SHOP, "add a carrier for parcels to Sweden", ["shipping"]),
