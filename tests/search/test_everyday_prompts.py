@@ -146,8 +146,8 @@ SESSIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
                 "Plan the upgrade of the production database to Postgres 17",
                 "I'll check the current versions first.",
                 "Plan: a logical replica on 17 with pglogical, switch on a Sunday at "
-                "05:00, and keep the old primary for a week. pg_upgrade in place is out "
-                "because the disk has only 9 percent left.",
+                "05:00, and keep the old primary for a week. pg_upgrade in place is "
+                "out because the disk has only 9 percent left.",
             ),
         ),
     ),
