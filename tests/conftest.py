@@ -1,6 +1,7 @@
 """What every test gets: an empty home, local time in UTC, no network."""
 
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -54,6 +55,19 @@ def _local_time_is_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that tests start leave none behind that still writes."""
     monkeypatch.setenv("BACKSTORY_EMBEDDER_IN_BACKGROUND", "false")
+
+
+@pytest.fixture(scope="session")
+def runtime_folder() -> Iterator[str]:
+    """A folder for sockets, whose paths must be short."""
+    with tempfile.TemporaryDirectory(prefix="bs-") as folder:
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def _sockets_of_our_own(monkeypatch: pytest.MonkeyPatch, runtime_folder: str) -> None:
+    """Servers that tests start are not found by those of the person who runs them."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime_folder)
 
 
 @pytest.fixture(autouse=True)
