@@ -6,12 +6,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, history, mcp, patterns, run, search
+from bench import context, history, hooks, mcp, patterns, run, search
 
 MEASURES = {
     **history.MEASURES,
     **search.MEASURES,
     **context.MEASURES,
+    **hooks.MEASURES,
     **mcp.MEASURES,
     **run.MEASURES,
     **patterns.MEASURES,

@@ -170,6 +170,11 @@ def _insert_bare(kept: Path, path: Path) -> None:
     source.close()
 
 
+def build(messages: int) -> Built:
+    """A home with that many messages, indexed and with vectors."""
+    return _built(messages)
+
+
 def _open(built: Built) -> Memory:
     return open_memory(
         built.kept / "home",

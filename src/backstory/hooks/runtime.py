@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 
 _PRIVATE = 0o700
+# Systems limit the path of a socket to some hundred characters.
+_MAX_CHARS = 50
 
 
 def make_runtime_folder(home: str, environ: Mapping[str, str]) -> str:
@@ -48,9 +50,11 @@ def is_private(folder: str) -> bool:
 
 def _parents(environ: Mapping[str, str]) -> Iterator[str]:
     given = environ.get("XDG_RUNTIME_DIR", "")
-    if given.startswith("/"):
+    if given.startswith("/") and len(given) <= _MAX_CHARS:
         yield os.path.join(given, "backstory")
-    temporary = environ.get("TMPDIR") or "/tmp"
+    temporary = environ.get("TMPDIR", "")
+    if not temporary.startswith("/") or len(temporary) > _MAX_CHARS:
+        temporary = "/tmp"
     yield os.path.join(temporary, f"backstory-{os.getuid()}")
 
 

@@ -15,7 +15,6 @@ import os
 import threading
 import weakref
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 # A fork waits no longer than this for other threads; then the child may get stuck.
 _MAX_WAIT_S = 10.0
@@ -24,32 +23,36 @@ _EXIT_WAIT_S = 2.0
 _is_exiting = False
 
 
-class Resettable(Protocol):
-    """Something that can start fresh, with locks that nobody holds."""
+# Type checkers read this as true. Hooks import this faster than typing.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
 
-    def reset_after_fork(self) -> None: ...
+    class Resettable(Protocol):
+        """Something that can start fresh, with locks that nobody holds."""
 
+        def reset_after_fork(self) -> None: ...
 
-class Closable(Protocol):
-    """Something that opens again by itself when it is used after it was closed."""
+    class Closable(Protocol):
+        """Something that opens again by itself when it is used after it was closed."""
 
-    def interrupt_all(self) -> None:
-        """Stop what all threads are doing with it."""
-        ...
+        def interrupt_all(self) -> None:
+            """Stop what all threads are doing with it."""
+            ...
 
-    def close(self) -> None: ...
+        def close(self) -> None: ...
 
 
 _RESETTABLE: "weakref.WeakSet[Resettable]" = weakref.WeakSet()
 _CLOSABLE: "weakref.WeakSet[Closable]" = weakref.WeakSet()
 
 
-def reset_in_child(each: Resettable) -> None:
+def reset_in_child(each: "Resettable") -> None:
     """Call ``reset_after_fork`` in every child process, while the object is alive."""
     _RESETTABLE.add(each)
 
 
-def close_before_fork(each: Closable) -> None:
+def close_before_fork(each: "Closable") -> None:
     """Call ``close`` before this process forks or ends, while the object is alive."""
     _CLOSABLE.add(each)
 

@@ -1,0 +1,371 @@
+"""Whatever goes wrong, an agent does not notice: real processes, sockets and files."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backstory.hooks.ask import ask_server
+from backstory.hooks.live_sessions import LiveSession, find_live_session
+from backstory.hooks.runtime import list_runtime_folders
+from backstory.hooks.server import HookServer
+from backstory.memory import Memory
+from tests.hooks.hook_home import (
+    NOW,
+    PROJECT,
+    QUESTION,
+    SAID,
+    Hooks,
+    environ_of,
+    fill,
+    make_home,
+)
+from tests.processes import comes_true
+from tests.samples import a_memory
+
+ASKED = {"session_id": "s1", "cwd": PROJECT, "prompt": QUESTION}
+PROMPT = ("prompt", "--host", "claude-code")
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Hooks:
+    return Hooks(make_home(tmp_path), environ_of(tmp_path))
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    for name, value in environ_of(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    with a_memory(tmp_path, settings=("embedder.name=none",), clock=lambda: NOW) as it:
+        fill(it)
+        yield it
+
+
+def of(memory: Memory, tmp_path: Path) -> Hooks:
+    return Hooks(memory.home, environ_of(tmp_path))
+
+
+def is_silent(done: "subprocess.CompletedProcess[bytes]") -> bool:
+    return (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+# -- the program ----------------------------------------------------------------------
+
+
+def test_the_program_prints_what_the_host_takes(hooks: Hooks) -> None:
+    done = hooks.run(*PROMPT, payload=ASKED)
+
+    assert (done.returncode, done.stderr, hooks.log()) == (0, b"", [])
+    assert SAID in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+
+
+def test_a_prompt_is_answered_with_few_imports(hooks: Hooks) -> None:
+    code = (
+        "import sys\n"
+        "from backstory.hooks.events import answer_event\n"
+        "import os\n"
+        "given = sys.stdin.buffer.read()\n"
+        f"home = {str(hooks.home)!r}\n"
+        "found = answer_event('prompt', 'codex', home, given, os.environ)\n"
+        "assert found\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(ASKED).encode(),
+        capture_output=True,
+        env=hooks.environ,
+        check=True,
+    )
+
+    slow = {"numpy", "onnxruntime", "click", "httpx", "pydantic", "mcp", "orjson"}
+    slow |= {"dataclasses", "typing", "pathlib", "logging", "subprocess", "socket"}
+    assert slow & set(done.stdout.decode().split()) == set()
+
+
+BROKEN = {
+    "not JSON": (PROMPT, b"{"),
+    "no object": (PROMPT, b"[1]"),
+    "nothing": (PROMPT, b""),
+    "not UTF-8": (PROMPT, b'{"prompt": "\xff"}'),
+    "nested too deep": (PROMPT, b"[" * 100_000),
+    "an unknown host": (("prompt", "--host", "emacs"), b"{}"),
+    "an unknown event": (("lunch", "--host", "codex"), b"{}"),
+    "no host": (("prompt",), b"{}"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_call_is_one_line_in_the_log(hooks: Hooks, name: str) -> None:
+    arguments, passed = BROKEN[name]
+
+    assert is_silent(hooks.run(*arguments, raw=passed))
+    assert len(hooks.log()) == 1
+
+
+def test_hostile_values_are_ignored(hooks: Hooks) -> None:
+    for payload in (
+        {"session_id": 7, "cwd": ["x"], "prompt": {"a": 1}},
+        {"session_id": "a\0b", "cwd": "\0", "prompt": QUESTION},
+        {"session_id": "../../etc/passwd\n", "cwd": "../..", "prompt": "\ud800"},
+        {"session_id": "x" * 100_000, "cwd": "/" * 100_000, "prompt": None},
+    ):
+        hooks.answer("prompt", "claude-code", payload)
+        hooks.answer("session-start", "claude-code", payload)
+        hooks.answer("session-end", "claude-code", payload)
+
+
+def test_ten_megabytes_are_read_and_cut(hooks: Hooks) -> None:
+    payload = {**ASKED, "prompt": QUESTION + " " + "x" * 10_000_000}
+
+    done = hooks.run(*PROMPT, payload=payload)
+
+    assert (done.returncode, done.stderr, hooks.log()) == (0, b"", [])
+
+
+def test_a_host_that_never_closes_its_end_is_not_waited_for(hooks: Hooks) -> None:
+    with subprocess.Popen(
+        hooks.command(*PROMPT),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=hooks.environ,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.read() == b""
+        assert running.wait() == 0
+    assert len(hooks.log()) == 1
+
+
+def test_without_standard_input_nothing_happens(hooks: Hooks) -> None:
+    command = " ".join(map(repr, hooks.command(*PROMPT)))
+    done = subprocess.run(
+        f"{command} <&-", shell=True, capture_output=True, env=hooks.environ
+    )
+
+    assert is_silent(done)
+
+
+# -- the home -------------------------------------------------------------------------
+
+
+def test_without_a_memory_nothing_is_created(hooks: Hooks, tmp_path: Path) -> None:
+    nowhere = Hooks(tmp_path / "nowhere", hooks.environ)
+
+    assert is_silent(nowhere.run(*PROMPT, payload=ASKED))
+    assert not nowhere.home.exists()
+
+
+@pytest.mark.parametrize("name", ["index.db", "history.db"])
+def test_a_damaged_database_gives_nothing(hooks: Hooks, name: str) -> None:
+    path = hooks.home / name
+    path.write_bytes(os.urandom(path.stat().st_size))
+
+    assert is_silent(hooks.run(*PROMPT, payload=ASKED))
+    assert len(hooks.log()) == 1
+
+
+def test_without_an_index_nothing_is_found_or_built(hooks: Hooks) -> None:
+    (hooks.home / "index.db").unlink()
+
+    assert is_silent(hooks.run(*PROMPT, payload=ASKED))
+    assert not (hooks.home / "index.db").exists()
+
+
+def test_the_log_does_not_grow_for_ever(hooks: Hooks) -> None:
+    log = hooks.home / "hooks.log"
+    log.write_text("x" * 199_999, encoding="utf-8")
+    for _ in range(3):
+        with pytest.raises(ValueError, match="JSON"):
+            hooks.answer("prompt", "claude-code", [])
+    hooks.run(*PROMPT, raw=b"{")
+    hooks.run(*PROMPT, raw=b"{")
+
+    assert log.stat().st_size < 1_000
+    assert (hooks.home / "hooks.log.1").stat().st_size > 199_999
+
+
+# -- servers --------------------------------------------------------------------------
+
+
+def test_a_server_answers_once_it_is_warm(memory: Memory, tmp_path: Path) -> None:
+    hooks = of(memory, tmp_path)
+    request = {"event": "prompt", "prompt": QUESTION, "cwd": PROJECT}
+    with HookServer(memory) as server:
+        server.warm_up()
+        answer = ask_server(str(memory.home), hooks.environ, request)
+        path = Path(server.path)
+        assert path.exists()
+
+    assert answer is not None
+    assert SAID in str(answer["text"])
+    assert not path.exists()
+    assert ask_server(str(memory.home), hooks.environ, request) is None
+
+
+def test_a_server_that_is_not_warm_leaves_the_prompt_to_the_hook(
+    memory: Memory, tmp_path: Path
+) -> None:
+    hooks = of(memory, tmp_path)
+    request = {"event": "prompt", "prompt": QUESTION, "cwd": PROJECT}
+    with HookServer(memory):
+        first = ask_server(str(memory.home), hooks.environ, request)
+        assert SAID in str(hooks.answer("prompt", "claude-code", ASKED))
+
+        assert first is None
+        assert comes_true(
+            lambda: ask_server(str(memory.home), hooks.environ, request) is not None
+        )
+
+
+def test_a_server_of_another_home_is_not_asked(memory: Memory, tmp_path: Path) -> None:
+    hooks = of(memory, tmp_path)
+    with HookServer(memory) as server:
+        server.warm_up()
+        request = json.dumps({"event": "prompt", "prompt": QUESTION, "home": "/other"})
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(server.path)
+            asking.sendall(request.encode())
+            asking.shutdown(socket.SHUT_WR)
+            answer = json.loads(asking.recv(10_000))
+
+        assert answer == {"refused": "this is the server of another home"}
+        assert ask_server("/other", hooks.environ, {"event": "prompt"}) is None
+
+
+@pytest.mark.parametrize("sent", [b"", b"{", b"[]", b"x" * 2_000_000])
+def test_what_is_no_request_is_not_answered(memory: Memory, sent: bytes) -> None:
+    with HookServer(memory) as server:
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(server.path)
+            try:
+                asking.sendall(sent)
+                asking.shutdown(socket.SHUT_WR)
+                assert asking.recv(100) == b""
+            except OSError:
+                pass  # it hung up before all was sent
+        with socket.socket(socket.AF_UNIX) as again:
+            again.connect(server.path)
+
+
+def test_the_socket_of_a_killed_server_is_cleared_away(hooks: Hooks) -> None:
+    code = (
+        "import sys, time\n"
+        "from backstory.hooks.server import HookServer\n"
+        "from backstory.memory import Memory\n"
+        f"server = HookServer(Memory.open({str(hooks.home)!r}))\n"
+        "server.start()\n"
+        "print(server.path, flush=True)\n"
+        "time.sleep(1000)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env={**hooks.environ, "BACKSTORY_EMBEDDER_NAME": "none"},
+    ) as running:
+        assert running.stdout is not None
+        path = Path(running.stdout.readline().decode().strip())
+        assert path.exists()
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+    assert path.exists()
+
+    assert SAID in str(hooks.answer("prompt", "claude-code", ASKED))
+    assert not path.exists()
+
+
+def test_a_folder_that_others_can_enter_is_not_used(
+    memory: Memory, tmp_path: Path
+) -> None:
+    hooks = of(memory, tmp_path)
+    with HookServer(memory) as server:
+        folder = Path(server.path).parent
+        folder.chmod(0o755)
+
+        assert list_runtime_folders(str(memory.home), hooks.environ) == []
+        assert SAID in str(hooks.answer("prompt", "claude-code", ASKED))
+        folder.chmod(0o700)
+
+
+def test_many_hooks_and_servers_at_once(memory: Memory, tmp_path: Path) -> None:
+    hooks = of(memory, tmp_path)
+    servers = [HookServer(memory) for _ in range(4)]
+    for server in servers:
+        server.start()
+        server.warm_up()
+    running = []
+    for number in range(20):
+        started = subprocess.Popen(
+            hooks.command(*PROMPT),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=hooks.environ,
+        )
+        assert started.stdin is not None
+        started.stdin.write(json.dumps({**ASKED, "session_id": f"{number}"}).encode())
+        started.stdin.close()
+        started.stdin = None
+        running.append(started)
+    servers[0].close()
+    printed = [each.communicate()[0] for each in running]
+    for server in servers:
+        server.close()
+
+    assert [each.returncode for each in running] == [0] * 20
+    assert [SAID.encode() in each for each in printed] == [True] * 20
+    assert hooks.log() == []
+
+
+# -- what is left to others -----------------------------------------------------------
+
+
+def test_a_server_knows_the_session_of_its_program(hooks: Hooks) -> None:
+    payload = {"session_id": "s1", "cwd": PROJECT, "transcript_path": "/t.jsonl"}
+    hooks.run("session-start", "--host", "gemini", payload=payload)
+
+    child = subprocess.Popen(["sleep", "1000"])
+    found = find_live_session(str(hooks.home), hooks.environ, pid=child.pid)
+    child.kill()
+    child.wait()
+
+    assert found == LiveSession("gemini-cli", "s1", "/t.jsonl", PROJECT)
+    assert find_live_session("/other", hooks.environ) is None
+    hooks.run("session-end", "--host", "gemini", payload=payload)
+    assert find_live_session(str(hooks.home), hooks.environ) is None
+
+
+def test_the_worker_reads_and_marks_what_ended(tmp_path: Path, home: Path) -> None:
+    line = {
+        "type": "user",
+        "uuid": "u1",
+        "sessionId": "s1",
+        "timestamp": "2026-02-28T10:00:00Z",
+        "cwd": PROJECT,
+        "message": {"role": "user", "content": "The kestrel job failed again"},
+    }
+    transcript = home / ".claude/projects/x/s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    settings = ("embedder.name=none", "llm.name=none")
+    with a_memory(tmp_path, home=home, settings=settings) as memory:
+        memory.search("anything")
+        hooks = Hooks(memory.home, environ_of(tmp_path))
+        payload = {
+            "session_id": "s1",
+            "cwd": PROJECT,
+            "transcript_path": str(transcript),
+        }
+        assert hooks.answer("session-end", "claude-code", payload) is None
+        assert len(list((memory.home / "announced").iterdir())) == 1
+
+        memory.work()
+
+        assert list((memory.home / "announced").iterdir()) == []
+        assert [hit.text for hit in memory.search("kestrel").hits] == [
+            "The kestrel job failed again"
+        ]
