@@ -229,3 +229,16 @@ def test_a_prompt_is_given_what_helps_and_nothing_else(
     context = memory.context(prompt, project=project)
     given = [hit.session.title for hit in context.memories if hit.session]
     assert list(dict.fromkeys(given)) == expected, context.text
+
+
+def test_a_new_user_is_reminded_of_the_first_conversations(tmp_path: Path) -> None:
+    settings = ("embedder.name=none",)
+    with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
+        memory.record("a", "user", "The staging ledger listens on port 7431.")
+        memory.record("a", "assistant", "Noted.")
+
+        reminded = memory.context("which port does the staging ledger use?")
+        not_reminded = memory.context("run the tests")
+
+    assert "port 7431" in reminded.text
+    assert not_reminded.text == ""

@@ -59,6 +59,9 @@ _CONSIDERED = 15
 # What a memory must score by BM25, where 1 is the rarity of a word that nothing has: it
 # shares two rare words with the prompt, or is about little else than one.
 _LEAST_SCORE = 1.1
+# Among fewer units than this, it is enough that a memory shares this many words.
+_FEW_UNITS = 50
+_LEAST_SHARED = 3
 # By BM25, a word in a text counts at most so many times its rarity.
 _MOST_PER_WORD = 2.2
 # Where tools are used, a message with fewer words is an order or a step on the way.
@@ -87,19 +90,55 @@ def is_worth_searching(query: Query) -> bool:
     return not words <= frozenset(_SMALL_TALK.split())
 
 
-def choose_by_words(query: Query, reader: "WordsReader") -> list[int]:
-    """The units that are worth putting into a prompt, the best first."""
+def choose_by_words(query: Query, reader: "WordsReader") -> dict[int, float]:
+    """The units that are worth putting into a prompt, the best first, with scores."""
     total = reader.count_units()
-    counts = reader.count_documents([term.spellings for term in query.subject])
-    words = choose_words(query.subject, counts, total, max_scored=_MAX_SCORED)
+    scores = _match_rare(query.subject, total, reader)
+    if total < _FEW_UNITS:
+        scores |= {
+            unit_id: score
+            for unit_id, score in _match_several(query.subject, total, reader)
+            if unit_id not in scores
+        }
+    return {unit_id: scores[unit_id] for unit_id in _choose(list(scores), reader)}
+
+
+def _match_rare(
+    terms: Sequence[Term], total: int, reader: "WordsReader"
+) -> dict[int, float]:
+    """The units that share rare words with a prompt, the best first."""
+    counts = reader.count_documents([term.spellings for term in terms])
+    words = choose_words(terms, counts, total, max_scored=_MAX_SCORED)
     least = _LEAST_SCORE * rarity(0, total)
     # Everyday prompts have no rare words, or none that anybody used before.
     most = sum(rarity(count, total) for count in counts if count) * _MOST_PER_WORD
     if words is None or most < least:
-        return []
-    matched = [
-        unit_id for unit_id, score in reader.match(words, _POOL) if score >= least
-    ]
+        return {}
+    return {
+        unit_id: score
+        for unit_id, score in reader.match(words, _POOL)
+        if score >= least
+    }
+
+
+def _match_several(
+    terms: Sequence[Term], total: int, reader: "WordsReader"
+) -> list[tuple[int, float]]:
+    """The units that share several words with a prompt, the best first.
+
+    In a person's first conversations, hardly a word is rare yet.
+    """
+    shared: dict[int, float] = {}
+    for term in terms:
+        for unit_id, _ in reader.match(((term.spellings,), ()), total):
+            shared[unit_id] = shared.get(unit_id, 0.0) + 1
+    least = max(_LEAST_SHARED, len(terms) / 2)
+    best_first = sorted(shared.items(), key=lambda row: (-row[1], -row[0]))
+    return [row for row in best_first if row[1] >= least]
+
+
+def _choose(matched: Sequence[int], reader: "WordsReader") -> list[int]:
+    """The first units that are of the project and say something new."""
     chosen: dict[int, frozenset[str]] = {}
     considered = 0
     # In parts: most of the time, the first few are enough.

@@ -1,6 +1,6 @@
 """Reads what memories are chosen from by words, from the stores of a memory."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from backstory.search.by_words import NeededWords
@@ -38,7 +38,6 @@ class StoreReader:
         self._where = where
         self._is_wanted = is_wanted
         self._hydrator = Hydrator(history, index)
-        self._scores: dict[int, float] = {}
         self._loaded: dict[int, _Loaded] = {}
 
     def count_units(self) -> int:
@@ -49,12 +48,11 @@ class StoreReader:
 
     def match(self, words: NeededWords, limit: int) -> Sequence[tuple[int, float]]:
         plan = Words(*words)
-        found = self._index.match_words(plan, self._where, limit)
-        self._scores = dict(found)
+        scores = dict(self._index.match_words(plan, self._where, limit))
         if plan.helpful:
             # Otherwise the needed words would count twice.
-            self._scores = self._index.score_words(plan, self._scores)
-        return sorted(self._scores.items(), key=lambda row: (-row[1], -row[0]))
+            scores = self._index.score_words(plan, scores)
+        return sorted(scores.items(), key=lambda row: (-row[1], -row[0]))
 
     def load(self, unit_ids: Sequence[int]) -> Mapping[int, _Loaded]:
         units = self._index.get_units(unit_ids)
@@ -75,16 +73,16 @@ class StoreReader:
         self._loaded |= loaded
         return loaded
 
-    def to_hits(self, unit_ids: Iterable[int], query: Query) -> list[Hit]:
+    def to_hits(self, scores: Mapping[int, float], query: Query) -> list[Hit]:
         """The hits of units that were loaded."""
-        best = max(self._scores.values(), default=1.0)
+        best = max(scores.values(), default=1.0)
         return [
             replace(
                 (hit := self._loaded[unit_id].hit),
-                score=round(self._scores[unit_id] / best, 6),
+                score=round(scores[unit_id] / best, 6),
                 strength=Strength.FAIR,
                 excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
-                parts=(ScorePart("bm25", self._scores[unit_id]),),
+                parts=(ScorePart("bm25", scores[unit_id]),),
             )
-            for unit_id in unit_ids
+            for unit_id in scores
         ]
