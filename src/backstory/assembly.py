@@ -586,6 +586,19 @@ def embedder_loader(
     )
 
 
+def try_embedder(settings: Settings, machine: Machine) -> None:
+    """Embed a word of ours with the configured embedder, if there is one.
+
+    Raises ``BackstoryError`` if it does not work.
+    """
+    embedder = embedder_loader(settings, machine)()
+    if embedder is not None:
+        try:
+            embedder.embed_query("hello")
+        finally:
+            embedder.close()
+
+
 def has_lasting_embedder(settings: Settings) -> bool:
     """Whether the next run will use the same embedder."""
     return not any(

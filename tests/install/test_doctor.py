@@ -6,6 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from backstory.install.apply import Installation
+from backstory.install.commands import StartCommands
+from backstory.install.doctor import Mark, examine
+from backstory.install.hosts import get_host_row
+from backstory.install.hosts.base import Target
+from backstory.install.record import InstallRecord
+from backstory.memory import Memory
+from backstory.settings import read_settings
+from backstory.system.machine import Machine
 from tests.install.host_files import write_files
 from tests.shell import Shell
 
@@ -43,7 +52,7 @@ def test_a_working_installation_is_well(shell: Shell, tmp_path: Path) -> None:
             "hook": ("ok", "runs, in 0.0 s", ""),
             "history": ("note", "nothing was read yet", "backstory index"),
             "index": ("ok", "complete", ""),
-            "embedder": ("ok", "auto", ""),
+            "embedder": ("ok", "auto works, in 0.0 s", ""),
             "language model": (
                 "note",
                 "none: no daily logs are written",
@@ -109,3 +118,70 @@ def test_people_get_a_line_for_each_finding_and_its_fix(
         "note     agent programs  Backstory is not installed in any",
         "                         fix: backstory install",
     ]
+
+
+def test_an_embedder_that_does_not_answer_is_a_problem(
+    shell: Shell, tmp_path: Path
+) -> None:
+    done = shell.run(
+        "doctor",
+        "--json",
+        PATH=str(tmp_path),
+        BACKSTORY_EMBEDDER_NAME="ollama",
+        BACKSTORY_EMBEDDER_URL="http://127.0.0.1:1",  # nothing listens there
+    )
+
+    (found,) = [
+        each
+        for each in json.loads(done.stdout)["findings"]
+        if each["about"] == "embedder"
+    ]
+    assert (done.returncode, found["mark"]) == (3, "problem")
+    assert found["text"] == (
+        "ollama does not work: the embedder 'ollama' at 127.0.0.1:1 cannot be reached"
+    )
+
+
+def a_program(path: Path, script: str) -> tuple[str]:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return (str(path),)
+
+
+SERVER_CASES = {
+    "says nothing and stays": "exec /bin/sleep 600",
+    "says something else and stays": "echo '{}'; exec /bin/sleep 600",
+    "answers and stays": """echo '{"id": 2}'; exec /bin/sleep 600""",
+}
+
+
+@pytest.mark.parametrize("script", SERVER_CASES.values(), ids=SERVER_CASES)
+def test_a_server_that_hangs_is_not_waited_for(
+    tmp_path: Path, home: Path, script: str
+) -> None:
+    commands = StartCommands(
+        a_program(tmp_path / "backstory", script),
+        a_program(tmp_path / "backstory-hook", script),
+    )
+    machine = Machine("linux", home, {}, home)
+    target = Target(machine, commands)
+    installation = Installation(InstallRecord.of(machine), {}, is_dry_run=False)
+    installation.install(get_host_row("cursor").plan(target))
+    settings = read_settings(environ={}, flags=("embedder.name=none",))
+
+    with Memory(tmp_path / "kept", settings, machine) as memory:
+        found = {
+            each.about: (each.mark, each.text, each.fix)
+            for each in examine(
+                target, memory.home, lambda: memory, user_home=home, timeout_s=0.2
+            )
+        }
+
+    assert found["Cursor"] == (Mark.OK, "installed", "")
+    assert found["MCP server"] == (
+        Mark.PROBLEM,
+        "it does not answer and end within 0.2 s",
+        f"{tmp_path}/backstory mcp --host cursor",
+    )
+    mark, text, _ = found["hook"]
+    assert (mark, text[:16]) == (Mark.PROBLEM, "it does not run ")

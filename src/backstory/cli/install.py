@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import click
 
+from backstory.assembly import try_embedder
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
 from backstory.errors import BackstoryError, ConfigError
@@ -139,15 +140,18 @@ def uninstall(
 def doctor(app: App, as_json: bool) -> None:
     """Check what is installed where, and whether it works.
 
-    Runs a hook and the MCP server as an agent program would. Exit code 3 means that
-    something is wrong; each finding comes with its fix.
+    Runs a hook and the MCP server as an agent program would, and tries the embedder.
+    Exit code 3 means that something is wrong; each finding comes with its fix.
     """
     setup = _Setup.of(app, in_project=False, is_dry_run=True)
     found = list(
         examine(setup.target, setup.home, lambda: app.memory, user_home=app.user_home)
     )
-    embedder = app.settings.text("embedder.name")
-    found += examine_models(embedder, app.settings.text("llm.name"))
+    found += examine_models(
+        app.settings.text("embedder.name"),
+        lambda: try_embedder(app.settings, app.machine),
+        app.settings.text("llm.name"),
+    )
     if as_json:
         click.echo(to_json({"findings": [asdict(each) for each in found]}))
     else:

@@ -10,6 +10,7 @@ import shlex
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,9 +53,17 @@ class Finding:
 
 
 def examine(
-    target: Target, home: Path, open_memory: Callable[[], Memory], *, user_home: Path
+    target: Target,
+    home: Path,
+    open_memory: Callable[[], Memory],
+    *,
+    user_home: Path,
+    timeout_s: float = _TIMEOUT_S,
 ) -> Iterator[Finding]:
-    """Everything that can be said about an installation, as it is found out."""
+    """Everything that can be said about an installation, as it is found out.
+
+    ``timeout_s`` is how long the server and a hook may take each.
+    """
     yield _find_version()
     yield from _examine_home(home, user_home)
     installed = []
@@ -65,10 +74,10 @@ def examine(
             if finding.mark is Mark.OK:
                 installed.append(row)
     if installed:
-        yield _run_server(installed[0], target)
+        yield _run_server(installed[0], target, timeout_s)
         with_hooks = [row for row in installed if row.has_hooks]
         if with_hooks:
-            yield _run_hook(with_hooks[0], target)
+            yield _run_hook(with_hooks[0], target, timeout_s)
     else:
         yield Finding(
             Mark.NOTE,
@@ -162,7 +171,7 @@ def _server_words(row: HostRow, target: Target) -> Sequence[str]:
     raise AssertionError(f"{row.name} has no server")
 
 
-def _run_server(row: HostRow, target: Target) -> Finding:
+def _run_server(row: HostRow, target: Target, timeout_s: float) -> Finding:
     """Do as a program does first: shake hands, and ask for the tools."""
     about = "MCP server"
     hello = {
@@ -170,13 +179,14 @@ def _run_server(row: HostRow, target: Target) -> Finding:
         "capabilities": {},
         "clientInfo": {"name": "backstory doctor", "version": version("backstory")},
     }
-    messages = [
+    messages: list[Mapping[str, object]] = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
     ]
     words = _server_words(row, target)
     started = time.monotonic()
+    is_late = threading.Event()
     try:
         with subprocess.Popen(
             words,
@@ -186,19 +196,26 @@ def _run_server(row: HostRow, target: Target) -> Finding:
             env=dict(target.machine.environ),
             text=True,
         ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            for message in messages:
-                process.stdin.write(json.dumps(message) + "\n")
-                process.stdin.flush()
-            answer = _read_answer(process, wanted=2)
-            process.stdin.close()
-            process.wait(_TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired, ValueError) as exc:
+
+            def give_up() -> None:
+                is_late.set()
+                process.kill()
+
+            # Reading has no timeout of its own; it ends when the server has ended.
+            timer = threading.Timer(timeout_s, give_up)
+            timer.start()
+            try:
+                answer = _converse(process, messages, wanted=2)
+            finally:
+                timer.cancel()
+    except (OSError, ValueError) as exc:
         said = one_line(neutralize(str(exc)), _MAX_SAID_CHARS)
         return Finding(
             Mark.PROBLEM, about, f"it does not start ({said})", shlex.join(words)
         )
+    if is_late.is_set():
+        text = f"it does not answer and end within {timeout_s:g} s"
+        return Finding(Mark.PROBLEM, about, text, shlex.join(words))
     tools = answer.get("result", {})
     listed = tools.get("tools", []) if isinstance(tools, dict) else []
     if not listed:
@@ -209,16 +226,30 @@ def _run_server(row: HostRow, target: Target) -> Finding:
     return Finding(Mark.OK, about, f"{len(listed)} tools, in {took_s:.1f} s")
 
 
-def _read_answer(process: "subprocess.Popen[str]", *, wanted: int) -> dict[str, object]:
+def _converse(
+    process: "subprocess.Popen[str]",
+    messages: Sequence[Mapping[str, object]],
+    *,
+    wanted: int,
+) -> dict[str, object]:
+    """Send messages, wait for one answer and for the end; empty without an answer."""
+    assert process.stdin is not None
     assert process.stdout is not None
+    for message in messages:
+        process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+    found: dict[str, object] = {}
     for line in process.stdout:
         answer = json.loads(line)
         if isinstance(answer, dict) and answer.get("id") == wanted:
-            return answer
-    return {}
+            found = answer
+            break
+    process.stdin.close()
+    process.wait()
+    return found
 
 
-def _run_hook(row: HostRow, target: Target) -> Finding:
+def _run_hook(row: HostRow, target: Target, timeout_s: float) -> Finding:
     words = target.commands.hook_words(PROMPT, row.name)
     given = {"session_id": "doctor", "cwd": str(target.machine.home), "prompt": ""}
     started = time.monotonic()
@@ -229,7 +260,7 @@ def _run_hook(row: HostRow, target: Target) -> Finding:
             env=dict(target.machine.environ),
             capture_output=True,
             text=True,
-            timeout=_TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
@@ -281,16 +312,14 @@ def _examine_memory(open_memory: Callable[[], Memory]) -> Iterator[Finding]:
         )
 
 
-def examine_models(embedder: str, llm: str) -> Iterator[Finding]:
-    """Which models are used, if any."""
-    if embedder == "none":
-        text, fix = (
-            "none: searches go by words alone",
-            "backstory settings unset embedder.name",
-        )
-        yield Finding(Mark.NOTE, "embedder", text, fix)
-    else:
-        yield Finding(Mark.OK, "embedder", embedder)
+def examine_models(
+    embedder: str, try_embedder: Callable[[], None], llm: str
+) -> Iterator[Finding]:
+    """Which models are used, if any, and whether the embedder works.
+
+    ``try_embedder`` uses it once, and raises ``BackstoryError`` if that fails.
+    """
+    yield _run_embedder(embedder, try_embedder)
     if llm == "none":
         text = "none: no daily logs are written"
         yield Finding(
@@ -298,3 +327,19 @@ def examine_models(embedder: str, llm: str) -> Iterator[Finding]:
         )
     else:
         yield Finding(Mark.OK, "language model", llm)
+
+
+def _run_embedder(name: str, try_embedder: Callable[[], None]) -> Finding:
+    about = "embedder"
+    if name == "none":
+        text = "none: searches go by words alone"
+        fix = "backstory settings unset embedder.name"
+        return Finding(Mark.NOTE, about, text, fix)
+    started = time.monotonic()
+    try:
+        try_embedder()
+    except BackstoryError as exc:
+        said = one_line(neutralize(str(exc)), _MAX_SAID_CHARS)
+        return Finding(Mark.PROBLEM, about, f"{name} does not work: {said}", exc.hint)
+    took_s = time.monotonic() - started
+    return Finding(Mark.OK, about, f"{name} works, in {took_s:.1f} s")
