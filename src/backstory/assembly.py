@@ -407,6 +407,7 @@ class Parts:
             self.history,
             self.notebook,
             is_log_of=is_marker_of,
+            isolates_projects=self.settings.flag(ISOLATION),
             frame=self.frame,
             clock=self.clock,
             count_tokens=self.count_tokens,

@@ -14,6 +14,7 @@ from pathlib import Path
 from backstory.errors import BackstoryError
 from backstory.notes.daily_logs import split_blocks
 from backstory.notes.notebook import Notebook
+from backstory.search.own_project import OwnProject
 from backstory.search.sections import (
     LineCost,
     fit_section,
@@ -47,7 +48,8 @@ class SessionOpening:
     """Writes what an agent is given when a session begins.
 
     ``is_log_of`` says whether the block of a daily log with that marker is about a
-    session.
+    session. ``isolates_projects``: nothing of a session outside of the folder is told,
+    not even of one in a folder around it.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class SessionOpening:
         notebook: Notebook,
         *,
         is_log_of: Callable[[str, Session], bool],
+        isolates_projects: bool,
         frame: MemoriesFrame,
         clock: Callable[[], datetime],
         count_tokens: CountTokens,
@@ -63,6 +66,7 @@ class SessionOpening:
         self._history = history
         self._notebook = notebook
         self._is_log_of = is_log_of
+        self._isolates_projects = isolates_projects
         self._frame = frame
         self._clock = clock
         self._count_tokens = count_tokens
@@ -97,11 +101,14 @@ class SessionOpening:
         if not days or project is None:
             return
         # A log of a day may be about what was said some days before.
+        own = OwnProject(project, self._isolates_projects)
         active = SessionFilter(active_since=since - timedelta(days=_RECENT_DAYS))
         sessions = [
             session
             for session in self._history.list_sessions(active)
-            if session.project and is_same_project(Path(session.project), project)
+            if session.project
+            and is_same_project(Path(session.project), project)
+            and own.shows(session.project)
         ]
         for day in reversed(days):
             with suppress(BackstoryError):
