@@ -142,6 +142,20 @@ def test_an_embedder_that_does_not_answer_is_a_problem(
     )
 
 
+def test_a_hook_that_fails_in_silence_is_a_problem(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.run("install", "cursor", PATH=str(tmp_path))
+    (shell.kept / "history.db").write_bytes(b"no database" * 1000)
+
+    code, found = findings(shell, tmp_path)
+
+    mark, text, _ = found["hook"]
+    assert (code, mark) == (3, "problem")
+    assert text.startswith("it fails (")
+    assert "session-start of cursor: StoreDamaged: " in text
+
+
 def a_program(path: Path, script: str) -> tuple[str]:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)

@@ -19,8 +19,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from backstory.errors import BackstoryError
+from backstory.hooks.log import LOG_NAME
 from backstory.install.apply import HostCommand, is_current, is_installed
-from backstory.install.commands import PROMPT
+from backstory.install.commands import SESSION_START
 from backstory.install.edits import JsonEdit, ServerEntry, TomlEdit
 from backstory.install.hosts import HOST_ROWS
 from backstory.install.hosts.base import HostRow, Target
@@ -77,7 +78,7 @@ def examine(
         yield _run_server(installed[0], target, timeout_s)
         with_hooks = [row for row in installed if row.has_hooks]
         if with_hooks:
-            yield _run_hook(with_hooks[0], target, timeout_s)
+            yield _run_hook(with_hooks[0], target, home, timeout_s)
     else:
         yield Finding(
             Mark.NOTE,
@@ -249,9 +250,11 @@ def _converse(
     return found
 
 
-def _run_hook(row: HostRow, target: Target, timeout_s: float) -> Finding:
-    words = target.commands.hook_words(PROMPT, row.name)
-    given = {"session_id": "doctor", "cwd": str(target.machine.home), "prompt": ""}
+def _run_hook(row: HostRow, target: Target, home: Path, timeout_s: float) -> Finding:
+    """Begin a session, as a program does. A hook that fails tells only its log."""
+    words = target.commands.hook_words(SESSION_START, row.name)
+    given = {"session_id": "doctor", "cwd": str(target.machine.home)}
+    logged = len(_read_hook_log(home))
     started = time.monotonic()
     try:
         done = subprocess.run(
@@ -267,11 +270,19 @@ def _run_hook(row: HostRow, target: Target, timeout_s: float) -> Finding:
         return Finding(
             Mark.PROBLEM, "hook", f"it does not run ({exc})", shlex.join(words)
         )
-    if done.returncode != 0 or done.stderr.strip():
-        said = one_line(neutralize(done.stderr), _MAX_SAID_CHARS)
-        return Finding(Mark.PROBLEM, "hook", f"it fails ({said})", shlex.join(words))
     took_s = time.monotonic() - started
+    said = done.stderr.strip() or "".join(_read_hook_log(home)[logged:][-1:])
+    if done.returncode != 0 or said:
+        said = one_line(neutralize(said), _MAX_SAID_CHARS)
+        return Finding(Mark.PROBLEM, "hook", f"it fails ({said})", shlex.join(words))
     return Finding(Mark.OK, "hook", f"runs, in {took_s:.2f} s")
+
+
+def _read_hook_log(home: Path) -> list[str]:
+    try:
+        return (home / LOG_NAME).read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 # -- the memory ---
