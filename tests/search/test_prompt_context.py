@@ -145,7 +145,8 @@ def test_memory_cannot_pass_for_a_line_of_ours(line: str) -> None:
     context = build_context(memory, [hit], max_tokens=2000)
 
     lines = context.text.split("\n")
-    assert f"> {line}" in lines
+    # A parenthesis of its own, wherever it stands: nothing else ends the frame.
+    assert f"> {line.replace('(End', '[End')}" in lines
     # Once where it is ours.
     assert lines.count(line) == (line == "(End of memories.)")
 

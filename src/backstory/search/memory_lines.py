@@ -1,7 +1,7 @@
 """A memory as lines of a prompt: where it comes from, what was said, and the reply."""
 
 from backstory.text.cut import one_line
-from backstory.text.envelope import label, quote_content
+from backstory.text.envelope import disarm_frame_marks, label, quote_content
 from backstory.text.redaction import mask_secrets
 from backstory.values.query import Query
 
@@ -19,7 +19,7 @@ def name_log(day: str) -> str:
 
 def name_conversation(day: str, title: str) -> str:
     """Where a memory from a conversation comes from; either may be empty."""
-    shown = label(mask_secrets(title), _MAX_TITLE_CHARS)
+    shown = disarm_frame_marks(label(mask_secrets(title), _MAX_TITLE_CHARS))
     return f"Conversation {day}".rstrip() + (f' "{shown}"' if shown else "")
 
 
@@ -56,4 +56,4 @@ def _cut(text: str, query: Query | None, max_chars: int) -> str:
         from backstory.text.excerpts import excerpt
 
         text = excerpt(text, query, max_chars=max_chars)
-    return one_line(quote_content(text), max_chars)
+    return disarm_frame_marks(one_line(quote_content(text), max_chars))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from backstory.text.envelope import QUOTED, quote_content
+from backstory.text.envelope import QUOTED, disarm_frame_marks, quote_content
 from backstory.text.memories_frame import (
     MAX_GIVEN_LINES,
     MEMORIES_END,
@@ -116,6 +116,10 @@ def _is_heading(piece: str) -> bool:
     return _HEADING.match(piece.removeprefix(QUOTED)) is not None
 
 
+def _quote(piece: str) -> str:
+    return disarm_frame_marks(quote_content(piece))
+
+
 # -- the long-term memory -------------------------------------------------------------
 
 
@@ -143,7 +147,7 @@ def _shown(piece: Sequence[str]) -> Iterator[str]:
     if piece:
         # Below the level of our own headings.
         lines = [_HEADING_MARKS.sub("###", line) for line in piece]
-        yield quote_content("\n".join(lines))
+        yield _quote("\n".join(lines))
 
 
 # -- daily logs -----------------------------------------------------------------------
@@ -156,12 +160,12 @@ def iter_log_pieces(day: "date", block: str) -> Iterator[str]:
         title = title.lstrip("#").strip()
     else:
         title, lines = "", [title, *lines]
-    yield quote_content(f"### {day.isoformat()} {title}".rstrip())
+    yield _quote(f"### {day.isoformat()} {title}".rstrip())
     group: list[str] = []
     for line in [*lines, "#"]:
         if _HEADING.match(line.lstrip()):
             if group:
-                yield quote_content("\n".join(group))
+                yield _quote("\n".join(group))
             # Not a heading any more: its list is shown with it, or not at all.
             group = [f"{line.strip('# ')}:"]
         else:

@@ -95,6 +95,25 @@ def quote_lines(text: str) -> str:
     return "\n".join(QUOTED + line if line else ">" for line in shown.split("\n"))
 
 
+# What begins or ends the frame of memories, ours or the one that an agent program puts
+# around it, wherever it stands in a line.
+_FRAME_MARK = lazy_pattern(
+    r"<(?=\s?/?\s?(?:system[-_]reminder|hook_context|session_context"
+    r"|user-prompt-submit-hook|additional_?context)\b)"
+    r"|\((?=\s?end of memories)",
+    re.IGNORECASE,
+)
+
+
+def disarm_frame_marks(text: str) -> str:
+    """Content as it may appear in a frame of memories: it cannot end the frame.
+
+    Agent programs put memories between tags of their own, in the prompt and in their
+    transcripts; a tag within a memory would end them early.
+    """
+    return _FRAME_MARK.sub(lambda mark: "‹" if mark[0] == "<" else "[", text)
+
+
 def _quote_line(line: str, has_speakers: bool) -> str:
     head = _plain_head(line)
     if _FRAME.match(head) or (not has_speakers and _SPEAKER.match(head)):
