@@ -209,10 +209,32 @@ def test_what_is_not_there_cannot_be_forgotten(
 
 
 def test_everything_at_once_has_to_be_meant(lived: Memory) -> None:
-    with pytest.raises(BadQuery, match="nothing is named"):
+    with pytest.raises(BadQuery, match="not clear what to forget"):
         lived.forget()
     with pytest.raises(BadQuery, match="no day in between"):
         lived.forget(before="2026-01-01", after="2026-02-01")
+
+
+@pytest.mark.parametrize(
+    "named", [{"sessions": SESSION}, {"messages": 1}], ids=["session", "message"]
+)
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"project": "demo"},
+        {"host": "claude-code"},
+        {"before": "2020-01-01"},
+        {"after": "2020-01-01"},
+    ],
+    ids=str,
+)
+def test_a_condition_beside_a_name_is_refused_rather_than_ignored(
+    lived: Memory, named: dict[str, object], condition: dict[str, object]
+) -> None:
+    kept = lived.sessions()
+    with pytest.raises(BadQuery, match="cannot be narrowed"):
+        lived.forget(**named, **condition)  # type: ignore[arg-type]
+    assert lived.sessions() == kept
 
 
 # -- notes ---

@@ -119,7 +119,15 @@ class Forgetter:
 
     def _choose(self, what: WhatToForget) -> "list[_Chosen]":
         messages = _to_names(what.messages, "messages")
-        if names := _to_names(what.sessions, "sessions"):
+        names = _to_names(what.sessions, "sessions")
+        conditions = (what.project, what.host, what.before, what.after)
+        if (names or messages) and any(each is not None for each in conditions):
+            # Ignored, a condition would delete more than was meant, and for good.
+            raise BadQuery(
+                "a session or message cannot be narrowed by a project, a host or days",
+                hint="name one or the other",
+            )
+        if names:
             named = [get_session(self.history, name) for name in names]
             if messages:
                 return self._choose_messages(named, messages)
@@ -133,7 +141,7 @@ class Forgetter:
         period = self._read_period(what)
         if period == EVER and what.project is None and what.host is None:
             raise BadQuery(
-                "nothing is named that could be forgotten",
+                "it is not clear what to forget",
                 hint="name a session, a message, a project, a host or days",
             )
         where = SessionFilter(self.check_host(what.host))

@@ -61,9 +61,10 @@ def forget(
 ) -> None:
     """Delete conversations for good, and never read them again.
 
-    SESSION is an id or the beginning of one; subagents go with it. --project, --host,
-    --before and --after narrow each other. What is deleted is erased from all files of
-    the home. The agent program's own files stay; they are only left out from now on.
+    SESSION is an id or the beginning of one; subagents go with it. Instead of it,
+    --project, --host, --before and --after narrow each other. What is deleted is erased
+    from all files of the home. The agent program's own files stay; they are only left
+    out from now on.
     """
     if as_list:
         _list(app, as_json)
@@ -119,7 +120,9 @@ def _ask(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("Nobody can be asked here. Pass --yes to go ahead.")
+        raise click.UsageError(
+            "There is no terminal to ask on. Pass --yes to go ahead."
+        )
     click.confirm("Delete it for good?", abort=True, err=True)
 
 
