@@ -67,12 +67,14 @@ class Shell:
             timeout=PATIENCE_S,
         )
 
-    def on_terminal(self, *words: str) -> str:
+    def on_terminal(self, *words: str, typed: str = "", **more: str) -> str:
         """What a command writes, out and err, when it runs on a terminal."""
         leader, follower = pty.openpty()
+        os.write(leader, typed.encode())
         with subprocess.Popen(
             [*BACKSTORY, *words],
-            env={**self.environ, "TERM": "xterm", "COLUMNS": "80"},
+            env={**self.environ, "TERM": "xterm", "COLUMNS": "80", **more},
+            stdin=follower,
             stdout=follower,
             stderr=follower,
         ) as process:

@@ -518,7 +518,7 @@ def test_a_link_to_the_file_stays_a_link(shell: Shell, tmp_path: Path) -> None:
     ("written", "words", "error"),
     [
         ("", ("llm.nam", "x"), "backstory: settings: unknown setting 'llm.nam'"),
-        ("", ("llm.name", "x"), "backstory: llm.name: 'llm.name' cannot be 'x'"),
+        ("", ("llm.name", "x"), "backstory: settings: 'llm.name' cannot be 'x'"),
         (
             "[llm\n",
             ("llm.name", "none"),

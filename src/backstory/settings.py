@@ -537,7 +537,7 @@ def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
 def change_setting(machine: Machine, name: str, text: str) -> Chosen:
     """Set a value in the user's own file, which is made if there is none."""
     row = _find({row.name: row for row in SETTINGS}, name, "settings")
-    value = _parse(row, text, name)
+    value = _parse(row, text, "settings")
     user_file = find_user_file(machine)
     set_toml_value(user_file, row.name, value)
     return Chosen(row, value, str(user_file))

@@ -528,7 +528,7 @@ def test_an_unknown_program_is_refused_with_the_nearest_name(shell: Shell) -> No
 
     assert (done.returncode, done.stderr) == (
         12,
-        "backstory: there is no way to install in 'cluade-code'\n"
+        "backstory: Backstory cannot be installed in 'cluade-code'\n"
         "  hint: did you mean 'claude-code'?\n",
     )
 
@@ -546,6 +546,35 @@ def test_without_names_it_says_what_is_on_the_machine(shell: Shell, path: str) -
         "Error: On this machine: Claude Code, Cursor. Name those that you want "
         "(backstory install claude-code cursor), or use --all.\n"
     )
+
+
+def test_on_a_terminal_it_asks_and_no_changes_nothing(shell: Shell, path: str) -> None:
+    before = everything(shell.home)
+
+    shown = shell.on_terminal("install", typed="n\n", PATH=path)
+
+    assert shown.splitlines() == [
+        "n",  # a terminal echoes what is typed before anybody asks
+        "On this machine: Claude Code.",
+        "Connect them to Backstory? [Y/n]: "
+        "Nothing was changed. To connect only some of them, name those: "
+        "backstory install claude-code",
+    ]
+    assert everything(shell.home) == before
+
+
+def test_on_a_terminal_it_asks_for_the_model_once(shell: Shell, path: str) -> None:
+    (shell.home / ".cursor").mkdir()
+
+    first = shell.on_terminal("install", typed="y\nchatgpt\n\n", PATH=path)
+    again = shell.on_terminal("install", typed="y\n", PATH=path)
+
+    assert "'chatgpt' is not one of 'none', 'auto'" in first
+    assert (first.count("Which one may do that?"), again.count("Which one")) == (2, 0)
+    assert "already installed" in again
+    assert (shell.home / ".cursor/mcp.json").exists()
+    config = shell.home / ".config/backstory/config.toml"
+    assert config.read_text() == '[llm]\nname = "none"\n'
 
 
 def test_a_machine_without_agent_programs_is_told_so(

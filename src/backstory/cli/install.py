@@ -88,6 +88,8 @@ def install(
     setup = _Setup.of(app, in_project=in_project, is_dry_run=dry_run)
     is_asking = not (as_json or dry_run) and _is_on_terminal()
     rows = setup.choose(names, all_found=all_found, is_asking=is_asking)
+    if not rows:
+        return
     if not dry_run:
         _choose_model(app, logs, daily_tokens, is_asking=is_asking)
     reports = [setup.install(row) for row in rows]
@@ -190,7 +192,7 @@ class _Setup:
     def choose(
         self, names: Sequence[str], *, all_found: bool, is_asking: bool
     ) -> list[HostRow]:
-        """The programs that were named, or those that are here, if the user agrees."""
+        """The programs that were named, or those that are here; none if declined."""
         if names:
             return list(dict.fromkeys(get_host_row(name) for name in names))
         found = [row for row in HOST_ROWS if row.is_here(self.target)]
@@ -210,7 +212,12 @@ class _Setup:
             )
         click.echo(f"On this machine: {listed}.", err=True)
         if not click.confirm("Connect them to Backstory?", default=True, err=True):
-            raise click.UsageError(f"Name those that you want: {words}")
+            click.echo(
+                "Nothing was changed. To connect only some of them, name those: "
+                f"backstory install {words}",
+                err=True,
+            )
+            return []
         return found
 
     def install(self, row: HostRow) -> HostReport:

@@ -28,6 +28,6 @@ def get_host_row(name: str) -> HostRow:
         if row.name == wanted:
             return row
     raise UnknownName(
-        f"there is no way to install in '{typed}'",
+        f"Backstory cannot be installed in '{typed}'",
         hint=nearest_hint(typed, (row.name for row in HOST_ROWS)),
     )
