@@ -56,7 +56,7 @@ def demo(ctx: click.Context) -> None:
             click.secho("$ backstory " + shlex.join(command), bold=True)
             _run(ctx, _open(Path(folder), machine), command)
             click.echo()
-        click.echo("For your own conversations: .venv/bin/backstory index")
+        click.echo("For your own conversations: .venv/bin/backstory install")
 
 
 def _open(home: Path, machine: Machine) -> App:

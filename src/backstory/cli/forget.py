@@ -87,7 +87,7 @@ def forget(
 
     preview = run(dry_run=True)
     if not as_json:
-        _show(app, preview)
+        _show(app, preview, is_dry_run=dry_run)
     if dry_run or not preview.sessions:
         receipt = preview
     else:
@@ -101,7 +101,7 @@ def forget(
         raise SystemExit(FOUND_NOTHING)
 
 
-def _show(app: App, preview: ForgetReport) -> None:
+def _show(app: App, preview: ForgetReport, *, is_dry_run: bool) -> None:
     if not preview.sessions:
         click.echo("Nothing matches, so nothing is forgotten.")
         return
@@ -112,6 +112,7 @@ def _show(app: App, preview: ForgetReport) -> None:
             names=app.memory.short_ids(sessions),
             home=app.user_home,
             width=terminal_width(),
+            is_dry_run=is_dry_run,
         )
     )
 

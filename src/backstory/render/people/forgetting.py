@@ -19,9 +19,10 @@ def render_preview(
     names: Mapping[int, str],
     home: Path,
     width: int | None,
+    is_dry_run: bool,
 ) -> Iterator[str]:
     """What would be forgotten; ``names`` are the short ids of the sessions."""
-    yield f"This deletes {_describe(report)}:"
+    yield f"This {'would delete' if is_dry_run else 'deletes'} {_describe(report)}:"
     rows = [_to_row(each, names) for each in report.sessions[:_MAX_LISTED]]
     for line in list(render_columns([""] * 5, rows, width=None))[1:]:
         yield _fit(f"  {line}", width)
