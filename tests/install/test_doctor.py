@@ -85,7 +85,7 @@ def test_what_is_missing_broken_or_open_to_others_is_found(
         ),
         "Cursor": (
             "problem",
-            f"our part of {shell.home / '.cursor/hooks.json'} is gone",
+            "our part of ~/.cursor/hooks.json is gone",
             "backstory install cursor",
         ),
         "Codex": (

@@ -69,7 +69,7 @@ def examine(
     yield from _examine_home(home, user_home)
     installed = []
     for row in HOST_ROWS:
-        finding = _examine_host(row, target)
+        finding = _examine_host(row, target, user_home)
         if finding is not None:
             yield finding
             if finding.mark is Mark.OK:
@@ -131,7 +131,7 @@ def _examine_home(home: Path, user_home: Path) -> Iterator[Finding]:
 # -- the agent programs ---
 
 
-def _examine_host(row: HostRow, target: Target) -> Finding | None:
+def _examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | None:
     """Whether all our parts are there; None for a program that is not used here."""
     fix = f"backstory install {row.name}"
     try:
@@ -144,7 +144,7 @@ def _examine_host(row: HostRow, target: Target) -> Finding | None:
             return None
         return Finding(Mark.NOTE, row.title, "here, but not installed in it", fix)
     if not all(there):
-        missing = steps[there.index(False)].path
+        missing = render_path(str(steps[there.index(False)].path), user_home)
         return Finding(Mark.PROBLEM, row.title, f"our part of {missing} is gone", fix)
     if not all(is_current(step) for step in steps):
         text = "installed by another version, or for another home"
