@@ -1,6 +1,7 @@
 """The command line through the front door: whole output, and real processes."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -755,3 +756,20 @@ def test_every_command_is_found_in_its_module() -> None:
     found = {name for name in COMMANDS if commands.get_command(context, name)}
 
     assert found == set(COMMANDS) == set(commands.commands)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("sessions", 0), ("forget 5d0c", 2), ("mcp", 0)]
+)
+def test_a_command_runs_with_its_streams_closed(
+    used_shell: Shell, words: str, code: int
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(BACKSTORY)} {words} <&- >&- 2>&-"],
+        env=used_shell.environ,
+        cwd=used_shell.home,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+    assert done.returncode == code
