@@ -179,7 +179,7 @@ def test_a_server_that_hangs_is_not_waited_for(
     )
     machine = Machine("linux", home, {}, home)
     target = Target(machine, commands)
-    installation = Installation(InstallRecord.of(machine), {}, is_dry_run=False)
+    installation = Installation(InstallRecord(tmp_path / "ours"), {}, is_dry_run=False)
     installation.install(get_host_row("cursor").plan(target))
     settings = read_settings(environ={}, flags=("embedder.name=none",))
 
