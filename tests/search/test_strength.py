@@ -4,7 +4,9 @@ import pytest
 
 from backstory.search.rank import Candidate
 from backstory.search.strength import Coverage, is_relevant, judge
-from backstory.values.hits import Strength
+from backstory.search.tuned_profile import TunedProfile
+from backstory.text.query import parse_query
+from backstory.values.hits import Hit, HitSource, ScorePart, Strength
 from tests.search.test_rank import a_candidate
 
 
@@ -53,3 +55,27 @@ def test_what_shares_nothing_with_the_query_is_irrelevant(
     coverage: float, candidate: Candidate, words: float, expected: bool
 ) -> None:
     assert is_relevant(coverage, candidate, words) is expected
+
+
+def test_for_a_word_that_nothing_has_only_what_is_near_is_shown() -> None:
+    # What a profile shows does not depend on what it was retrieved with.
+    profile = TunedProfile(None)  # type: ignore[arg-type]
+    near, far = (
+        Hit(
+            HitSource.MESSAGE,
+            0.2,
+            Strength.WEAK,
+            text,
+            text,
+            parts=(ScorePart("cosine", cosine),),
+        )
+        for text, cosine in (("sushi", 0.35), ("continue", 0.25))
+    )
+
+    shown, notices = profile.finish(
+        parse_query("zzzzqqqq", today=None), [], [near, far], 10
+    )
+    none, silence = profile.finish(parse_query("zzzzqqqq", today=None), [], [far], 10)
+
+    assert (shown, notices) == ([near], ["nothing matches well; these are the nearest"])
+    assert (none, silence) == ([], [])

@@ -26,6 +26,8 @@ from backstory.values.query import Query
 
 # How often more is retrieved while all the best units are in a few conversations.
 _MORE_ROUNDS = 2
+# For a word or two that nothing has, what is farther than this is not even near.
+_LEAST_NEAR = 0.3
 
 
 class Profile(Protocol):
@@ -159,7 +161,8 @@ class TunedProfile:
             return hits[:limit], [] if hits else ["nothing was said on those days"]
         if not are_all_weak(hits):
             return choose_shown(hits, limit), []
-        nearest = find_nearest([*hits, *noise], limit)
+        near = [hit for hit in noise if hit.part("cosine") >= _LEAST_NEAR]
+        nearest = find_nearest([*hits, *near], limit)
         notice = "nothing matches well; these are the nearest"
         return nearest, [notice] if nearest else []
 
