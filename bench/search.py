@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backstory.index.build import IndexBuilder
+from backstory.index.chunks import passages_of
 from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME
 from backstory.index.vectors import VectorBuilder
 from backstory.memory import Memory
@@ -129,6 +130,7 @@ def _built(messages: int) -> Built:
     index = SqliteIndex(kept / INDEX_NAME, SqliteEmbeddings(kept / EMBEDDINGS_NAME))
     IndexBuilder(history, index, lambda: NOW).catch_up()
     _make_vectors(index)
+    _make_passages(history, index)
     VectorBuilder(history, index, _embedder()).run()
     index.close()
     index.embeddings.close()
@@ -153,6 +155,25 @@ def _make_vectors(index: SqliteIndex) -> None:
             _embedder().fingerprint, dict(zip(keys, made, strict=True))
         )
         done |= {each.unit_id for each in waiting}
+
+
+def _make_passages(history: SqliteHistory, index: SqliteIndex) -> None:
+    """The same for the passages of long messages."""
+    real = _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
+    numbers = np.random.default_rng(20260221)
+    done: set[int] = set()
+    while waiting := index.list_passages_to_embed(5_000, without=done):
+        messages = history.get_messages([each.unit_id for each in waiting])
+        made = {
+            each.meaning_hash: real[
+                numbers.integers(
+                    len(real), size=len(passages_of(messages[each.unit_id]))
+                )
+            ]
+            for each in waiting
+        }
+        index.embeddings.add(_embedder().fingerprint, made)
+        done |= messages.keys()
 
 
 def _insert_bare(kept: Path, path: Path) -> None:

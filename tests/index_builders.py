@@ -263,6 +263,7 @@ def contents(memory: Memory) -> dict[str, list[Any]]:
             SELECT name, heading, text FROM notes JOIN ({named}) USING (unit_id)
              ORDER BY 1
             """,
+        "passages": "SELECT unit_id, passages_hash FROM passages ORDER BY 1",
         "chunks": """
             SELECT source_type, COALESCE(path, chunks.source_id), first_position,
                    last_position, token_count, text

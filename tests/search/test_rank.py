@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved
-from backstory.store.base.index import Unit
+from backstory.store.base.index import BestPassage, Unit
 from backstory.text.query import parse_words
 from backstory.values.hits import HitSource
 from backstory.values.units import SessionRef, UnitKind
@@ -217,6 +217,8 @@ CANDIDATES = st.lists(
         is_on_named_day=st.booleans(),
         age_days=st.none() | st.floats(0, 10_000),
         role_weight=st.sampled_from([0.6, 0.9, 1.0]),
+        passage=st.none()
+        | st.builds(BestPassage, number=st.integers(0, 40), cosine=st.floats(-1, 1)),
     ),
     max_size=20,
     unique_by=lambda each: each.unit_id,

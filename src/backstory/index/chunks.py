@@ -14,6 +14,7 @@ from backstory.notes.sections import Section, group_blocks, iter_sections
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_content
 from backstory.text.own_calls import is_own_tool_call
+from backstory.text.passages import cut_passages
 from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.identity import content_id
@@ -29,7 +30,7 @@ from backstory.values.units import (
 )
 
 # Change this whenever the same input would give other units or chunks.
-CHUNKER = "3"
+CHUNKER = "4"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.
 REACH = 8
@@ -43,6 +44,7 @@ SPOKEN_ROLES = {
     Role.ASSISTANT: UnitKind.ASSISTANT,
     Role.SUMMARY: UnitKind.SUMMARY,
 }
+_WITH_PASSAGES = frozenset({UnitKind.USER, UnitKind.ASSISTANT})
 _NOTES = {
     SessionKind.MEMORY: UnitKind.MEMORY,
     SessionKind.DAILY_LOG: UnitKind.DAILY_LOG,
@@ -111,6 +113,7 @@ def _to_unit(session: Session, message: Message, before: str, after: str) -> New
         text=message.text,
         around=around,
         meaning=meaning,
+        passages=passages_of(message) if kind in _WITH_PASSAGES else (),
     )
 
 
@@ -120,6 +123,11 @@ def meaning_of(message: Message) -> str:
     The day and the neighbours help to find it by words, but would blur its meaning.
     """
     return message.text[:_MEANING_CHARS]
+
+
+def passages_of(message: Message) -> list[str]:
+    """What the vectors of a long message's passages are made from."""
+    return [message.text[first:last] for first, last in cut_passages(message.text)]
 
 
 def _nearest_spoken(messages: Iterable[Message]) -> list[str]:

@@ -301,7 +301,7 @@ class Maintainer:
     def _needs_vectors(self, embedder: Embedder) -> bool:
         """Whether units are waiting for a vector, or have one from another model."""
         index = self._files.index
-        if index.list_to_embed(1):
+        if index.list_to_embed(1) or index.list_passages_to_embed(1):
             return True
         return index.has_vectors() and not index.has_vectors_of(embedder.fingerprint)
 

@@ -1,5 +1,7 @@
 """Give every unit that has a meaning its vector, newest first.
 
+Then the passages of long messages get theirs.
+
 Text is searchable before and while this runs. Vectors are taken from the cache if it
 has them; a unit that the embedder fails on stays in line for the next time. Several
 processes may do this at once: they take turns.
@@ -11,11 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backstory.errors import ProviderRefused
-from backstory.index.chunks import meaning_of, note_meaning
+from backstory.index.chunks import meaning_of, note_meaning, passages_of
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
-from backstory.store.base.index import MadeVector, SearchIndex, ToEmbed
-from backstory.values.identity import meaning_hash
+from backstory.store.base.index import (
+    MadePassages,
+    MadeVector,
+    SearchIndex,
+    ToEmbed,
+)
+from backstory.values.identity import meaning_hash, passages_hash
 from backstory.values.reports import OnCount
 from backstory.values.units import is_message
 
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
 
 # Enough to group texts of similar length, few enough to be committed often.
 _ROUND = 512
+# How many long messages: each has several passages.
+_PASSAGES_ROUND = 64
 # A text that every embedder accepts.
 _PROBE = "hello"
 
@@ -53,11 +62,25 @@ class VectorBuilder:
                 self._drop_foreign()
                 waiting = self.index.list_to_embed(_ROUND, without=left_out)
                 if not waiting:
-                    return not left_out
+                    break
                 left_out |= self._embed_round(waiting, is_cached_only=is_cached_only)
             if on_embedded is not None:
                 counts = self.index.counts()
                 on_embedded(counts.embedded, counts.with_meaning)
+        return self._run_passages(is_cached_only=is_cached_only) and not left_out
+
+    def _run_passages(self, *, is_cached_only: bool) -> bool:
+        """Embed the passages that are in line; returns whether none was left out."""
+        left_out: set[int] = set()
+        while True:
+            with self.take_turn():
+                self._drop_foreign()
+                waiting = self.index.list_passages_to_embed(
+                    _PASSAGES_ROUND, without=left_out
+                )
+                if not waiting:
+                    return not left_out
+                left_out |= self._embed_passages(waiting, is_cached_only=is_cached_only)
 
     def _drop_foreign(self) -> None:
         """Drop the vectors of another model.
@@ -101,6 +124,52 @@ class VectorBuilder:
             # Some units were deleted in the meantime; their vectors must go too.
             self.index.delete_unused_vectors([each.meaning_hash for each in made])
         return wanted.keys() - {each.unit_id for each in made}
+
+    def _embed_passages(
+        self, waiting: Collection[ToEmbed], *, is_cached_only: bool
+    ) -> set[int]:
+        """Embed the passages of some units; returns those that could not be."""
+        wanted = {each.unit_id: each.meaning_hash for each in waiting}
+        messages = self.history.get_messages(wanted)
+        passages = {
+            key: cut
+            for unit_id, message in messages.items()
+            if passages_hash(cut := passages_of(message)) == (key := wanted[unit_id])
+        }
+        fingerprint, cache = self.embedder.fingerprint, self.index.embeddings
+        numbers = cache.find(fingerprint, passages.keys())
+        if not is_cached_only:
+            missing = {key: passages[key] for key in passages.keys() - numbers.keys()}
+            fresh = self._embed_all(missing)
+            numbers |= cache.add(fingerprint, fresh) if fresh else {}
+        made = [
+            MadePassages(unit_id, key, numbers[key])
+            for unit_id, key in wanted.items()
+            if key in numbers
+        ]
+        with self.index.writing() as writer:
+            done = writer.set_passages(fingerprint, made)
+        if done < len(made):
+            # As above.
+            self.index.delete_unused_vectors([each.passages_hash for each in made])
+        return wanted.keys() - {each.unit_id for each in made}
+
+    def _embed_all(self, passages: dict[bytes, list[str]]) -> dict[bytes, "Vector"]:
+        """The vectors of the passages of each text, where all of them could be made."""
+        # numpy takes longer to load than most commands take as a whole.
+        import numpy as np
+
+        texts = {meaning_hash(each): each for cut in passages.values() for each in cut}
+        vectors = self._embed(texts)
+        found = {
+            key: [vectors.get(meaning_hash(each)) for each in cut]
+            for key, cut in passages.items()
+        }
+        return {
+            key: np.stack([each for each in made if each is not None])
+            for key, made in found.items()
+            if all(each is not None for each in made)
+        }
 
     def _embed(self, missing: dict[bytes, str]) -> dict[bytes, "Vector"]:
         if not missing:

@@ -10,6 +10,7 @@ from backstory.render.format import render_day
 from backstory.text.envelope import label
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
+from backstory.text.passages import find_masked
 from backstory.text.redaction import mask_secrets
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Role
@@ -94,7 +95,8 @@ def shown_excerpt(
     masked = mask_lines(hit.text, mask) if is_cut else mask(hit.text)
     if masked == hit.text and len(hit.excerpt) <= max_chars:
         return hit.excerpt
-    return excerpt(masked, query, max_chars=max_chars)
+    passage = find_masked(hit.passage, hit.text, mask)
+    return excerpt(masked, query, max_chars=max_chars, passage=passage)
 
 
 def mask_lines(text: str, mask: Mask = mask_cached) -> str:

@@ -12,8 +12,9 @@ from backstory.search.retrieve import POOL, Retrieved
 from backstory.search.strength import CoverageMeter, judge_candidate
 from backstory.search.tuned_profile import Profile
 from backstory.store.base.history import HistoryStore
-from backstory.store.base.index import SearchIndex
+from backstory.store.base.index import BestPassage, SearchIndex
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
+from backstory.text.passages import cut_passages
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, word_set
 from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult, Strength
@@ -159,6 +160,7 @@ def score_hit(
         return None
     return replace(
         hit,
+        passage=_find_passage(hit.text, candidate.passage),
         score=round(min(1.0, max(0.0, ranked.score)), 6),
         strength=judge_candidate(query, candidate, coverage),
         parts=(
@@ -172,9 +174,18 @@ def score_hit(
     )
 
 
+def _find_passage(text: str, best: BestPassage | None) -> tuple[int, int] | None:
+    if best is None:
+        return None
+    passages = cut_passages(text)
+    # A message that turned out to be damaged has another text.
+    return passages[best.number] if best.number < len(passages) else None
+
+
 def add_excerpt(hit: Hit, query: Query) -> Hit:
     """The hit with the part of its text that is shown."""
-    return replace(hit, excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS))
+    shown = excerpt(hit.text, query, max_chars=EXCERPT_CHARS, passage=hit.passage)
+    return replace(hit, excerpt=shown)
 
 
 def repeats_message(hit: Hit, said_by_session: Mapping[int, Collection[str]]) -> bool:

@@ -30,13 +30,15 @@ def write_memory(
     query: Query | None,
     *,
     reply: tuple[str, str] | None,
+    passage: tuple[int, int] | None = None,
 ) -> str:
     """A memory on one line, after where it comes from.
 
     The reply, its speaker and its text, follows on a line of its own. Of long texts,
     what fits the query is shown.
     """
-    line = f"- [{origin}] {_before(speaker)}{_cut(text, query, _MAX_MEMORY_CHARS)}"
+    shown = _cut(text, query, _MAX_MEMORY_CHARS, passage)
+    line = f"- [{origin}] {_before(speaker)}{shown}"
     if reply is not None:
         said = _cut(reply[1], query, _MAX_REPLY_CHARS)
         line += f"\n  {_before(reply[0])}{said}"
@@ -47,13 +49,20 @@ def _before(speaker: str) -> str:
     return f"{speaker}: " if speaker else ""
 
 
-def _cut(text: str, query: Query | None, max_chars: int) -> str:
+def _cut(
+    text: str,
+    query: Query | None,
+    max_chars: int,
+    passage: tuple[int, int] | None = None,
+) -> str:
     """The part of a text that fits the query, on one line."""
     # Masked before it is cut: half a secret would not be recognized.
-    text = mask_secrets(text)
-    if query is not None and len(text) > max_chars:
-        # Only long texts need it.
+    masked = mask_secrets(text)
+    if query is not None and len(masked) > max_chars:
+        # Only long texts need them.
         from backstory.text.excerpts import excerpt
+        from backstory.text.passages import find_masked
 
-        text = excerpt(text, query, max_chars=max_chars)
-    return disarm_frame_marks(one_line(quote_content(text), max_chars))
+        passage = find_masked(passage, text, mask_secrets)
+        masked = excerpt(masked, query, max_chars=max_chars, passage=passage)
+    return disarm_frame_marks(one_line(quote_content(masked), max_chars))

@@ -349,7 +349,9 @@ def _to_line(hit: Hit, query: Query | None) -> str:
     if hit.reply is not None:
         reply = hit.reply.role.speaker, hit.reply.text
     speaker = hit.role.speaker if hit.role else ""
-    return write_memory(_origin(hit), speaker, hit.text, query, reply=reply)
+    return write_memory(
+        _origin(hit), speaker, hit.text, query, reply=reply, passage=hit.passage
+    )
 
 
 def _origin(hit: Hit) -> str:

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from backstory.search.retrieve import Retrieved, to_span, to_utc_span
 from backstory.search.weights import Weights
-from backstory.store.base.index import Unit
+from backstory.store.base.index import BestPassage, Unit
 from backstory.values.hits import HIT_SOURCES, HitSource, ScorePart
 from backstory.values.moments import EPOCH
 from backstory.values.query import Query
@@ -29,6 +29,8 @@ _SESSION_SHARE = 0.3
 # How much a message's neighbours add to it; two away is often the same speaker.
 _BESIDE_SHARE = 0.1
 _NEXT_BUT_ONE_SHARE = 0.05
+# How much the best passage of a long message counts; the rest is the whole message.
+_PASSAGE_SHARE = 0.2
 # A cosine below this is not a good fit, even if it is the best one.
 _GOOD_COSINE = 0.4
 # And one above this is some fit, even if it is the lowest.
@@ -76,7 +78,8 @@ class Candidate(NamedTuple):
     ``group`` is the session it belongs to. ``words`` is BM25 (0 if it has no word of
     the query), ``cosine`` is None if it has no vector. ``role_weight`` is less than one
     for what nobody said, such as a tool's output. ``request_id`` is the message of the
-    user that a message of an agentic session answers.
+    user that a message of an agentic session answers. ``passage`` is the nearest one
+    of a long message.
     """
 
     unit_id: int
@@ -91,6 +94,7 @@ class Candidate(NamedTuple):
     position: int = 0
     is_agentic: bool = False
     request_id: int | None = None
+    passage: BestPassage | None = None
 
 
 class Ranked(NamedTuple):
@@ -142,6 +146,7 @@ def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Cand
             position=unit.position,
             is_agentic=is_agentic,
             request_id=found.requests.get(unit.unit_id),
+            passage=found.passages.get(unit.unit_id),
         )
 
     return [to_candidate(unit) for unit in found.units.values()]
@@ -178,7 +183,11 @@ def rank(
     """
     words = divide_by_best({each.unit_id: each.words for each in candidates})
     meaning = _normalize_cosines(
-        {each.unit_id: each.cosine for each in candidates if each.cosine is not None}
+        {
+            each.unit_id: _mix(each.cosine, each.passage)
+            for each in candidates
+            if each.cosine is not None
+        }
     )
     fits: dict[int, float] = {}
     for each in candidates:
@@ -292,6 +301,13 @@ def _beside_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, flo
 
 def _messages(members: Iterable[Candidate]) -> list[Candidate]:
     return [each for each in members if each.source is HitSource.MESSAGE]
+
+
+def _mix(cosine: float, passage: BestPassage | None) -> float:
+    """How near a message is: as a whole, and a long one also by its best passage."""
+    if passage is None:
+        return cosine
+    return (1 - _PASSAGE_SHARE) * cosine + _PASSAGE_SHARE * passage.cosine
 
 
 def _normalize_cosines(cosines: Mapping[int, float]) -> dict[int, float]:

@@ -20,7 +20,14 @@ from backstory.errors import (
 from backstory.providers.embedders.base import Embedder, model_of
 from backstory.search.by_words import choose_words
 from backstory.search.parallel import Parallel
-from backstory.store.base.index import Bounds, SearchIndex, Unit, UnitFilter, Words
+from backstory.store.base.index import (
+    BestPassage,
+    Bounds,
+    SearchIndex,
+    Unit,
+    UnitFilter,
+    Words,
+)
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.rarity import rarity
 from backstory.values.moments import start_in_utc, start_of_day
@@ -54,7 +61,8 @@ class Retrieved:
 
     ``frequent`` are texts that occur in too many units to list them all. ``agentic``
     are the sessions in which tools were used; for the agent's messages in them,
-    ``requests`` are the messages of the user that they answer.
+    ``requests`` are the messages of the user that they answer. ``passages`` are those
+    of long messages that are nearest.
     """
 
     words: dict[int, float] = field(default_factory=dict)
@@ -66,6 +74,7 @@ class Retrieved:
     rarity: dict[Term, float] = field(default_factory=dict)
     unit_count: int = 0
     vector: "Vector | None" = None
+    passages: dict[int, BestPassage] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     units: Mapping[int, Unit] = field(default_factory=dict)
     agentic: frozenset[Container] = frozenset()
@@ -90,6 +99,7 @@ class Retrieved:
         self.plan = other.plan or self.plan
         self.rarity |= other.rarity
         self.unit_count = max(self.unit_count, other.unit_count)
+        self.passages |= other.passages
         self.vector = self.vector if other.vector is None else other.vector
         self.units = {**self.units, **other.units}
         self.agentic |= other.agentic
@@ -197,14 +207,14 @@ class Retriever:
         """Score everything that was found, by words and by meaning."""
         unit_ids = frozenset(found.unit_ids)
         plan, vector = found.plan, found.vector
-        unscored = unit_ids - found.cosines.keys()
         frequent = tuple(found.frequent)
         scorers: dict[str, Retrieval] = {}
         if plan is not None:
             scorers["by words"] = lambda: self._score_words(plan, unit_ids)
         if vector is not None:
-            scorers["by meaning"] = lambda: Retrieved(
-                cosines=self.index.cosines(vector, unscored)
+            cosines = dict(found.cosines)
+            scorers["by meaning"] = lambda: self._score_meaning(
+                vector, unit_ids, cosines
             )
         if frequent:
             scorers["by text"] = lambda: self._check_text(frequent, unit_ids)
@@ -302,6 +312,19 @@ class Retriever:
         if found.vector is not None and time.monotonic() < until:
             found.cosines |= self.index.nearest(found.vector, where, pool)
         return found
+
+    def _score_meaning(
+        self, vector: "Vector", unit_ids: frozenset[int], cosines: dict[int, float]
+    ) -> Retrieved:
+        """Score all units that have a vector, and find long messages' best passages.
+
+        ``cosines`` are those that are known already.
+        """
+        unscored = unit_ids - cosines.keys()
+        return Retrieved(
+            cosines=self.index.cosines(vector, unscored),
+            passages=self.index.find_best_passages(vector, unit_ids),
+        )
 
     def _embed(self, text: str, found: Retrieved) -> "Vector | None":
         """The query's vector; None if it cannot be made, with a notice why."""

@@ -228,8 +228,16 @@ def _flatten(text: str) -> tuple[str, Sequence[int] | None]:
 # -- cutting ---
 
 
-def excerpt(text: str, query: Query, *, max_chars: int) -> str:
+def excerpt(
+    text: str,
+    query: Query,
+    *,
+    max_chars: int,
+    passage: tuple[int, int] | None = None,
+) -> str:
     """At most ``max_chars`` of the text, with the best match in them.
+
+    If the text has no word of the query, that is the passage nearest in meaning.
 
     Dots mark where it was cut and count as characters. A text whose best match lies
     near its beginning, or that has none, is cut at its end alone.
@@ -239,7 +247,7 @@ def excerpt(text: str, query: Query, *, max_chars: int) -> str:
     if max_chars <= len(_CUT):
         return _CUT[: max(0, max_chars)]
     head_chars = max_chars - len(_CUT)
-    match = _find_best(text, query, width=max(1, head_chars - len(_CUT)))
+    match = _find_best(text, query, width=max(1, head_chars - len(_CUT))) or passage
     if match is None or match[1] <= head_chars or head_chars <= 2 * len(_CUT):
         return text[: before_cluster(text, head_chars)] + _CUT
     return _cut_around(text, match, max_chars)

@@ -55,7 +55,8 @@ class Hit:
 
     ``text`` is the whole text, ``excerpt`` the part around the match; for a session,
     they are its title and preview. ``reply`` is what the agent answered to a message of
-    the user before the user spoke again.
+    the user before the user spoke again. ``passage`` is where in ``text`` the passage
+    begins and ends that is nearest in meaning, if the text is long.
     """
 
     source: HitSource
@@ -76,6 +77,7 @@ class Hit:
     reply: Message | None = None
     # Its message cannot be read any more, and ``text`` says so instead.
     is_damaged: bool = False
+    passage: tuple[int, int] | None = None
 
     @property
     def host(self) -> str | None:

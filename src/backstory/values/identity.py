@@ -1,6 +1,6 @@
 """Stable ids made from content, tagged with the algorithm that made them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
 _TAG = "b2:"
@@ -31,6 +31,11 @@ def meaning_hash(meaning: str) -> bytes:
     """The key that a text's vector is stored under; short, as there are many."""
     raw = meaning.encode("utf-8", errors="surrogatepass")
     return blake2b(raw, digest_size=16).digest()
+
+
+def passages_hash(passages: Sequence[str]) -> bytes:
+    """The key that the vectors of a text's passages are stored under."""
+    return meaning_hash("\0".join(("passages", *passages)))
 
 
 def bytes_hash(data: bytes) -> str:

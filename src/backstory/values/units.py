@@ -5,6 +5,7 @@ is the part of a session or file from one position to another. The position of a
 is its place in its session; that of a part of a file, its place in the file.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -77,6 +78,7 @@ class NewUnit:
 
     ``around`` are words near it that help to find it. ``meaning`` is what its vector is
     made from; None if it gets none. ``heading`` is only set for a unit of a file.
+    ``passages`` are those of a long message, which get vectors of their own.
     """
 
     unit_id: int
@@ -88,6 +90,7 @@ class NewUnit:
     around: str = ""
     meaning: str | None = None
     heading: str | None = None
+    passages: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

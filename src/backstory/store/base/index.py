@@ -174,6 +174,22 @@ class MadeVector:
 
 
 @dataclass(frozen=True, slots=True)
+class MadePassages:
+    """The number in the cache of the vectors of a unit's passages."""
+
+    unit_id: int
+    passages_hash: bytes
+    embedding_id: int
+
+
+class BestPassage(NamedTuple):
+    """The passage of a unit that is nearest: its place among them, and its cosine."""
+
+    number: int
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
 class IndexCounts:
     """How many units there are, how many want a vector, and how many have one.
 
@@ -308,6 +324,13 @@ class IndexWriter(Protocol):
         """Give units their vectors; returns how many of them still needed one.
 
         Vectors of another model, or from another cache, are deleted first.
+        """
+        ...
+
+    def set_passages(self, fingerprint: str, made: Sequence[MadePassages]) -> int:
+        """Give units the vectors of their passages; returns how many needed them.
+
+        None does if the units' own vectors are of another model.
         """
         ...
 
@@ -472,6 +495,15 @@ class SearchIndex(Protocol):
         """Units that still need a vector, the newest first, leaving some out."""
         ...
 
+    def list_passages_to_embed(
+        self, limit: int, *, without: Collection[int] = ()
+    ) -> list[ToEmbed]:
+        """Units whose passages still need vectors, the newest first.
+
+        Only those of sessions in which tools were used; the hashes are of all passages.
+        """
+        ...
+
     def count_to_embed(self, where: UnitFilter) -> tuple[int, int]:
         """How many matching units need a vector, out of how many with a meaning.
 
@@ -487,6 +519,12 @@ class SearchIndex(Protocol):
 
     def cosines(self, vector: "Vector", unit_ids: Collection[int]) -> dict[int, float]:
         """The cosines of given units; those without a vector are left out."""
+        ...
+
+    def find_best_passages(
+        self, vector: "Vector", unit_ids: Collection[int]
+    ) -> dict[int, BestPassage]:
+        """The nearest passage of those of these units that have vectors of them."""
         ...
 
     def delete_unused_vectors(self, hashes: Collection[bytes] | None = None) -> None:

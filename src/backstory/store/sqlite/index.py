@@ -14,6 +14,7 @@ import apsw
 from backstory.errors import StoreDamaged, StoreLocked
 from backstory.store.base.index import (
     ActiveSession,
+    BestPassage,
     Chunk,
     EmbeddingCache,
     IndexCounts,
@@ -25,7 +26,7 @@ from backstory.store.base.index import (
     UnitFilter,
     Words,
 )
-from backstory.store.sqlite import chunks, index_maintenance, units
+from backstory.store.sqlite import chunks, index_maintenance, passages, units
 from backstory.store.sqlite.connection import BUSY_TIMEOUT_MS, transaction, translated
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state
@@ -205,6 +206,12 @@ class SqliteIndex:
         with self._connection.reading() as db:
             return units.list_to_embed(db, limit, without)
 
+    def list_passages_to_embed(
+        self, limit: int, *, without: Collection[int] = ()
+    ) -> list[ToEmbed]:
+        with self._connection.reading() as db:
+            return passages.list_to_embed(db, limit, without)
+
     def count_to_embed(self, where: UnitFilter) -> tuple[int, int]:
         with self._connection.reading() as db:
             return units.count_to_embed(db, where)
@@ -216,6 +223,11 @@ class SqliteIndex:
 
     def cosines(self, vector: "Vector", unit_ids: Collection[int]) -> dict[int, float]:
         return self._vectors.find_cosines(vector, unit_ids)
+
+    def find_best_passages(
+        self, vector: "Vector", unit_ids: Collection[int]
+    ) -> dict[int, BestPassage]:
+        return self._vectors.find_best_passages(vector, unit_ids)
 
     def to_vector(self, stored: bytes) -> "Vector":
         return self._vectors.pages.to_vector(stored)

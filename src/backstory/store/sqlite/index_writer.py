@@ -7,8 +7,14 @@ from typing import Any
 
 import apsw
 
-from backstory.store.base.index import IndexedFile, MadeVector
-from backstory.store.sqlite import chunks, indexed_containers, units, words
+from backstory.store.base.index import IndexedFile, MadePassages, MadeVector
+from backstory.store.sqlite import (
+    chunks,
+    indexed_containers,
+    passages,
+    units,
+    words,
+)
 from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.folded_text import FoldedText, to_stored
 from backstory.store.sqlite.index_connection import IndexConnection
@@ -26,13 +32,14 @@ from backstory.store.sqlite.text_blocks import (
 from backstory.store.sqlite.text_scan import TextScan
 from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.text.words import fold, index_words
-from backstory.values.identity import meaning_hash
+from backstory.values.identity import meaning_hash, passages_hash
 from backstory.values.units import (
     Container,
     FileRef,
     NewChunk,
     NewUnit,
     SessionRef,
+    UnitKind,
     first_note_id,
     first_session_unit_id,
     is_session,
@@ -68,6 +75,8 @@ class SqliteIndexWriter:
         # Hashes of texts that may not need their vectors any more.
         self.deleted_hashes: set[bytes] = set()
         self._old_text_name: str | None = None
+        # Where passages may have begun to wait for their vectors.
+        self._passages_in: set[int] = set()
         self._pending_words: dict[int, tuple[int, str, str]] = {}
         self._pending_chars = 0
 
@@ -118,6 +127,19 @@ class SqliteIndexWriter:
             words.delete_words(self._db, stored.keys() - set(gone))
         units.insert_units(self._db, rows)
         units.insert_notes(self._db, wanted.values())
+        cut = [
+            (unit_id, passages_hash(wanted[unit_id].passages))
+            for unit_id, *_ in rows
+            if wanted[unit_id].passages
+        ]
+        passages.insert_passages(self._db, cut)
+        # A session's passages are wanted from its first tool message on.
+        cut_units = {unit_id for unit_id, _ in cut}
+        self._passages_in |= {
+            source_id
+            for unit_id, kind, source_id, *_ in rows
+            if kind is UnitKind.OTHER or unit_id in cut_units
+        }
         self._texts += texts
         self._text_end = text_at
         self._unit_count += len(rows)
@@ -197,6 +219,7 @@ class SqliteIndexWriter:
                 self.deleted_hashes.add(key)
             if slot is not None:
                 _free_slot(self._db, slot)
+        self.deleted_hashes.update(passages.list_hashes(self._db, stored))
         units.delete_units(self._db, stored)
         for unit_id in stored:
             self._pending_words.pop(unit_id, None)
@@ -218,6 +241,7 @@ class SqliteIndexWriter:
     def clear(self) -> None:
         for table in (
             "notes",
+            "passages",
             "units",
             "chunks",
             "index_state",
@@ -304,7 +328,16 @@ class SqliteIndexWriter:
         write_vectors(self._db, fitting)
         return len(fitting)
 
+    def set_passages(self, fingerprint: str, made: Sequence[MadePassages]) -> int:
+        name = self._vector_search.name_vectors(fingerprint)
+        if get_state(self._db, "vectors_of") != name:
+            return 0
+        count = passages.set_embeddings(self._db, made)
+        passages.note_done(self._db)
+        return count
+
     def drop_vectors(self) -> None:
+        passages.drop_embeddings(self._db)
         self._db.execute("DELETE FROM vector_pages")
         self._db.execute("DELETE FROM free_slots")
         self._db.execute(
@@ -326,6 +359,7 @@ class SqliteIndexWriter:
             set_state(self._db, "text_bytes", str(self._text_end))
         count_wipes(self._db, file, self._text_end)
         self._store_words()
+        passages.note_waiting(self._db, self._passages_in)
         if self._unit_count != self._unit_count_before:
             set_state(self._db, "units", str(self._unit_count))
 

@@ -295,7 +295,14 @@ def read_notes_and_tables(db: apsw.Connection) -> None:
 
     Raises whatever Python raises for invalid texts and times.
     """
-    for table in ("units", "words", "chunks", "index_state", "vector_pages"):
+    for table in (
+        "units",
+        "passages",
+        "words",
+        "chunks",
+        "index_state",
+        "vector_pages",
+    ):
         db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()
     for columns in ("heading, text FROM notes", "name, value FROM state"):
         for _ in db.execute(f"SELECT {columns}"):
@@ -442,12 +449,15 @@ def count_unknown_kinds(db: apsw.Connection) -> int:
 
 
 def list_unused_hashes(db: apsw.Connection, hashes: Iterable[bytes]) -> list[bytes]:
-    """The hashes that no unit has any more."""
+    """The hashes that no unit has any more, and that are of no unit's passages."""
     wanted = set(hashes)
     rows = db.execute(
         """
-        SELECT DISTINCT meaning_hash FROM units
-         WHERE meaning_hash IN (SELECT unhex(value) FROM json_each(?))
+        SELECT meaning_hash FROM units
+         WHERE meaning_hash IN (SELECT unhex(value) FROM json_each(?1))
+         UNION
+        SELECT passages_hash FROM passages
+         WHERE passages_hash IN (SELECT unhex(value) FROM json_each(?1))
         """,
         (to_json(each.hex() for each in wanted),),
     )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from backstory.store.base.index import EmbeddingCache, UnitFilter
-from backstory.store.sqlite import units
+from backstory.store.base.index import BestPassage, EmbeddingCache, UnitFilter
+from backstory.store.sqlite import passages, units
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.system.fork_safety import block_forks, reset_in_child
 
@@ -63,6 +63,13 @@ class VectorSearch:
     ) -> dict[int, float]:
         with self._connection.reading() as db:
             return self.pages.cosines(vector, units.find_embedding_ids(db, unit_ids))
+
+    def find_best_passages(
+        self, vector: "Vector", unit_ids: Collection[int]
+    ) -> dict[int, BestPassage]:
+        with self._connection.reading() as db:
+            numbers = passages.find_embedding_ids(db, unit_ids)
+        return self.pages.best_passages(vector, numbers) if numbers else {}
 
     def verify(self, db: apsw.Connection) -> list[str]:
         """Check that the vectors are where the units say."""

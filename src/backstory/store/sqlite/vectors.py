@@ -13,7 +13,12 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.store.base.index import EmbeddingCache, MadeVector, UnitFilter
+from backstory.store.base.index import (
+    BestPassage,
+    EmbeddingCache,
+    MadeVector,
+    UnitFilter,
+)
 from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.index_state import (
     SLOTS,
@@ -210,6 +215,29 @@ class VectorPages:
             unit_id: cosine for (unit_id, _), cosine in zip(pairs, found, strict=True)
         }
 
+    def best_passages(
+        self, vector: Vector, embedding_ids: Mapping[int, int]
+    ) -> dict[int, BestPassage]:
+        """The nearest passage of each unit, given the number of their embedding."""
+        stored = self._embeddings.read(set(embedding_ids.values()))
+        raw = {
+            unit_id: stored[embedding_id]
+            for unit_id, embedding_id in embedding_ids.items()
+            if _is_whole(stored.get(embedding_id, b""), vector)
+        }
+        if not raw:
+            return {}
+        matrix = np.frombuffer(b"".join(raw.values()), np.float32)
+        products = np.einsum("ij,j->i", matrix.reshape(-1, len(vector)), vector)
+        cosines = np.clip(products, -1, 1)
+        found, first = {}, 0
+        for unit_id, each in raw.items():
+            last = first + len(each) // vector.nbytes
+            number = int(cosines[first:last].argmax())
+            found[unit_id] = BestPassage(number, float(cosines[first + number]))
+            first = last
+        return found
+
     def to_vector(self, stored: bytes) -> Vector:
         return np.frombuffer(stored, np.float32)
 
@@ -356,6 +384,11 @@ def _smallest(distances: NDArray[np.int16], count: int) -> NDArray[np.intp]:
 
 def _to_code(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.packbits(vectors > 0, axis=1)
+
+
+def _is_whole(stored: bytes, vector: Vector) -> bool:
+    """Whether these are one or more vectors of the same size as another."""
+    return bool(stored) and len(stored) % vector.nbytes == 0
 
 
 def _to_time(said_at: int | None) -> int:

@@ -1,0 +1,57 @@
+"""Cut a long text into passages, each about one thing.
+
+The vector of a whole text says what all of it is about; that of a passage, what is said
+there.
+"""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+# The most that a passage has. A shorter text is one by itself.
+PASSAGE_CHARS = 250
+# As much as the vector of a whole text is made from.
+_MAX_CHARS = 8_000
+# A passage may begin at a line or a sentence, and has to begin at a heading.
+_BEGINNING = re.compile(r"(?<=\n)(?=[^\n])|(?<=[.!?])[ \t]+(?=\S)")
+_HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
+
+Span = tuple[int, int]
+
+
+def cut_passages(text: str) -> list[Span]:
+    """Where the passages of a long text begin and end; none for a short one."""
+    if len(text) <= PASSAGE_CHARS:
+        return []
+    text = text[:_MAX_CHARS]
+    places = {0, len(text), *(found.end() for found in _BEGINNING.finditer(text))}
+    passages: list[Span] = []
+    begin = end = 0
+    for start, stop in pairwise(sorted(places)):
+        if stop - begin > PASSAGE_CHARS or _HEADING.match(text, start):
+            passages.append((begin, end))
+            begin = start
+        while stop - begin > PASSAGE_CHARS:
+            cut = _find_cut(text, begin)
+            passages.append((begin, cut))
+            begin = cut
+        end = stop
+    passages.append((begin, end))
+    return [(first, last) for first, last in passages if text[first:last].strip()]
+
+
+def _find_cut(text: str, begin: int) -> int:
+    """Where to cut a long line or sentence: after its last word that fits."""
+    space = text.rfind(" ", begin + 1, begin + PASSAGE_CHARS)
+    return begin + PASSAGE_CHARS if space < 0 else space + 1
+
+
+def find_masked(
+    span: Span | None, text: str, mask: Callable[[str], str]
+) -> Span | None:
+    """Roughly where a span of a text is once all of the text has been masked."""
+    if span is None:
+        return None
+    start, end = span
+    first = len(mask(text[:start]))
+    return first, first + len(mask(text[start:end]))
