@@ -144,6 +144,16 @@ def test_every_host_has_absolute_places_and_known_formats(
     ]
 
 
+def test_the_first_part_of_a_name_is_enough_if_it_is_clear() -> None:
+    assert (get_host("gemini").name, get_host("Copilot").name) == (
+        "gemini-cli",
+        "copilot-cli",
+    )
+    with pytest.raises(UnknownName, match="'claude' may be several") as raised:
+        get_host("claude")
+    assert raised.value.hint == "say which: claude-code, claude-ai"
+
+
 def test_an_unknown_host_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UnknownName) as raised:
         get_host("claude-cod")

@@ -236,12 +236,19 @@ HOSTS = (
 def get_host(name: str, also: Iterable[str] = ()) -> Host:
     """The row of that name, ignoring case. Raises ``UnknownName`` with a hint.
 
-    ``also`` are names that the hint may offer besides.
+    The first part of a name is enough if no other begins with it: ``gemini``. ``also``
+    are names that the hint may offer besides.
     """
     typed = show_name(to_text(name, "host"))
-    for host in HOSTS:
-        if host.name == typed.lower():
-            return host
+    named = [host for host in HOSTS if host.name == typed.lower()]
+    begun = [host for host in HOSTS if host.name.startswith(f"{typed.lower()}-")]
+    if named or len(begun) == 1:
+        return (named or begun)[0]
+    if begun:
+        raise UnknownName(
+            f"'{typed}' may be several agent programs",
+            hint="say which: " + ", ".join(host.name for host in begun),
+        )
     raise UnknownName(
         f"no agent program is called '{typed}'",
         hint=nearest_hint(typed, sorted({host.name for host in HOSTS} | set(also))),
