@@ -170,6 +170,23 @@ def test_subagents_go_with_their_session(lived: Memory) -> None:
     assert [each.session.native_id for each in report.sessions] == ["chief", "helper"]
 
 
+def test_a_session_of_another_program_with_such_an_id_stays(lived: Memory) -> None:
+    lived.record("chief", "user", "Ask around")
+    lived.record("chief/helper", "user", "Asking", host="elsewhere")
+
+    report = lived.forget("python/chief")
+
+    assert [each.session.host for each in report.sessions] == ["python"]
+
+
+@pytest.mark.parametrize("day", [date.min, date.max])
+def test_the_first_and_the_last_day_there_are_can_be_named(
+    lived: Memory, day: date
+) -> None:
+    for condition in ({"before": day}, {"after": day}):
+        lived.forget(**condition, dry_run=True)  # type: ignore[arg-type]
+
+
 def test_a_dry_run_tells_and_changes_nothing(lived: Memory) -> None:
     before = titles(lived)
 

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class Forgetter:
     clock: Callable[[], datetime]
 
     def forget(
-        self, what: WhatToForget, with_notes: bool, dry_run: bool
+        self, what: WhatToForget, *, with_notes: bool, dry_run: bool
     ) -> ForgetReport:
         """Forget something, or tell what would be forgotten.
 
@@ -84,14 +84,7 @@ class Forgetter:
         if with_notes:
             self._remove_log_entries(sessions, {entry.day for entry in entries})
         self.update_index()
-        return ForgetReport(
-            report.sessions,
-            report.log_entries,
-            report.copies,
-            with_notes,
-            forgetting,
-            is_erased=self._erase(),
-        )
+        return replace(report, forgetting=forgetting, is_erased=self._erase())
 
     def list_forgettings(self) -> list[Forgetting]:
         return self.history.list_forgettings()
@@ -109,7 +102,7 @@ class Forgetter:
 
     def _erase(self) -> bool:
         until = time.monotonic() + _ERASE_S
-        while not self.history.is_erased():
+        while not self.history.erase_deleted():
             if time.monotonic() >= until:
                 return False
             time.sleep(_PAUSE_S)
@@ -151,15 +144,15 @@ class Forgetter:
         return [each for each in self._said_in(period, found) if each.count]
 
     def _with_subagents(self, sessions: Sequence[Session]) -> list[Session]:
-        keys = {(each.host, each.native_id) for each in sessions}
-        ids = {each.native_id for each in sessions}
-        below = [
-            each
-            for each in self.history.list_sessions(SessionFilter())
-            if (each.host, each.native_id) not in keys
-            and ((each.host, each.parent_id) in keys or is_below(each.native_id, ids))
-        ]
-        return [*dict.fromkeys(sessions), *below]
+        found = dict.fromkeys(sessions)
+        for host in {each.host for each in sessions}:
+            ids = {each.native_id for each in sessions if each.host == host}
+            found |= dict.fromkeys(
+                each
+                for each in self.history.list_sessions(SessionFilter(host))
+                if each.parent_id in ids or is_below(each.native_id, ids)
+            )
+        return list(found)
 
     def _choose_messages(
         self, sessions: Sequence[Session], names: Sequence[str]

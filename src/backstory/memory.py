@@ -180,7 +180,8 @@ class Memory:
         each other. ``dry_run`` only tells what would be deleted.
         """
         what = WhatToForget(sessions, messages, project, host, before, after)
-        return self._parts.forgetter.forget(what, with_notes, dry_run)
+        run = self._parts.forgetter.forget
+        return run(what, with_notes=with_notes, dry_run=dry_run)
 
     def forgettings(self) -> list[Forgetting]:
         """What was forgotten so far: numbers, and no content."""

@@ -202,6 +202,6 @@ def test_nothing_of_it_is_left_in_the_file(store: HistoryStore, tmp_path: Path) 
     read_again(store)
     store.forget([ForgottenPart(1, (2,))], now=NOW)
 
-    assert store.is_erased()
+    assert store.erase_deleted()
     for file in tmp_path.iterdir():
         assert b"walrus" not in file.read_bytes(), file.name

@@ -239,8 +239,8 @@ class HistoryStore(Protocol):
         """
         ...
 
-    def is_erased(self) -> bool:
-        """Try to erase deleted text from the log too; False while somebody reads it."""
+    def erase_deleted(self) -> bool:
+        """Erase deleted text from the log too; False while somebody still reads it."""
         ...
 
     # -- reading ---

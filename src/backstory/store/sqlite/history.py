@@ -175,7 +175,7 @@ class SqliteHistory:
                     return forgetting
             return None
 
-    def is_erased(self) -> bool:
+    def erase_deleted(self) -> bool:
         with self._using():
             return empty_log(self._db)
 
