@@ -36,6 +36,7 @@ LAYERS = (
     {"tools"},
     {"forget"},
     {"assembly"},
+    {"maintenance"},
     {"memory", "repair"},
     {"hooks"},
     {"evals", "install"},

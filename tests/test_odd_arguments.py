@@ -92,8 +92,8 @@ def methods() -> dict[str, Callable[..., Any]]:
     """The methods of an open memory: not those that take the path of a home."""
     return {
         name: function
-        for name, function in vars(Memory).items()
-        if inspect.isfunction(function) and not name.startswith("_") and name != "close"
+        for name, function in inspect.getmembers(Memory, inspect.isfunction)
+        if not name.startswith("_") and name != "close"
     }
 
 

@@ -1,6 +1,5 @@
 """Memory: the one object that users hold. It opens everything else, decides nothing."""
 
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from backstory.assembly import Parts
 from backstory.ingest.record import RECORDED_HOST, RecordedMessage
+from backstory.maintenance import Maintenance
 from backstory.notes.notebook import Notebook
 from backstory.search.prompt_context import Context
 from backstory.search.request import Filters
@@ -16,21 +16,10 @@ from backstory.search.scopes import to_source_type, to_sources
 from backstory.search.sessions import to_numbers
 from backstory.settings import Settings, load_settings, to_flags
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
-from backstory.system.worker import run_as_worker, start_worker
+from backstory.system.worker import start_worker
 from backstory.text.tokens import CountTokens
-from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
-from backstory.values.reports import (
-    Curation,
-    IndexReport,
-    LogReport,
-    OnCount,
-    OnProgress,
-    SavedTexts,
-    SourceSummary,
-    Status,
-)
 from backstory.values.runs import TextResult
 
 if TYPE_CHECKING:
@@ -39,7 +28,7 @@ if TYPE_CHECKING:
     from backstory.tools.base import Tool
 
 
-class Memory:
+class Memory(Maintenance):
     """Every past conversation of the agents on this machine, and a place for new ones.
 
     Safe to use from several threads; several processes may each open their own.
@@ -55,11 +44,10 @@ class Memory:
         start_worker: Callable[[], None] | None = None,
         count_tokens: CountTokens | None = None,
     ) -> None:
-        self.home, self.settings = home, settings
-        self._all_parts = Parts(
-            home, settings, machine, clock, start_worker, count_tokens
-        )
-        self.count_tokens = self._all_parts.count_tokens
+        parts = Parts(home, settings, machine, clock, start_worker, count_tokens)
+        super().__init__(home, parts)
+        self.settings = settings
+        self.count_tokens = parts.count_tokens
 
     @classmethod
     def open(
@@ -84,11 +72,6 @@ class Memory:
     def close(self) -> None:
         """Close the memory, its notebook and its runs; none can be used again."""
         self._all_parts.close()
-
-    @property
-    def _parts(self) -> Parts:
-        self._all_parts.check_open()
-        return self._all_parts
 
     def __enter__(self) -> Self:
         self._all_parts.check_open()
@@ -159,122 +142,6 @@ class Memory:
             parent=parent,
         )
         return self._parts.record_messages(messages, facts)
-
-    # -- forgetting ---
-
-    def forget(
-        self,
-        sessions: str | Collection[str] = (),
-        *,
-        messages: str | int | Collection[str | int] = (),
-        project: str | Path | None = None,
-        host: str | None = None,
-        before: date | str | None = None,
-        after: date | str | None = None,
-        with_notes: bool = False,
-        dry_run: bool = False,
-    ) -> ForgetReport:
-        """Delete conversations for good; they are left out when they are read again.
-
-        Name sessions, ``messages`` (of them, or by number), or conditions, which narrow
-        each other. ``dry_run`` only tells what would be deleted.
-        """
-        what = WhatToForget(sessions, messages, project, host, before, after)
-        run = self._parts.forgetter.forget
-        return run(what, with_notes=with_notes, dry_run=dry_run)
-
-    def forgettings(self) -> list[Forgetting]:
-        """What was forgotten so far: numbers, and no content."""
-        return self._parts.forgetter.list_forgettings()
-
-    def undo_forget(self, forgetting: int) -> Forgetting:
-        """Let what was forgotten under this number be read again by ``index``."""
-        return self._parts.forgetter.undo(forgetting)
-
-    # -- the daily logs ---
-
-    def end_session(self, session: str | None = None) -> bool:
-        """Have a session, or the one recorded last, summarized in the daily log.
-
-        Returns whether there is anything to log, which is done in the background.
-        """
-        return self._parts.triggers.mark_one("session end", session)
-
-    def before_compaction(self, session: str | None = None) -> bool:
-        """Like ``end_session``, before messages are left out of a session's prompt."""
-        return self._parts.triggers.mark_one("compaction", session)
-
-    def switch_session(self, session: str) -> bool:
-        """Like ``end_session``, for all sessions recorded here except ``session``."""
-        return self._parts.triggers.mark_all("session switch", except_for=session)
-
-    def background(self) -> bool:
-        """Like ``end_session``, for all: call it when going to the background."""
-        return self._parts.triggers.mark_all("background")
-
-    def write_logs(
-        self,
-        *,
-        since: date | str | None = None,
-        on_session: Callable[[str, int], None] | None = None,
-    ) -> LogReport:
-        """Write the daily logs that are due, and of sessions active ``since`` a day."""
-        return self._parts.summaries.write(on_session, since=since)
-
-    def curate(self) -> Curation:
-        """Tidy the long-term memory with the language model; keeps a backup."""
-        return self._parts.summaries.curate()
-
-    # -- reading and indexing ---
-
-    def index(
-        self,
-        *,
-        host: str | None = None,
-        path: str | Path | None = None,
-        on_progress: OnProgress | None = None,
-        on_wait: Callable[[], None] | None = None,
-    ) -> IndexReport:
-        """Read what the agents on this machine have written since the last time.
-
-        Or only of one ``host``, or in one ``path``. ``on_wait`` is called if another
-        process has to finish reading first.
-        """
-        return self._parts.read_sources(
-            host, path, on_progress=on_progress, on_wait=on_wait
-        )
-
-    def read_new(self) -> tuple[str, ...]:
-        """Read what is new if that is quickly done; the worker reads the rest.
-
-        For programs that run for long, to call from time to time. Returns notices.
-        """
-        return self._parts.read_new()
-
-    def watch(
-        self,
-        *,
-        host: str | None = None,
-        path: str | Path | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> Iterator[IndexReport]:
-        """Index again and again; yields the report of each time."""
-        return self._parts.watch_sources(host, path, sleep=sleep)
-
-    def embed(self, *, on_embedded: OnCount | None = None) -> bool:
-        """Take in what is new and make all missing vectors; False if some were refused.
-
-        Raises ``ProviderError`` if the embedder fails; vectors it made before are kept.
-        """
-        return self._parts.maintainer.embed(on_embedded=on_embedded)
-
-    def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
-        """Rebuild the index from the history and the notes; vectors are kept."""
-        return self._parts.maintainer.rebuild(on_taken=on_taken)
-
-    def salvage(self) -> SavedTexts | None:
-        """Save the texts of messages that only the index still has, if there are."""
-        return self._parts.maintainer.salvage_texts()
 
     # -- searching ---
 
@@ -377,7 +244,7 @@ class Memory:
         """
         return self._parts.write_opening(project, is_compacted, max_tokens)
 
-    # -- tools, runs and the worker ---
+    # -- tools and runs ---
 
     def tools(
         self, *, session: str | None = None, run: "RunHistory | None" = None
@@ -419,10 +286,6 @@ class Memory:
         For ``live_run``. ``since`` is a day or a time; None if none was written since.
         """
         return self._parts.find_live_session(host, since)
-
-    def work(self, *, lock: int | None = None) -> None:
-        """Do the background work, unless another process does; ``lock`` is its own."""
-        run_as_worker(self.home, self._parts.work, lock=lock)
 
     # -- looking ---
 
@@ -469,11 +332,3 @@ class Memory:
         ``around`` is a message's number or native id, or -1 for the last one.
         """
         return self._parts.iter_messages(session, around=around, context=context)
-
-    def sources(self) -> list[SourceSummary]:
-        """What each agent program has on this machine, and how much was read."""
-        return self._parts.local_sources.sources()
-
-    def status(self) -> Status:
-        """How much is kept, when it was last read, and what went wrong."""
-        return self._parts.status()

@@ -1,0 +1,163 @@
+"""The half of ``Memory`` that keeps it: reading, indexing, daily logs, forgetting."""
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from datetime import date
+from pathlib import Path
+
+from backstory.assembly import Parts
+from backstory.system.worker import run_as_worker
+from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
+from backstory.values.reports import (
+    Curation,
+    IndexReport,
+    LogReport,
+    OnCount,
+    OnProgress,
+    SavedTexts,
+    SourceSummary,
+    Status,
+)
+
+
+class Maintenance:
+    """What is done to a memory's content, by its owner or in the background."""
+
+    def __init__(self, home: Path, parts: Parts) -> None:
+        self.home = home
+        self._all_parts = parts
+
+    @property
+    def _parts(self) -> Parts:
+        self._all_parts.check_open()
+        return self._all_parts
+
+    # -- reading and indexing ---
+
+    def index(
+        self,
+        *,
+        host: str | None = None,
+        path: str | Path | None = None,
+        on_progress: OnProgress | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> IndexReport:
+        """Read what the agents on this machine have written since the last time.
+
+        Or only of one ``host``, or in one ``path``. ``on_wait`` is called if another
+        process has to finish reading first.
+        """
+        return self._parts.read_sources(
+            host, path, on_progress=on_progress, on_wait=on_wait
+        )
+
+    def read_new(self) -> tuple[str, ...]:
+        """Read what is new if that is quickly done; the worker reads the rest.
+
+        For programs that run for long, to call from time to time. Returns notices.
+        """
+        return self._parts.read_new()
+
+    def watch(
+        self,
+        *,
+        host: str | None = None,
+        path: str | Path | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[IndexReport]:
+        """Index again and again; yields the report of each time."""
+        return self._parts.watch_sources(host, path, sleep=sleep)
+
+    def embed(self, *, on_embedded: OnCount | None = None) -> bool:
+        """Take in what is new and make all missing vectors; False if some were refused.
+
+        Raises ``ProviderError`` if the embedder fails; vectors it made before are kept.
+        """
+        return self._parts.maintainer.embed(on_embedded=on_embedded)
+
+    def rebuild(self, *, on_taken: OnCount | None = None) -> IndexReport:
+        """Rebuild the index from the history and the notes; vectors are kept."""
+        return self._parts.maintainer.rebuild(on_taken=on_taken)
+
+    def salvage(self) -> SavedTexts | None:
+        """Save the texts of messages that only the index still has, if there are."""
+        return self._parts.maintainer.salvage_texts()
+
+    # -- the daily logs ---
+
+    def end_session(self, session: str | None = None) -> bool:
+        """Have a session, or the one recorded last, summarized in the daily log.
+
+        Returns whether there is anything to log, which is done in the background.
+        """
+        return self._parts.triggers.mark_one("session end", session)
+
+    def before_compaction(self, session: str | None = None) -> bool:
+        """Like ``end_session``, before messages are left out of a session's prompt."""
+        return self._parts.triggers.mark_one("compaction", session)
+
+    def switch_session(self, session: str) -> bool:
+        """Like ``end_session``, for all sessions recorded here except ``session``."""
+        return self._parts.triggers.mark_all("session switch", except_for=session)
+
+    def background(self) -> bool:
+        """Like ``end_session``, for all: call it when going to the background."""
+        return self._parts.triggers.mark_all("background")
+
+    def write_logs(
+        self,
+        *,
+        since: date | str | None = None,
+        on_session: Callable[[str, int], None] | None = None,
+    ) -> LogReport:
+        """Write the daily logs that are due, and of sessions active ``since`` a day."""
+        return self._parts.summaries.write(on_session, since=since)
+
+    def curate(self) -> Curation:
+        """Tidy the long-term memory with the language model; keeps a backup."""
+        return self._parts.summaries.curate()
+
+    # -- forgetting ---
+
+    def forget(
+        self,
+        sessions: str | Collection[str] = (),
+        *,
+        messages: str | int | Collection[str | int] = (),
+        project: str | Path | None = None,
+        host: str | None = None,
+        before: date | str | None = None,
+        after: date | str | None = None,
+        with_notes: bool = False,
+        dry_run: bool = False,
+    ) -> ForgetReport:
+        """Delete conversations for good; they are left out when they are read again.
+
+        Name sessions, ``messages`` (of them, or by number), or conditions, which narrow
+        each other. ``dry_run`` only tells what would be deleted.
+        """
+        what = WhatToForget(sessions, messages, project, host, before, after)
+        run = self._parts.forgetter.forget
+        return run(what, with_notes=with_notes, dry_run=dry_run)
+
+    def forgettings(self) -> list[Forgetting]:
+        """What was forgotten so far: numbers, and no content."""
+        return self._parts.forgetter.list_forgettings()
+
+    def undo_forget(self, forgetting: int) -> Forgetting:
+        """Let what was forgotten under this number be read again by ``index``."""
+        return self._parts.forgetter.undo(forgetting)
+
+    # -- the worker and the state ---
+
+    def work(self, *, lock: int | None = None) -> None:
+        """Do the background work, unless another process does; ``lock`` is its own."""
+        run_as_worker(self.home, self._parts.work, lock=lock)
+
+    def sources(self) -> list[SourceSummary]:
+        """What each agent program has on this machine, and how much was read."""
+        return self._parts.local_sources.sources()
+
+    def status(self) -> Status:
+        """How much is kept, when it was last read, and what went wrong."""
+        return self._parts.status()
