@@ -191,8 +191,9 @@ SETTINGS = (
     Setting(
         "logs.in_background",
         True,
-        "Write daily logs in a background process; otherwise only with "
-        "'backstory logs --write'.",
+        "Write daily logs, and tidy MEMORY.md, in a background process; if false, no "
+        "background process calls the language model, only 'backstory logs --write' "
+        "and 'curate' do.",
     ),
     Setting(
         "logs.quiet_minutes",

@@ -505,6 +505,42 @@ def test_without_a_model_it_waits_in_silence(
         assert "Sushi" in log(memory)
 
 
+def test_without_a_model_asking_for_logs_queues_nothing(
+    open_memory: OpenMemory, server: LlmServer, clock: Clock
+) -> None:
+    with open_memory("llm.name=none") as memory:
+        say(memory, "one")
+        with pytest.raises(NoModel):
+            memory.write_logs(since=DAY)
+        store = SqliteSummaryStore(memory.home / "history.db")
+        assert store.list_due(now=None) == []
+        store.close()
+    # Nor is it sent to the model that is set later, by a worker for something else.
+    with open_memory("logs.quiet_minutes=0") as memory:
+        clock.move(days=1)
+        memory.work()
+    assert server.asked == []
+
+
+def test_no_worker_calls_a_model_if_that_is_not_wanted(
+    open_memory: OpenMemory, server: LlmServer, clock: Clock
+) -> None:
+    settings = ("logs.in_background=false", "logs.curate_daily=true")
+    with open_memory(*settings) as memory:
+        memory.notebook.append_log(DAY, "## Dinner\n- At Sakura", "an-earlier.1")
+        say(memory, "one")
+        assert memory.end_session()
+        clock.move(hours=2)
+
+        memory.work()
+        assert a_worker(memory.home, server, *settings).wait() == 0
+        assert server.asked == []
+
+        # Whoever asks for it gets it.
+        memory.write_logs()
+        assert len(server.asked) == 1
+
+
 def test_switched_off_no_call_is_made(
     open_memory: OpenMemory, server: LlmServer
 ) -> None:
@@ -805,16 +841,15 @@ def repeat(prompt: str) -> str:
     return an_answer(*(each["text"] for each in said), remember=said[0]["text"])
 
 
-def a_worker(home: Path, server: LlmServer) -> subprocess.Popen[bytes]:
-    settings = {
-        "embedder.name": "none",
-        "llm.name": "openai",
-        "llm.url": f"{server.url}/v1",
-        "logs.curate_daily": "false",
-    }
-    flags = [
-        part for name in settings for part in ("--set", f"{name}={settings[name]}")
-    ]
+def a_worker(home: Path, server: LlmServer, *settings: str) -> subprocess.Popen[bytes]:
+    chosen = (
+        "embedder.name=none",
+        "llm.name=openai",
+        f"llm.url={server.url}/v1",
+        "logs.curate_daily=false",
+        *settings,
+    )
+    flags = [word for setting in chosen for word in ("--set", setting)]
     command = [sys.executable, "-P", "-m", "backstory", "--home", str(home)]
     return subprocess.Popen([*command, *flags, "work"])
 

@@ -205,15 +205,18 @@ class Summaries:
         With ``since``, every session active from that day on is due as well. Raises
         ``NoModel`` when a model is needed and none is configured.
         """
-        if (day := to_day(since, "since", today=self._today())) is not None:
-            self._mark_active_since(day)
+        day = to_day(since, "since", today=self._today())
         if not self.is_enabled:
             return LogReport(problems=["daily logs are turned off"])
         with locked(self.home / _LOCK):
-            self._mark_late_triggers()
-            if self.llm is None and not self._store.list_waiting_sessions():
+            if self.llm is not None:
+                # Without a model, nothing may wait for the one that is set some day.
+                self._mark_late_triggers()
+                if day is not None:
+                    self._mark_active_since(day)
+                self.mark_quiet(wake=False)
+            elif not self._store.list_waiting_sessions():
                 raise NoModel(_NO_MODEL)
-            self.mark_quiet(wake=False)
             return self._run(on_session, is_asked_for=True)
 
     def _mark_active_since(self, day: date) -> None:
@@ -222,8 +225,11 @@ class Summaries:
             self.mark_due(session, "asked for", wake=False)
 
     def work(self) -> None:
-        """Do the worker's part: write what is due, and curate once a day."""
-        if not self.is_enabled:
+        """Do the worker's part: write what is due, and curate once a day.
+
+        A worker may have been started for other work, such as vectors.
+        """
+        if not self.is_enabled or not self._options.in_background:
             return
         with ExitStack() as waiting:
             # The process that is writing may have listed what is due before the last
