@@ -75,6 +75,7 @@ READS_THE_WORLD = ("system/machine.py", "system/home.py", "hooks/", "cli/")
 OPENS_A_STORE = (
     "assembly.py",
     "index/damage.py",
+    "hooks/opening.py",
     "hooks/reminding.py",
     "index/files.py",
     "runs/items.py",

@@ -15,7 +15,7 @@ from backstory import (
     Session,
     UnknownName,
 )
-from backstory.summaries.answer import marker_start
+from backstory.notes.log_markers import marker_start
 from tests.builders import SESSION, a_line, append, session_file
 from tests.index_builders import WordEmbedder, an_indexed_memory, found
 from tests.shell import Shell

@@ -19,7 +19,7 @@ from backstory.index.files import IndexFiles
 from backstory.index.history_damage import note_damage
 from backstory.index.maintain import Maintainer
 from backstory.index.proof import prove_by_files
-from backstory.ingest.announced import iter_announced
+from backstory.ingest.announced import has_announced, iter_announced
 from backstory.ingest.hosts import get_host
 from backstory.ingest.hosts.resume import find_resume_commands
 from backstory.ingest.intake import Rules
@@ -28,6 +28,7 @@ from backstory.ingest.refresh import Refresh
 from backstory.ingest.seen_files import FileFinder
 from backstory.ingest.watch import repeat_reading
 from backstory.notes.find import FoundNote, find_guidance
+from backstory.notes.log_markers import is_marker_of
 from backstory.notes.notebook import Notebook
 from backstory.providers.embedders import load_embedder
 from backstory.providers.embedders.base import Embedder
@@ -47,7 +48,6 @@ from backstory.store.base.history import HistoryStore, SessionFilter
 # For surfaces that hold a memory for long, which see no store.
 from backstory.store.sqlite.connection import limit_caches as limit_caches
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
-from backstory.summaries.answer import is_marker_of
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute, both_names
@@ -187,11 +187,19 @@ class Parts:
     def read_new(self) -> tuple[str, ...]:
         """Read and take in what is new, as a search would, but do not search."""
         self.check_open()
+        self._wake_for_announced()
         if self.settings.flag("search.read_changed") and self.refresh.want_all():
             return ()
         notices = (*self.read_changed(), *self.maintainer.catch_up(()))
         self.triggers.mark_quiet()
         return notices
+
+    def _wake_for_announced(self) -> None:
+        """Start a worker if a hook had no time to: hosts end those that are slow."""
+        if self.start_worker is None or not has_announced(str(self.home)):
+            return
+        if self.settings.flag("embedder.in_background"):
+            self.start_worker()
 
     def today(self) -> date:
         """The local day."""

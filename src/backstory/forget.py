@@ -10,6 +10,7 @@ from pathlib import Path
 from backstory.errors import BadQuery, UnknownName, show_value
 from backstory.index.damage import list_copies
 from backstory.notes.daily_logs import split_blocks
+from backstory.notes.log_markers import marker_start
 from backstory.notes.notebook import Notebook
 from backstory.search.sessions import get_session, list_sessions
 from backstory.store.base.history import (
@@ -17,7 +18,6 @@ from backstory.store.base.history import (
     HistoryStore,
     SessionFilter,
 )
-from backstory.summaries.answer import marker_start
 from backstory.text.arguments import (
     EVER,
     Period,

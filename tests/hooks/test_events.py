@@ -12,6 +12,7 @@ import pytest
 from backstory.hooks.answers import answer_opening
 from backstory.hooks.hosts import HOOK_HOSTS
 from backstory.hooks.limits import MAX_CHARS, MAX_TOKENS
+from backstory.hooks.opening import open_by_files
 from backstory.memory import Memory
 from backstory.text.tokens import most_tokens
 from tests.hooks.hook_home import (
@@ -225,11 +226,19 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 def log(memory: Memory, session: str, days_ago: int, text: str) -> None:
     # As the daily logs' own blocks are marked.
-    from backstory.summaries.answer import make_marker
+    from backstory.notes.log_markers import make_marker
 
     day = (NOW - timedelta(days=days_ago)).date()
     marker = make_marker(memory.session(session))
     memory.notebook.append_log(day, text, marker=marker)
+
+
+def open_alone(
+    memory: Memory, cwd: str = PROJECT, *, is_compacted: bool = False
+) -> str:
+    """What a hook tells that no server answers, without the seal."""
+    home, now = str(memory.home), NOW.timestamp()
+    return SEAL.sub("", open_by_files(home, cwd, is_compacted=is_compacted, now=now))
 
 
 def test_a_session_is_told_the_last_highlights_of_its_project(memory: Memory) -> None:
@@ -255,7 +264,9 @@ def test_a_session_is_told_the_last_highlights_of_its_project(memory: Memory) ->
         "Decisions:\n- Zero is a total\n"
         "(End of memories.)"
     )
+    assert open_alone(memory) == told
     assert memory.opening(project="/home/dev/other") == ""
+    assert open_alone(memory, "/home/dev/other") == ""
 
 
 def test_an_opening_is_within_the_limits_of_hosts(memory: Memory) -> None:
@@ -268,8 +279,33 @@ def test_an_opening_is_within_the_limits_of_hosts(memory: Memory) -> None:
 
     told, _ = answer_opening(memory, cwd=PROJECT, is_compacted=True)
 
+    assert open_alone(memory, is_compacted=True) == SEAL.sub("", told)
     assert MAX_CHARS / 3 < len(told) <= MAX_CHARS
     assert most_tokens(told) <= MAX_TOKENS
     # However long the facts are, the highlights have their share.
     assert "- Zero is a total" in told
     assert told.endswith(f"{CUE}\n(End of memories.)")
+
+
+def test_a_note_that_leads_out_of_the_memory_is_not_told(
+    hooks: Hooks, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("- hush\n", encoding="utf-8")
+    facts = hooks.home / "memory" / "MEMORY.md"
+    facts.unlink()
+    facts.symlink_to(secret)
+
+    assert start(hooks) == ""
+    assert len(hooks.log()) == 1
+
+
+def test_settings_of_a_person_s_own_count_at_the_beginning_of_a_session(
+    hooks: Hooks,
+) -> None:
+    assert start(hooks) == OPENING
+
+    hooks.environ = {**hooks.environ, "BACKSTORY_CONTEXT_MAX_TOKENS": "1"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BACKSTORY_CONTEXT_MAX_TOKENS", "1")
+        assert start(hooks, session="s2") == ""

@@ -16,6 +16,7 @@ from backstory.hooks.live_sessions import LiveSession, find_live_session
 from backstory.hooks.runtime import list_runtime_folders
 from backstory.hooks.server import HookServer
 from backstory.memory import Memory
+from backstory.system.locks import try_locked
 from tests.hooks.hook_home import (
     NOW,
     PROJECT,
@@ -65,28 +66,51 @@ def test_the_program_prints_what_the_host_takes(hooks: Hooks) -> None:
     assert SAID in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
 
 
-def test_a_prompt_is_answered_with_few_imports(hooks: Hooks) -> None:
+# What no event needs, and what only few do.
+NEVER = {"numpy", "onnxruntime", "click", "httpx", "pydantic", "mcp", "orjson"}
+NEVER |= {"backstory.memory", "backstory.settings", "backstory.notes.notebook"}
+RARELY = {"dataclasses", "typing", "pathlib", "logging", "subprocess", "socket"}
+
+
+@pytest.mark.parametrize(
+    ("event", "slow"),
+    [
+        ("session-start", NEVER | RARELY),
+        ("prompt", NEVER | RARELY),
+        # They start a process.
+        ("before-compaction", NEVER | {"dataclasses"}),
+        ("session-end", NEVER | {"dataclasses"}),
+    ],
+)
+def test_an_event_is_answered_with_few_imports(
+    hooks: Hooks, event: str, slow: set[str]
+) -> None:
     code = (
         "import sys\n"
         "from backstory.hooks.events import answer_event\n"
         "import os\n"
         "given = sys.stdin.buffer.read()\n"
         f"home = {str(hooks.home)!r}\n"
-        "found = answer_event('prompt', 'codex', home, given, os.environ)\n"
-        "assert found\n"
-        "print(*sys.modules)"
+        f"found = answer_event({event!r}, 'codex', home, given, os.environ)\n"
+        "print(len(found), *sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=json.dumps(ASKED).encode(),
-        capture_output=True,
-        env=hooks.environ,
-        check=True,
-    )
+    environ = dict(hooks.environ)
+    # With it, the settings must be read.
+    del environ["BACKSTORY_EMBEDDER_IN_BACKGROUND"]
+    # No worker is started while there is one.
+    with try_locked(hooks.home / "worker.lock"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            input=json.dumps(ASKED).encode(),
+            capture_output=True,
+            env=environ,
+            check=True,
+        )
 
-    slow = {"numpy", "onnxruntime", "click", "httpx", "pydantic", "mcp", "orjson"}
-    slow |= {"dataclasses", "typing", "pathlib", "logging", "subprocess", "socket"}
-    assert slow & set(done.stdout.decode().split()) == set()
+    printed, *imported = done.stdout.decode().split()
+    assert (printed != "0") == (event in ("session-start", "prompt"))
+    assert slow & set(imported) == set()
+    assert (hooks.home / "worker-wanted").exists() == (printed == "0")
 
 
 BROKEN = {

@@ -10,6 +10,7 @@ import pytest
 from mcp.types import CallToolResult
 
 from backstory.hooks.server import HookServer
+from backstory.ingest.announced import announce_session
 from backstory.mcp.upkeep import Upkeep
 from backstory.memory import Memory
 from backstory.settings import read_settings
@@ -147,3 +148,9 @@ def test_in_a_new_home_the_worker_is_asked_to_read_all_agent_programs(
         append(session_file(home), a_line("at 9:40", uuid="2", role="assistant"))
         memory.read_new()
         assert [each.message_count for each in memory.sessions()] == [2]
+        assert started == ["worker"]
+
+        # A hook that was ended before it could start a worker.
+        announce_session(str(memory.home), "claude-code", SESSION, "session end")
+        memory.read_new()
+        assert started == ["worker", "worker"]

@@ -12,8 +12,8 @@ from backstory.mcp.calls import Calls
 from backstory.mcp.current_session import CurrentSession
 from backstory.mcp.tools import ServedTools
 from backstory.memory import Memory
+from backstory.notes.log_markers import make_marker
 from backstory.settings import read_settings
-from backstory.summaries.answer import make_marker
 from backstory.system.machine import Machine
 from mcp import Client
 from tests.builders import SESSION, a_line, append, session_file

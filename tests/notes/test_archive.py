@@ -16,7 +16,7 @@ from backstory.notes.archive import (
     read_archive,
     write_archive,
 )
-from backstory.notes.find import MAX_NOTE_BYTES
+from backstory.notes.beginning import MAX_NOTE_BYTES
 from backstory.notes.notebook import Notebook
 
 DAY = date(2026, 2, 28)

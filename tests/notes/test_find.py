@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from backstory.errors import SourceUnreadable
+from backstory.notes.beginning import MAX_NOTE_BYTES
 from backstory.notes.find import (
-    MAX_NOTE_BYTES,
     FoundNote,
     NoteKind,
     find_guidance,

@@ -25,8 +25,8 @@ from backstory.errors import (
     StoreUnwritable,
 )
 from backstory.memory import Memory
+from backstory.notes.beginning import MAX_NOTE_BYTES
 from backstory.notes.facts import list_facts
-from backstory.notes.find import MAX_NOTE_BYTES
 from backstory.notes.notebook import MAX_BACKUPS, Notebook, NoteFile, NotesSummary
 from backstory.system.files import swap
 from tests.chance import examples, seeds

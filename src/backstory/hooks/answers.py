@@ -1,12 +1,9 @@
 """What a memory adds to an agent's context, within what every host takes."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
-from backstory.hooks.limits import MAX_CHARS, MAX_TOKENS
+from backstory.hooks.limits import HookAnswer, write_within_limits
 from backstory.memory import Memory
-
-# The text, and the keys of the memories in it.
-HookAnswer = tuple[str, tuple[str, ...]]
 
 
 def answer_opening(memory: Memory, *, cwd: str, is_compacted: bool) -> HookAnswer:
@@ -18,7 +15,7 @@ def answer_opening(memory: Memory, *, cwd: str, is_compacted: bool) -> HookAnswe
         )
         return text, ()
 
-    return _within_limits(memory, write)
+    return write_within_limits(write, memory.settings.whole("context.max_tokens"))
 
 
 def answer_prompt(
@@ -36,14 +33,4 @@ def answer_prompt(
         )
         return context.text, context.keys
 
-    return _within_limits(memory, write)
-
-
-def _within_limits(memory: Memory, write: Callable[[int], HookAnswer]) -> HookAnswer:
-    max_tokens = min(MAX_TOKENS, memory.settings.whole("context.max_tokens"))
-    while max_tokens > 0:
-        text, keys = write(max_tokens)
-        if len(text) <= MAX_CHARS:
-            return text, keys
-        max_tokens = int(0.95 * max_tokens * MAX_CHARS / len(text))
-    return "", ()
+    return write_within_limits(write, memory.settings.whole("context.max_tokens"))

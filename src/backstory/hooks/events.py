@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,8 +23,8 @@ from backstory.hooks.live_sessions import (
     forget_live_session,
     note_live_session,
 )
+from backstory.hooks.own_settings import TOLD, may_be_set
 from backstory.hooks.runtime import make_runtime_folder
-from backstory.system.home import find_default_config
 
 # As ``summaries.triggers`` names them.
 _CAUSES = {BEFORE_COMPACTION: "compaction", SESSION_END: "session end"}
@@ -127,11 +128,26 @@ class _Answering:
             keys = answer.get("keys")
             return str(answer["text"]), list(keys) if isinstance(keys, list) else []
         if opens:
-            # All of a memory, which most prompts do not need.
-            from backstory.hooks.cold import open_session
-
-            return open_session(self._home, call.cwd, is_compacted=is_compacted), []
+            return self._open_alone(is_compacted=is_compacted), []
         return self._remind(given or [])
+
+    def _open_alone(self, *, is_compacted: bool) -> str:
+        if not may_be_set(TOLD, self._environ):
+            # Only without a server.
+            from backstory.hooks.opening import open_by_files
+
+            # A history of another version needs the whole memory.
+            with suppress(LookupError):
+                return open_by_files(
+                    self._home,
+                    self._call.cwd,
+                    is_compacted=is_compacted,
+                    now=time.time(),
+                )
+        # All of a memory, which few sessions need.
+        from backstory.hooks.cold import open_session
+
+        return open_session(self._home, self._call.cwd, is_compacted=is_compacted)
 
     def _remind(self, given: list[str]) -> tuple[str, list[str]]:
         # Only without a server.
@@ -139,7 +155,7 @@ class _Answering:
 
         call = self._call
         try:
-            if has_own_settings(self._environ):
+            if may_be_set(TOLD, self._environ):
                 raise NeedsMemory
             return remind_by_words(
                 self._home,
@@ -179,26 +195,9 @@ class _Answering:
         cause = _CAUSES[call.event]
         announce_session(self._home, call.host.reads, call.session_id, cause)
         # Only now: the note is what counts, and the rest takes longer.
-        from backstory.hooks.cold import wake_worker
+        from backstory.hooks.waking import wake_worker
 
-        wake_worker(self._home)
-
-
-def has_own_settings(environ: Mapping[str, str]) -> bool:
-    """Whether a person may have changed a setting that prompts depend on."""
-    if any(
-        name.startswith(("BACKSTORY_CONTEXT", "BACKSTORY_SEARCH")) for name in environ
-    ):
-        return True
-    path = environ.get("BACKSTORY_CONFIG") or find_default_config()
-    try:
-        with open(os.path.expanduser(path), "rb") as file:
-            written = file.read()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True  # the memory says what is wrong with it
-    return any(word in written for word in (b"context", b"search", b"project"))
+        wake_worker(self._home, self._environ)
 
 
 def _key_of(text: str) -> str:

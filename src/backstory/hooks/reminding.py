@@ -6,11 +6,13 @@ settings of its own for prompts. Then the memory itself is asked, which takes lo
 """
 
 import os
-import stat
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from backstory.hooks.limits import MAX_TOKENS
+from backstory.hooks.projects import is_same_project
+from backstory.notes.beginning import read_beginning
 from backstory.search.by_words import (
     choose_by_words,
     is_worth_searching,
@@ -25,7 +27,6 @@ from backstory.values.query import Query
 # The defaults of the settings ``context.*``.
 _MAX_MEMORIES = 3
 _MAX_TOKENS = min(2_000, MAX_TOKENS)
-_MAX_NOTE_BYTES = 1_000_000
 
 
 class NeedsMemory(Exception):
@@ -43,7 +44,8 @@ def remind_by_words(
         home,
         host=host,
         native_id=native_id,
-        is_ours=lambda project: _is_same_project(project, cwd),
+        # Where it is unknown, it may be.
+        is_ours=lambda each: each is None or not cwd or is_same_project(each, cwd),
     )
     try:
         chosen = [reader.loaded[each] for each in choose_by_words(query, reader)]
@@ -76,14 +78,6 @@ def _parse(prompt: str) -> Query:
     return query
 
 
-def _is_same_project(project: str | None, cwd: str) -> bool:
-    """Whether one of two folders is inside the other, as far as both are known."""
-    if project is None or not cwd:
-        return True
-    one, other = project.rstrip("/"), cwd.rstrip("/")
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
-
-
 # -- writing --------------------------------------------------------------------------
 
 
@@ -105,7 +99,10 @@ def _write(
     from backstory.text.memories_frame import RELEVANT_HEADING, MemoriesFrame
     from backstory.text.redaction import mask_secrets
 
-    known = [*iter_memory_pieces(_read_memory(home)), *reader.list_said()]
+    memory = ""
+    with suppress(OSError):
+        memory = read_beginning(os.path.join(home, "memory"), "MEMORY.md")
+    known = [*iter_memory_pieces(memory), *reader.list_said()]
     texts = (mask_secrets(each.text).strip() for each in found)
     new = [found[place] for place in leave_out_known(texts, known)][:_MAX_MEMORIES]
     lines = [_to_line(each, query, replies[each.unit_id]) for each in new]
@@ -168,20 +165,3 @@ def _day(at: int | None, zone: Callable[[float], time.struct_time]) -> str:
         return time.strftime("%Y-%m-%d", zone(at // 1_000_000))
     except (OverflowError, ValueError, OSError):
         return ""
-
-
-def _read_memory(home: str) -> str:
-    """The beginning of MEMORY.md; empty if there is none that can be read."""
-    path = os.path.join(home, "memory", "MEMORY.md")
-    try:
-        # Opened in the usual way, a pipe would block.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
-        return ""
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        raw = os.read(descriptor, _MAX_NOTE_BYTES)
-    finally:
-        os.close(descriptor)
-    return raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 _FOLDER = "announced"
+_SUFFIX = ".json"
 _MAX_NOTES = 1_000
 _MAX_BYTES = 10_000
 
@@ -39,13 +40,22 @@ def announce_session(home: str, host: str, session_id: str, cause: str) -> None:
     if len(os.listdir(folder)) >= _MAX_NOTES:
         raise OSError(f"{folder}: the worker has not read it for a long time")
     note = json.dumps({"host": host, "session_id": session_id, "cause": cause})
-    path = os.path.join(folder, f"{os.urandom(8).hex()}.json")
+    path = os.path.join(folder, f"{os.urandom(8).hex()}{_SUFFIX}")
     descriptor = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(descriptor, note.encode())
     finally:
         os.close(descriptor)
     os.replace(f"{path}.new", path)
+
+
+def has_announced(home: str) -> bool:
+    """Whether there are notes that no worker has read yet."""
+    with suppress(OSError):
+        return any(
+            name.endswith(_SUFFIX) for name in os.listdir(os.path.join(home, _FOLDER))
+        )
+    return False
 
 
 def iter_announced(home: str) -> Iterator[AnnouncedSession]:
@@ -56,7 +66,7 @@ def iter_announced(home: str) -> Iterator[AnnouncedSession]:
     except OSError:
         return
     for name in sorted(names):
-        if not name.endswith(".json"):
+        if not name.endswith(_SUFFIX):
             continue
         path = os.path.join(folder, name)
         try:

@@ -17,7 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from backstory.errors import SourceUnreadable, StoreUnwritable
-from backstory.notes.find import MAX_NOTE_BYTES, parse_log_name
+from backstory.notes.beginning import MAX_NOTE_BYTES
+from backstory.notes.find import (
+    parse_log_name,
+)
 from backstory.notes.notebook import Notebook
 from backstory.system.files import open_file, storing, write_new
 from backstory.text.cut import one_line

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from backstory.errors import SourceUnreadable
+from backstory.notes.beginning import MAX_NOTE_BYTES, decode_beginning
 from backstory.system.files import (
     describe,
     has_text_name,
@@ -22,8 +23,6 @@ from backstory.system.files import (
     shown_name,
 )
 from backstory.values.history import Problem
-
-MAX_NOTE_BYTES = 2_000_000
 
 
 class NoteKind(StrEnum):
@@ -310,6 +309,4 @@ def read_note(note: FoundNote) -> str:
             raw = file.read(MAX_NOTE_BYTES + 1)
     except OSError as exc:
         raise SourceUnreadable(f"the file cannot be read ({exc.strerror})") from exc
-    if len(raw) > MAX_NOTE_BYTES:
-        raw = raw[: raw.rfind(b"\n", 0, MAX_NOTE_BYTES) + 1] or raw[:MAX_NOTE_BYTES]
-    return raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+    return decode_beginning(raw)

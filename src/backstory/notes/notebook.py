@@ -25,6 +25,7 @@ from backstory.errors import (
     StoreUnwritable,
 )
 from backstory.notes import facts
+from backstory.notes.beginning import MAX_NOTE_BYTES
 from backstory.notes.daily_logs import (
     add_block,
     has_blocks,
@@ -33,7 +34,6 @@ from backstory.notes.daily_logs import (
 )
 from backstory.notes.facts import DEFAULT_TOPIC, check_fact
 from backstory.notes.find import (
-    MAX_NOTE_BYTES,
     FoundNote,
     NoteKind,
     find_memory_notes,

@@ -6,7 +6,6 @@ whatever it says is reduced to a few short lines in lists under headings of ours
 
 import json
 import re
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -16,7 +15,6 @@ from backstory.text.cut import one_line
 from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.redaction import mask_secrets
 from backstory.values.history import Session
-from backstory.values.identity import content_id
 
 MAX_ITEM_CHARS = 400
 MAX_ITEMS = 12
@@ -171,22 +169,6 @@ def join(parts: Iterable[SummaryLists]) -> SummaryLists:
 
 
 # -- showing --------------------------------------------------------------------------
-
-
-def make_marker(session: Session) -> str:
-    """A new marker for a block of a daily log, which says whose block it is."""
-    return f"{marker_start(session)}{secrets.token_hex(8)}"
-
-
-def is_marker_of(marker: str, session: Session) -> bool:
-    """Whether ``make_marker`` made a marker for that session."""
-    return marker.startswith(marker_start(session))
-
-
-def marker_start(session: Session) -> str:
-    """What the markers of all blocks about a session begin with."""
-    # A hash, as ids may have any characters.
-    return f"{content_id('log of', session.host, session.native_id)[:16]}."
 
 
 def heading_start(session: Session) -> str:

@@ -23,6 +23,7 @@ from backstory.errors import (
     UnusableAnswer,
 )
 from backstory.notes.facts import TOPICS
+from backstory.notes.log_markers import make_marker
 from backstory.notes.notebook import Notebook
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.summaries import Due, SetAside, Summary, SummaryStore
@@ -33,7 +34,6 @@ from backstory.summaries.answer import (
     from_json,
     heading_start,
     join,
-    make_marker,
     parse_summary,
     to_json,
     to_markdown,

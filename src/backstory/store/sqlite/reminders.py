@@ -1,15 +1,10 @@
 """What a hook reads to remind an agent: by words, read-only, with few imports.
 
-It reads the same tables as ``SqliteIndex`` and ``SqliteHistory``, but neither waits for
-a writer nor writes: a database that is locked, damaged or of another version is left to
-those who can do something about it.
+It reads the same tables as ``SqliteIndex`` and ``SqliteHistory``.
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-
-import apsw
 
 from backstory.store.sqlite.match import (
     any_of,
@@ -21,7 +16,7 @@ from backstory.store.sqlite.match import (
     score_matches,
     tokenize,
 )
-from backstory.store.sqlite.page_checksums import VERIFIED
+from backstory.store.sqlite.read_only import open_read_only, read_identity
 
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
@@ -34,9 +29,6 @@ _REMEMBERED = "units.kind IN (1, 2, 3, 6, 7)"
 _TOOLS = 4
 # How many times as many matches are read, because some are tools' output.
 _TRIED = 6
-_BUSY_MS = 200
-# As the numbers of scripts in these folders.
-_INDEX_SCHEMA, _HISTORY_SCHEMA = "index_migrations", "history_migrations"
 
 _REPLY_STEPS = 100
 _SAID = 100
@@ -92,8 +84,8 @@ class SqliteReminders:
         native_id: str,
         is_ours: Callable[[str | None], bool],
     ) -> None:
-        self._history = _open(os.path.join(home, "history.db"), _HISTORY_SCHEMA)
-        self._index = _open(os.path.join(home, "index.db"), _INDEX_SCHEMA)
+        self._history = open_read_only(home, "history.db")
+        self._index = open_read_only(home, "index.db")
         self._is_ours = is_ours
         self._host = host
         self._native_id = native_id
@@ -112,7 +104,7 @@ class SqliteReminders:
     @property
     def identity(self) -> str:
         """The text that only this history has."""
-        return str(self._history.execute("SELECT value FROM identity").get)
+        return read_identity(self._history)
 
     def count_units(self) -> int:
         found = self._index.execute("SELECT value FROM state WHERE name = 'units'").get
@@ -237,25 +229,3 @@ class SqliteReminders:
             (self.session_id, _SAID),
         )
         return [text for (text,) in rows] if self.session_id is not None else []
-
-
-def _open(path: str, migrations: str) -> apsw.Connection:
-    """A database to read. Raises LookupError if it is of another version."""
-    # Without a log, nobody may be able to create one; then the file does not change.
-    has_log = os.path.exists(f"{path}-wal")
-    is_writable = os.access(os.path.dirname(path), os.W_OK)
-    way = "mode=ro" if has_log or is_writable else "immutable=1"
-    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    db = apsw.Connection(
-        f"file:{quoted}?{way}",
-        flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
-        vfs=VERIFIED,
-    )
-    db.set_busy_timeout(_BUSY_MS)
-    # Reading must not move what is in the log into the file.
-    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    scripts = os.listdir(os.path.join(os.path.dirname(__file__), migrations))
-    version = sum(name.endswith(".sql") for name in scripts)
-    if db.execute("PRAGMA user_version").get != version:
-        raise LookupError(f"{path}: of another version")
-    return db

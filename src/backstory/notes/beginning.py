@@ -1,0 +1,43 @@
+"""Read the beginning of a note, which is all that is searched or told of a large one.
+
+Hooks read notes as well, so nothing that is slow to import is imported here.
+"""
+
+import os
+import stat
+
+MAX_NOTE_BYTES = 2_000_000
+
+
+def read_beginning(folder: str, name: str) -> str:
+    """A note of the memory folder by its name there; empty if there is none.
+
+    Raises OSError for what cannot be read: a link that leads out of the folder, or
+    anything else than a file.
+    """
+    real = os.path.realpath(os.path.join(folder, name))
+    if not real.startswith(os.path.join(os.path.realpath(folder), "")):
+        raise OSError(f"{name}: a symbolic link that leads out of {folder}")
+    # Opened in the usual way, a pipe would block.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(real, flags)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{name}: not a file")
+        return decode_beginning(os.read(descriptor, MAX_NOTE_BYTES + 1))
+    finally:
+        os.close(descriptor)
+
+
+def decode_beginning(raw: bytes) -> str:
+    """The text of a note, with plain line ends; bytes that are not UTF-8 are replaced.
+
+    Of one that is too large, only whole lines at its beginning are kept.
+    """
+    if len(raw) > MAX_NOTE_BYTES:
+        raw = raw[: raw.rfind(b"\n", 0, MAX_NOTE_BYTES) + 1] or raw[:MAX_NOTE_BYTES]
+    text = raw.decode("utf-8", errors="replace")
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")

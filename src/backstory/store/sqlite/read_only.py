@@ -1,0 +1,42 @@
+"""Open a database of a home only to read it, for a hook.
+
+It neither waits for a writer nor writes: a database that is locked, damaged or of
+another version is left to those who can do something about it.
+"""
+
+import os
+
+import apsw
+
+from backstory.store.sqlite.page_checksums import VERIFIED
+
+_BUSY_MS = 200
+# A schema's version is the number of scripts in its folder.
+_MIGRATIONS = {"index.db": "index_migrations", "history.db": "history_migrations"}
+
+
+def open_read_only(home: str, name: str) -> apsw.Connection:
+    """A database of a home. Raises LookupError if it is of another version."""
+    path = os.path.join(home, name)
+    # Without a log, nobody may be able to create one; then the file does not change.
+    has_log = os.path.exists(f"{path}-wal")
+    way = "mode=ro" if has_log or os.access(home, os.W_OK) else "immutable=1"
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    db = apsw.Connection(
+        f"file:{quoted}?{way}",
+        flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+        vfs=VERIFIED,
+    )
+    db.set_busy_timeout(_BUSY_MS)
+    # Reading must not move what is in the log into the file.
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    scripts = os.listdir(os.path.join(os.path.dirname(__file__), _MIGRATIONS[name]))
+    version = sum(script.endswith(".sql") for script in scripts)
+    if db.execute("PRAGMA user_version").get != version:
+        raise LookupError(f"{path}: of another version")
+    return db
+
+
+def read_identity(history: apsw.Connection) -> str:
+    """The text that only this history has."""
+    return str(history.execute("SELECT value FROM identity").get)
