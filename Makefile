@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # The packages that examples are for are many; they get an environment of their own.
 EXTRA  := $(VENV)/examples
+# Every package that is needed here: one version of each, and the hashes of its files.
+LOCK   := requirements-dev.txt
+PIP    := -m pip --disable-pip-version-check
 ARGS   ?=
 # How many processes share the tests: two more than there are cores, as some wait.
 JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
@@ -14,17 +17,32 @@ SOAK   ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
-.PHONY: help e2e setup demo test examples soak lint types check fix bench clean
+.PHONY: help e2e setup lock audit demo test examples soak lint types check fix bench clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: $(READY) ## create the virtual environment and install Backstory into it for development
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(LOCK)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python $(PIP) install --quiet --require-hashes --requirement $(LOCK)
+	$(BIN)/python $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+lock: ## write the lock file anew (ARGS="--upgrade" takes the newest versions)
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python $(PIP) install --quiet uv
+	UV_CUSTOM_COMPILE_COMMAND='make lock' $(VENV)/lock/bin/uv pip compile --quiet --universal \
+	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	    --extra dev --output-file $(LOCK) \
+	    $(ARGS) pyproject.toml
+
+audit: ## look up every locked package in the database of known vulnerabilities; needs a connection
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python $(PIP) install --quiet pip-audit
+	$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes \
+	    --progress-spinner off --requirement $(LOCK) $(ARGS)
 
 demo: $(READY) ## show what Backstory does, on sample conversations, in a temporary folder
 	@$(BIN)/backstory demo
@@ -38,8 +56,7 @@ examples: $(EXTRA)/.ready ## install the packages that examples are for, and run
 
 $(EXTRA)/.ready: $(READY) pyproject.toml
 	$(PYTHON) -m venv $(EXTRA)
-	$(EXTRA)/bin/python -m pip install --quiet --disable-pip-version-check \
-	    --editable '.[dev,examples]'
+	$(EXTRA)/bin/python $(PIP) install --quiet --editable '.[dev,examples]'
 	@touch $@
 
 soak: $(READY) ## run the tests longer, with random input: kills, random examples, big corpora

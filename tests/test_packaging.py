@@ -1,12 +1,16 @@
 """What people install: the wheel holds everything, and nothing else is needed."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 # One process builds the wheel.
 pytestmark = pytest.mark.xdist_group("wheel")
@@ -25,6 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "wheel",
             "--quiet",
             "--no-deps",
+            "--no-build-isolation",
             "--disable-pip-version-check",
             "--wheel-dir",
             str(folder),
@@ -119,3 +124,59 @@ def test_only_the_server_imports_the_mcp_library(tmp_path: Path) -> None:
     loaded = set(done.stdout.splitlines()[-1].split())
     assert "backstory.cli.mcp" in loaded
     assert {"mcp", "mcp_types", "pydantic", "starlette", "uvicorn"} & loaded == set()
+
+
+# -- what it is built from ---
+
+
+def read_lock() -> dict[str, list[tuple[Requirement, list[str]]]]:
+    """What is pinned, by name, with the hashes of its files."""
+    text = (REPOSITORY / "requirements-dev.txt").read_text(encoding="utf-8")
+    lines = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", "")
+    pinned: dict[str, list[tuple[Requirement, list[str]]]] = {}
+    for line in lines.splitlines():
+        said, *hashes = line.split(" --hash=")
+        requirement = Requirement(said)
+        name = canonicalize_name(requirement.name)
+        pinned.setdefault(name, []).append((requirement, hashes))
+    return pinned
+
+
+def test_the_lock_file_has_what_the_project_says_it_needs() -> None:
+    project = tomllib.loads(
+        (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    pinned = read_lock()
+
+    missing = [
+        str(each)
+        for each in map(Requirement, needed)
+        if not any(
+            each.specifier.contains(version.version)
+            for pin, _ in pinned.get(canonicalize_name(each.name), ())
+            for version in pin.specifier
+        )
+    ]
+
+    assert missing == []
+
+
+def test_every_pin_of_the_lock_file_is_one_version_with_hashes() -> None:
+    loose = [
+        str(pin)
+        for pins in read_lock().values()
+        for pin, hashes in pins
+        if [each.operator for each in pin.specifier] != ["=="]
+        or pin.url is not None
+        or not hashes
+        or not all(re.fullmatch(r"sha256:[0-9a-f]{64} *", each) for each in hashes)
+    ]
+
+    assert loose == []
+
+
+def test_the_lock_file_names_no_place_to_download_from() -> None:
+    text = (REPOSITORY / "requirements-dev.txt").read_text(encoding="utf-8")
+
+    assert re.findall(r"://|^ *--(?!hash)\S+|(?<= )/\S+", text, re.MULTILINE) == []
