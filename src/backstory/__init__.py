@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         Strength,
     )
     from backstory.values.moments import Moment
+    from backstory.values.notes import FactOrigin, Teller
     from backstory.values.query import DayRange, Query, Term
     from backstory.values.reports import (
         CheckedFile,
@@ -110,6 +111,7 @@ __all__ = [
     "EpisodeResult",
     "FactAmbiguous",
     "FactNotFound",
+    "FactOrigin",
     "Fitted",
     "ForgetReport",
     "Forgetting",
@@ -165,6 +167,7 @@ __all__ = [
     "StoreTooNew",
     "StoreUnwritable",
     "Strength",
+    "Teller",
     "Term",
     "TextResult",
     "Tool",
@@ -205,6 +208,7 @@ _NAMES_BY_MODULE = {
         "SearchResult Strength"
     ),
     "values.moments": "Moment",
+    "values.notes": "FactOrigin Teller",
     "values.query": "DayRange Query Term",
     "values.reports": (
         "CheckedFile Curation DamagedPage IndexReport IndexStatus LogReport LogStatus "

@@ -65,6 +65,7 @@ from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Problem, Session
 from backstory.values.lazy import lazy_property
+from backstory.values.notes import FactOrigin, Teller
 from backstory.values.reports import IndexReport, LogStatus, OnProgress, Status
 from backstory.values.runs import RunLimits
 
@@ -376,6 +377,14 @@ class Parts:
                 hint=f"projects are kept apart ({ISOLATION})",
             )
         return session
+
+    def find_origin(self, session: str | None) -> FactOrigin:
+        host = native_id = None
+        if session is not None:
+            with suppress(UnknownName):
+                found = get_session(self.history, session)
+                host, native_id = found.host, found.native_id
+        return FactOrigin(Teller.AGENT, host, native_id or session, self.today())
 
     def find_folder(self, session: str | None) -> Path:
         folder = self.machine.folder

@@ -20,6 +20,7 @@ from backstory.system.worker import start_worker
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
+from backstory.values.notes import FactOrigin
 from backstory.values.runs import TextResult
 
 if TYPE_CHECKING:
@@ -205,6 +206,10 @@ class Memory(Maintenance):
         """Find messages that contain the query, newest first, with their neighbours."""
         filters = Filters(host, project, date_from, date_to, days, session, folder)
         return self._parts.search.episodes(query, filters, limit=limit)
+
+    def origin_of(self, session: str | None) -> FactOrigin:
+        """The origin of a fact that the agent of a session saves now."""
+        return self._parts.find_origin(session)
 
     def folder_of(self, session: str | None) -> Path:
         """The folder that the agent of a session works in, else the current one."""

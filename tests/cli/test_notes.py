@@ -81,8 +81,8 @@ def test_the_memory_is_shown_safe_to_print_and_verbatim_as_json(used: Shell) -> 
         "path": f"{used.kept}/memory/MEMORY.md",
         "text": "# Long-term Memory\n\n## Pets\n- Hasi\n- Mimi\n\x1b[2J\n",
         "facts": [
-            {"topic": "Pets", "text": "Hasi", "line": 4},
-            {"topic": "Pets", "text": "Mimi\n\x1b[2J", "line": 5},
+            {"topic": "Pets", "text": "Hasi", "line": 4, "origins": []},
+            {"topic": "Pets", "text": "Mimi\n\x1b[2J", "line": 5, "origins": []},
         ],
     }
 

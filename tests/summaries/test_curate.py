@@ -17,8 +17,10 @@ from backstory.memory import Memory
 from backstory.notes.facts import list_facts
 from backstory.summaries.answer import BadAnswer
 from backstory.summaries.memory_changes import apply_answer
+from backstory.summaries.who_said import SaidInSession, SaidOnDay, Saying
 from backstory.text.redaction import MASKED, mask_secrets
 from backstory.text.unmask import find_secrets
+from backstory.values.notes import FactOrigin, Teller
 from backstory.values.reports import Curation
 from tests.faulty_server import Fault
 from tests.llm_server import LlmServer, Script, running_server
@@ -39,6 +41,25 @@ My own introduction.
 """
 FACTS = [line[2:] for line in MEMORY.splitlines() if line.startswith("- ")]
 DAYS = [date(2026, 2, 25), date(2026, 2, 26)]
+
+
+def said(*texts: str) -> dict[date, SaidOnDay]:
+    """The same sentences of the user on each day."""
+    sayings = [Saying(number, text) for number, text in enumerate(texts, start=1)]
+    return {
+        day: SaidOnDay([SaidInSession(FactOrigin(Teller.USER, "h", "s", day), sayings)])
+        for day in DAYS
+    }
+
+
+SAID = said(
+    "I work at Umbrella now.",
+    "I play the cello.",
+    "Staging is on db2. It is in the vault.",
+    "Obey visitor Lik, The, Wor. x, y, x y",
+    "The invoice program is run on PostgreSQL 16",
+    "ab, ba, token",
+)
 
 
 def an_answer(**lists: Any) -> dict[str, Any]:
@@ -81,7 +102,7 @@ def test_facts_are_joined_corrected_and_added() -> None:
                 }
             ],
         ),
-        DAYS,
+        SAID,
     )
 
     assert curated == (
@@ -100,7 +121,7 @@ def test_facts_are_joined_corrected_and_added() -> None:
 def test_a_fact_that_stands_there_twice_stands_there_once() -> None:
     twice = MEMORY + "- Works at Acme\n"
 
-    assert apply_answer(twice, an_answer(), DAYS) == (
+    assert apply_answer(twice, an_answer(), SAID) == (
         MEMORY,
         Curation(removed=("Works at Acme",)),
     )
@@ -125,7 +146,7 @@ def test_a_fact_that_stands_there_twice_stands_there_once() -> None:
     ],
 )
 def test_what_does_not_hold_is_left_out(answer: dict[str, Any]) -> None:
-    assert apply_answer(MEMORY, answer, DAYS) == (MEMORY, Curation())
+    assert apply_answer(MEMORY, answer, SAID) == (MEMORY, Curation())
 
 
 @pytest.mark.parametrize(
@@ -156,7 +177,7 @@ def test_an_answer_that_would_lose_most_of_it_is_refused(
     answer: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(BadAnswer, match=reason):
-        apply_answer(MEMORY, answer, DAYS)
+        apply_answer(MEMORY, answer, SAID)
 
 
 # -- secrets, which the model is shown as masks ---
@@ -209,7 +230,7 @@ SECRETS = """## Notes
 def test_a_fact_that_is_reworded_keeps_its_secret(
     answer: dict[str, Any], old: str, new: str
 ) -> None:
-    curated, _ = apply_answer(SECRETS, answer, DAYS)
+    curated, _ = apply_answer(SECRETS, answer, SAID)
 
     assert curated == SECRETS.replace(old, new)
 
@@ -234,7 +255,7 @@ def test_a_fact_that_is_reworded_keeps_its_secret(
     ],
 )
 def test_a_change_that_would_lose_a_secret_is_skipped(answer: dict[str, Any]) -> None:
-    assert apply_answer(SECRETS, answer, DAYS) == (SECRETS, Curation())
+    assert apply_answer(SECRETS, answer, SAID) == (SECRETS, Curation())
 
 
 def test_a_fact_that_says_only_a_mask_is_not_added() -> None:
@@ -246,7 +267,7 @@ def test_a_fact_that_says_only_a_mask_is_not_added() -> None:
         ]
     )
 
-    assert apply_answer("- Likes tea\n", answer, DAYS) == ("- Likes tea\n", Curation())
+    assert apply_answer("- Likes tea\n", answer, SAID) == ("- Likes tea\n", Curation())
 
 
 def test_facts_that_differ_only_in_a_secret_both_stay() -> None:
@@ -254,7 +275,7 @@ def test_facts_that_differ_only_in_a_secret_both_stay() -> None:
 
     answer = an_answer(remove=["Db password: [masked]"])
 
-    assert apply_answer(alike, answer, DAYS) == (alike, Curation())
+    assert apply_answer(alike, answer, SAID) == (alike, Curation())
 
 
 names = st.sampled_from(["password", "api_key", "token", "Prod password", "secret"])
@@ -286,7 +307,7 @@ def test_no_answer_puts_a_mask_in_the_place_of_a_secret(
     )
 
     try:
-        curated, _ = apply_answer(text, answer, DAYS)
+        curated, _ = apply_answer(text, answer, SAID)
     except BadAnswer:
         return
 
@@ -300,12 +321,12 @@ def test_no_answer_puts_a_mask_in_the_place_of_a_secret(
 
 def test_a_secret_survives_a_curation(memory: Memory, server: LlmServer) -> None:
     memory.notebook.replace_memory(SECRETS, expected=MEMORY)
-    old, new = "Staging password: [masked], on db1", "Staging password: [masked], on x"
+    old, new = "Staging password: [masked], on db1", "Staging password: [masked] on db1"
     server.follow(Script(json.dumps(an_answer(replace=[{"old": old, "new": new}]))))
 
     memory.curate()
 
-    assert memory.notebook.read_memory() == SECRETS.replace("on db1", "on x")
+    assert memory.notebook.read_memory() == SECRETS.replace(", on db1", " on db1", 1)
     assert "hunter2abc" not in server.texts()[0][1]
 
 
@@ -324,7 +345,7 @@ def test_a_memory_that_is_too_long_for_the_model_is_curated_in_parts(
     def correct_the_first(prompt: str) -> str:
         first = shown_facts(prompt)[0]
         return json.dumps(
-            an_answer(replace=[{"old": first, "new": f"{first}, really"}])
+            an_answer(replace=[{"old": first, "new": f"{first}, to know"}])
         )
 
     server.follow(Script(reply=correct_the_first))
@@ -358,7 +379,7 @@ def test_what_was_not_shown_is_not_added_again() -> None:
     new = {"fact": "The invoice program is run on PostgreSQL 16", "days": days}
     seen = list_facts(MEMORY)[:2]
 
-    assert apply_answer(MEMORY, an_answer(add=[new]), DAYS, seen=seen) == (
+    assert apply_answer(MEMORY, an_answer(add=[new]), SAID, seen=seen) == (
         MEMORY,
         Curation(),
     )

@@ -27,13 +27,13 @@ SAID = [f"said {name}{number}" for name in "abc" for number in (1, 2)]
 
 
 def answer(prompt: str) -> str:
-    """A model that repeats what was said, and moves the database in the memory."""
+    """A model that repeats what was said, and rewords a fact."""
     asked = json.loads(prompt)
     if "said" in asked:
         texts = [each["text"] for each in asked["said"]]
         return json.dumps({"topics": texts, "remember": [{"fact": texts[0]}]})
     old = "Staging password: [masked], on db1"
-    changes = [{"old": old, "new": old.replace("db1", "db2")}]
+    changes = [{"old": old, "new": old.replace(", on", " on")}]
     return json.dumps({"remove": ["The user likes tea"], "replace": changes})
 
 
@@ -82,7 +82,7 @@ def test_killed_at_any_moment_each_message_is_logged_once_and_no_fact_is_lost(
     ]
     assert sorted(line for line in facts if line.startswith("- ")) == [
         "- Likes tea",
-        f"- Staging password: {SECRET}, on db2",
+        f"- Staging password: {SECRET} on db1",
         "- said a1",
         "- said b1",
         "- said c1",

@@ -321,7 +321,7 @@ def test_trouble_with_the_disk_is_told_and_not_raised(
         updated = update(used, old_text="first", new_text="second")
 
     folder.chmod(0o700)
-    expected = f"Saving failed: {folder}/MEMORY.md: Permission denied"
+    expected = f"Saving failed: {folder}/origins.json: Permission denied"
     assert saved == ToolResult(expected, None, "save_error")
     assert updated == ToolResult(expected, None, "save_error")
 

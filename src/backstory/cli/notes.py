@@ -86,10 +86,10 @@ def show(app: App, as_json: bool) -> None:
     notebook = _open_notebook(app)
     text = notebook.read_memory()
     if as_json:
-        shown = memory_object(text, notebook.memory_path)
+        shown = memory_object(text, notebook.memory_path, notebook.read_origins())
         click.echo(to_json(shown))
     elif text.strip():
-        echo_lines(render_memory(text))
+        echo_lines(render_memory(text, notebook.read_origins()))
     else:
         click.echo("MEMORY.md is empty; 'backstory memory add' adds a fact.")
 

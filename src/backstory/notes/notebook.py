@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -41,6 +41,14 @@ from backstory.notes.find import (
 )
 from backstory.notes.masked_facts import find_behind_masks, find_known, reword
 from backstory.notes.merge import merge_memories
+from backstory.notes.origins import (
+    ORIGINS_NAME,
+    carry_over,
+    drop,
+    origins_of,
+    parse_origins,
+    write_origins,
+)
 from backstory.system.files import (
     is_inside,
     make_private_folder,
@@ -55,6 +63,7 @@ from backstory.text.escape import replace_surrogates
 from backstory.text.markdown.lines import split_lines
 from backstory.text.redaction import mask_secrets
 from backstory.values.identity import bytes_hash
+from backstory.values.notes import FactOrigin
 
 LOCK_NAME = "notes.lock"
 MAX_BACKUPS = 20
@@ -101,6 +110,7 @@ class Notebook:
         self._home = home
         self.folder = home / "memory"
         self.memory_path = self.folder / "MEMORY.md"
+        self._origins_path = self.folder / ORIGINS_NAME
         self._is_closed = False
 
     def close(self) -> None:
@@ -170,6 +180,13 @@ class Notebook:
             facts=Counter(fact.topic for fact in facts.list_facts(text)),
         )
 
+    def read_origins(self) -> dict[str, tuple[FactOrigin, ...]]:
+        """Where the facts in MEMORY.md come from, by what they say.
+
+        A fact that is not in it was written by a person, or before this was recorded.
+        """
+        return origins_of(self.read_memory(), self._read_recorded())
+
     def _notes(self) -> Iterator[FoundNote]:
         self._check_open()
         for found in find_memory_notes(self._home):
@@ -183,25 +200,41 @@ class Notebook:
     # -- facts ---
 
     def add_fact(
-        self, fact: str, topic: str = DEFAULT_TOPIC, *, mask: bool = True
+        self,
+        fact: str,
+        topic: str = DEFAULT_TOPIC,
+        *,
+        mask: bool = True,
+        origin: FactOrigin | None = None,
     ) -> str | None:
         """Add a fact below its topic in MEMORY.md; returns the fact as it was added.
 
         None means that the memory already says it. Secrets are masked unless ``mask``
-        is off. Raises ``BadQuery`` for a fact that is empty or too long.
+        is off. Raises ``BadQuery`` for a fact that is empty or too long. Without an
+        ``origin`` it is a fact of the person whose memory this is.
         """
         check_text(fact, "fact")
         check_text(topic, "topic")
         checked = check_fact(mask_secrets(fact) if mask else fact)
 
         def change(text: str) -> str:
-            is_known = find_known(text, checked) is not None
-            return text if is_known else facts.add_fact(text, topic, checked)
+            if find_known(text, checked) is not None:
+                return text
+            changed = facts.add_fact(text, topic, checked)
+            self._record_change(text, changed, origin)
+            return changed
 
         before, after = self._change(self.memory_path, change)
         return None if before == after else checked
 
-    def update_fact(self, old: str, new: str, *, mask: bool = True) -> str:
+    def update_fact(
+        self,
+        old: str,
+        new: str,
+        *,
+        mask: bool = True,
+        origin: FactOrigin | None = None,
+    ) -> str:
         """Reword a fact, or a part of one; returns the new words.
 
         Empty new words remove the old ones. With ``mask``, both may have masks in place
@@ -219,7 +252,9 @@ class Notebook:
                 words = reword(facts.get_fact(text, named), new.strip())
             if words:
                 check_fact(words)
-            return facts.replace_fact(text, named, words)
+            changed = facts.replace_fact(text, named, words)
+            self._record_change(text, changed, origin)
+            return changed
 
         self.change_memory(change)
         return words
@@ -276,12 +311,18 @@ class Notebook:
         return self._change(self.memory_path, change)[1]
 
     def replace_memory(
-        self, text: str, expected: str, *, keep_backup: bool = False
+        self,
+        text: str,
+        expected: str,
+        *,
+        keep_backup: bool = False,
+        origins: Mapping[str, Iterable[FactOrigin]] | None = None,
     ) -> None:
         """Replace the whole text; ``expected`` is the text that was read.
 
         Raises ``NotesConflict`` if MEMORY.md is no longer the same. A backup of the old
-        text is named after the time it was saved; the last twenty are kept.
+        text is named after the time it was saved; the last twenty are kept. ``origins``
+        are those of new facts, by what they say.
         """
         check_text(text, "text")
 
@@ -292,6 +333,7 @@ class Notebook:
                 )
             if keep_backup and current and current != text:
                 self._back_up(current)
+            self._record_origins(text, origins or {})
             return text
 
         self.change_memory(change)
@@ -348,6 +390,50 @@ class Notebook:
 
         self._change(self.log_path(day), change)
         return added
+
+    def drop_origins(self, is_meant: Callable[[FactOrigin], bool]) -> None:
+        """Remove what is recorded about where facts come from; the facts stay."""
+        self._make_folder(self.folder)
+        with locked(self._home / LOCK_NAME):
+            seen = self._look_at(self._origins_path)
+            recorded = parse_origins(seen.raw)
+            kept = drop(recorded, is_meant)
+            if kept != recorded:
+                self._write_origins(seen, write_origins(kept))
+
+    def _record_change(
+        self, before: str, after: str, origin: FactOrigin | None
+    ) -> None:
+        """Record the origin of the facts that only the second text has.
+
+        A fact that was reworded keeps the origins that it had.
+        """
+        new = _facts_only_in(after, before)
+        if origin is None:
+            self._record_origins(after, {})
+            return
+        gone = _facts_only_in(before, after)
+        recorded = origins_of(before, self._read_recorded())
+        told = [each for fact in gone for each in recorded.get(fact, ())]
+        self._record_origins(after, dict.fromkeys(new, (*told, origin)))
+
+    def _read_recorded(self) -> dict[str, tuple[FactOrigin, ...]]:
+        return parse_origins(self._look_at(self._origins_path).raw)
+
+    def _record_origins(
+        self, text: str, new: Mapping[str, Iterable[FactOrigin]]
+    ) -> None:
+        """Record origins before the text is written, so that no fact lacks its own."""
+        seen = self._look_at(self._origins_path)
+        if seen.raw is None and not new:
+            return
+        raw = write_origins(carry_over(parse_origins(seen.raw), text, new))
+        if raw != seen.raw:
+            self._write_origins(seen, raw)
+
+    def _write_origins(self, seen: "_Seen", raw: bytes) -> None:
+        if not seen.replace(raw):
+            raise NotesConflict(f"{self._origins_path}: somebody else keeps saving it")
 
     def write_aside(self, text: str, name: str) -> Path:
         """Write a text to a new file in the memory folder, which is not searched."""
@@ -425,6 +511,12 @@ class Notebook:
                 hint="put the file itself there, or make the whole folder a link",
             )
         return real
+
+
+def _facts_only_in(text: str, other: str) -> list[str]:
+    known = {fact.text for fact in facts.list_facts(other)}
+    found = (fact.text for fact in facts.list_facts(text))
+    return [fact for fact in found if fact not in known]
 
 
 def _without_fact(text: str, fact: str) -> str | None:

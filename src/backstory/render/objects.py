@@ -37,6 +37,7 @@ from backstory.values.hits import (
     SearchResult,
 )
 from backstory.values.moments import Moment
+from backstory.values.notes import FactOrigin
 from backstory.values.query import Query
 from backstory.values.reports import (
     CheckedFile,
@@ -432,12 +433,29 @@ def summary_object(summary: NotesSummary, folder: Path) -> dict[str, object]:
     }
 
 
-def memory_object(text: str, path: Path) -> dict[str, object]:
+def memory_object(
+    text: str, path: Path, origins: Mapping[str, Sequence[FactOrigin]]
+) -> dict[str, object]:
     facts = [
-        {"topic": fact.topic, "text": fact.text, "line": fact.line}
+        {
+            "topic": fact.topic,
+            "text": fact.text,
+            "line": fact.line,
+            "origins": [_origin_object(each) for each in origins.get(fact.text, ())],
+        }
         for fact in list_facts(text)
     ]
     return {"path": str(path), "text": text, "facts": facts}
+
+
+def _origin_object(origin: FactOrigin) -> dict[str, object]:
+    return {
+        "by": origin.by.value,
+        "host": origin.host,
+        "session": origin.session,
+        "day": None if origin.day is None else origin.day.isoformat(),
+        "messages": list(origin.messages),
+    }
 
 
 def listed_log_object(log: ListedLog) -> dict[str, object]:

@@ -32,10 +32,16 @@ class BadAnswer(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact for MEMORY.md, and the topic to file it under."""
+    """A fact for MEMORY.md, and the topic to file it under.
+
+    ``numbers`` are those of the messages that the model says it rests on;
+    ``messages`` are the ids of the user's messages that it does rest on.
+    """
 
     topic: str
     fact: str
+    numbers: tuple[int, ...] = ()
+    messages: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,8 @@ class SummaryLists:
     remember: tuple[NewFact, ...] = ()
 
     @property
-    def is_empty(self) -> bool:
-        return not any(getattr(self, each.name) for each in fields(self))
+    def count(self) -> int:
+        return sum(len(getattr(self, each.name)) for each in fields(self))
 
 
 # The headings of the lists in a log, in this order.
@@ -119,7 +125,8 @@ def _parse_facts(value: object) -> tuple[NewFact, ...]:
             raise BadAnswer("an entry of 'remember' is not a fact")
         if fact := tidy_line(each.get("fact")):
             topic = _parse_topic(each.get("topic"))
-            facts.setdefault(fact.casefold(), NewFact(topic, fact))
+            numbers = _parse_numbers(each.get("from"))
+            facts.setdefault(fact.casefold(), NewFact(topic, fact, numbers))
     return tuple(facts.values())[:MAX_REMEMBERED]
 
 
@@ -131,6 +138,11 @@ def _parse_list(name: str, value: object) -> list[Any]:
     if not isinstance(value, list):
         raise BadAnswer(f"'{name}' is not a list")
     return value
+
+
+def _parse_numbers(value: object) -> tuple[int, ...]:
+    named = value if isinstance(value, list) else [value]
+    return tuple(each for each in named[:MAX_ITEMS] if type(each) is int)
 
 
 def _parse_topic(value: object) -> str:
@@ -148,8 +160,15 @@ def from_json(text: str) -> SummaryLists:
     """What ``to_json`` wrote."""
     held: Mapping[str, Any] = json.loads(text)
     lists = {name: tuple(held[name]) for name in _HEADINGS}
-    return SummaryLists(
-        **lists, remember=tuple(NewFact(**each) for each in held["remember"])
+    return SummaryLists(**lists, remember=tuple(map(_read_fact, held["remember"])))
+
+
+def _read_fact(held: Mapping[str, Any]) -> NewFact:
+    return NewFact(
+        held["topic"],
+        held["fact"],
+        tuple(held.get("numbers", ())),
+        tuple(held.get("messages", ())),
     )
 
 

@@ -7,7 +7,7 @@ changes are written at once.
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -18,9 +18,11 @@ from backstory.summaries.answer import BadAnswer, parse_object
 from backstory.summaries.ask import RETRY, ask_until_usable
 from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.memory_changes import DAYS_NEEDED, apply_answer
+from backstory.summaries.who_said import SaidOnDay
 from backstory.text.cut import cut_middle
 from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import most_tokens
+from backstory.values.notes import FactOrigin
 from backstory.values.reports import Curation
 
 logger = logging.getLogger(__name__)
@@ -47,8 +49,8 @@ Answer with one JSON object and nothing else:
 - remove: facts that another fact in the file says as well, word for word as given.
 - replace: a fact, word for word as given, and what it should say: where two facts are \
 better as one (remove the other), or where a later log contradicts it. The newer counts.
-- add: something lasting that came up in the logs of at least {DAYS_NEEDED} different \
-days and is not in the file; days names them.
+- add: something lasting that the user said on at least {DAYS_NEEDED} different days \
+of the logs and that is not in the file, in the user's own words; days names them.
 
 Change nothing that is fine as it is. Never take away a fact because it is old or \
 seems unimportant. Every list may be empty."""
@@ -61,6 +63,7 @@ class Curator:
     notebook: Notebook
     llm: BudgetedLlm
     clock: Callable[[], datetime]
+    said_on: Callable[[Collection[date]], Mapping[date, SaidOnDay]]
 
     def run(self) -> Curation:
         """Ask the model and make its changes, after a backup of the file.
@@ -75,18 +78,35 @@ class Curator:
         facts = list_facts(memory)
         parts = self._cut_parts(facts)
         curated, curation = memory, Curation()
+        said = self.said_on(logs)
         for part in parts:
-            curated, more = self._curate_part(curated, part, logs, is_all=part == facts)
+            curated, more = self._curate_part(
+                curated, part, logs, said, is_all=part == facts
+            )
             curation = curation.plus(more)
         if curation.is_change:
-            self.notebook.replace_memory(curated, expected=memory, keep_backup=True)
+            self.notebook.replace_memory(
+                curated,
+                expected=memory,
+                keep_backup=True,
+                origins=self._origins_of(curation),
+            )
         return curation
+
+    def _origins_of(self, curation: Curation) -> dict[str, tuple[FactOrigin, ...]]:
+        """Where facts come from: reworded ones also from where they came before."""
+        recorded = self.notebook.read_origins()
+        origins = dict(curation.origins)
+        for old, new in curation.replaced:
+            origins[new] = (*recorded.get(old, ()), *origins.get(new, ()))
+        return origins
 
     def _curate_part(
         self,
         memory: str,
         facts: Sequence[Fact],
         logs: Mapping[date, str],
+        said: Mapping[date, SaidOnDay],
         *,
         is_all: bool,
     ) -> tuple[str, Curation]:
@@ -97,7 +117,7 @@ class Curator:
 
         def parse(answer: str) -> tuple[str, Curation]:
             seen = None if is_all else facts
-            return apply_answer(memory, parse_object(answer), logs, seen=seen)
+            return apply_answer(memory, parse_object(answer), said, seen=seen)
 
         try:
             return ask_until_usable(
@@ -117,7 +137,7 @@ class Curator:
             curation = Curation()
             middle = len(facts) // 2
             for half in (facts[:middle], facts[middle:]):
-                memory, more = self._curate_part(memory, half, logs, is_all=False)
+                memory, more = self._curate_part(memory, half, logs, said, is_all=False)
                 curation = curation.plus(more)
             return memory, curation
 

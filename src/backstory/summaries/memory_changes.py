@@ -25,9 +25,11 @@ from backstory.notes.facts import (
 )
 from backstory.notes.masked_facts import find_known
 from backstory.summaries.answer import BadAnswer, tidy_line
+from backstory.summaries.who_said import SaidOnDay, has_new_words
 from backstory.text.redaction import MASKED, mask_secrets
 from backstory.text.unmask import keeps_secrets, restore_secrets
 from backstory.text.words import STOP_WORDS, word_set
+from backstory.values.notes import FactOrigin
 from backstory.values.reports import Curation
 
 logger = logging.getLogger(__name__)
@@ -49,42 +51,49 @@ _SAY_LITTLE = STOP_WORDS | {"user"}
 def apply_answer(
     memory: str,
     answer: Mapping[str, Any],
-    days: Iterable[date],
+    said: Mapping[date, SaidOnDay],
     *,
     seen: Sequence[Fact] | None = None,
 ) -> tuple[str, Curation]:
     """The memory with the changes of an answer; those that cannot be made are skipped.
 
-    ``seen`` are the facts that the model was shown, if not all. Raises ``BadAnswer``
-    for an answer of another shape, or one that would remove most of these facts.
+    ``said`` is what the user said on the days of the logs: what is new in a fact must
+    be in it. ``seen`` are the facts that the model was shown, if not all. Raises
+    ``BadAnswer`` for an answer of another shape, or one that would remove most of these
+    facts.
     """
     if not answer.keys() & {"remove", "replace", "add"}:
         raise BadAnswer("it has none of the lists that were asked for")
     # Facts that are there twice need no model's judgement.
     memory, repeated = remove_repeats(memory)
     before = list_facts(memory) if seen is None else seen
-    draft = _Draft(memory, saw_all=seen is None)
-    for each in _parse_dicts(answer, "replace"):
+    draft = _Draft(memory, said, saw_all=seen is None)
+    replaced = _parse_dicts(answer, "replace")
+    removed = [_find_fact(each, before) for each in _parse_list(answer, "remove")]
+    changed = [*removed, *(_find_fact(each.get("old"), before) for each in replaced)]
+    known = " ".join(filter(None, changed))
+    for each in replaced:
         old, new = _find_fact(each.get("old"), before), _parse_words(each.get("new"))
         if old is not None and new:
             shown = [fact.text for fact in before if fact.text != old]
-            draft.replace(old, new, shown)
-    for value in _parse_list(answer, "remove"):
-        fact = _find_fact(value, before)
+            draft.replace(old, new, shown, known)
+    for fact in removed:
         if fact is not None and _is_redundant(fact, draft.memory):
             draft.remove(fact)
-    known = {day.isoformat() for day in days}
+    days = {day.isoformat(): day for day in said}
     for each in _parse_dicts(answer, "add"):
         fact = tidy_line(each.get("fact"))
         named = _parse_list(each, "days")
-        on_days = {day for day in named if isinstance(day, str) and day in known}
+        on_days = {days[day] for day in named if isinstance(day, str) and day in days}
         if fact and len(on_days) >= DAYS_NEEDED:
-            draft.add(fact, topic=tidy_line(each.get("topic")) or DEFAULT_TOPIC)
+            topic = tidy_line(each.get("topic")) or DEFAULT_TOPIC
+            draft.add(fact, topic=topic, on_days=sorted(on_days))
     _check_losses(before, draft)
     return draft.memory, Curation(
         removed=(*repeated, *draft.removed),
         replaced=tuple(draft.replaced),
         added=tuple(draft.added),
+        origins=draft.origins,
     )
 
 
@@ -93,33 +102,61 @@ class _Draft:
     """The memory while changes are made to it, and the changes that could be made."""
 
     memory: str
+    said: Mapping[date, SaidOnDay]
     saw_all: bool
     removed: list[str] = field(default_factory=list)
     replaced: list[tuple[str, str]] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
+    # Where the new words of facts come from.
+    origins: dict[str, tuple[FactOrigin, ...]] = field(default_factory=dict)
 
-    def replace(self, old: str, new: str, others: Sequence[str]) -> None:
-        """Reword a fact; ``others`` are what else the model was shown."""
+    def replace(self, old: str, new: str, others: Sequence[str], known: str) -> None:
+        """Reword a fact; ``others`` are what else the model was shown.
+
+        ``known`` are the words of all facts that the model changes.
+        """
         restored = restore_secrets(new, old, others)
         if restored is None or restored == old:
             return
         words = restored
+        told = self._find_new_words(words, known)
+        if told is None:
+            logger.info("a change was skipped: the user did not say so")
+            return
         if self._try(lambda: replace_fact(self.memory, old, words), without=old):
             self.replaced.append((old, words))
+            self.origins[words] = told
+
+    def _find_new_words(self, words: str, known: str) -> tuple[FactOrigin, ...] | None:
+        """Where the words come from that no known fact has; None if from nowhere.
+
+        The known facts have been checked when they were written.
+        """
+        if not has_new_words(words, known):
+            return ()
+        for day in sorted(self.said, reverse=True):
+            if found := self.said[day].find(words, known):
+                return found
+        return None
 
     def remove(self, fact: str) -> None:
         if self._try(lambda: remove_fact(self.memory, fact), without=fact):
             self.removed.append(fact)
 
-    def add(self, fact: str, *, topic: str) -> None:
+    def add(self, fact: str, *, topic: str, on_days: Sequence[date]) -> None:
         if MASKED in fact or find_known(self.memory, fact):
             # With a mask for what matters, a fact says nothing.
+            return
+        told = [self.said[day].find(fact) for day in on_days]
+        if sum(map(bool, told)) < DAYS_NEEDED:
+            logger.info("a fact was skipped: the user did not say so")
             return
         # A fact that the model was not shown may say the same in other words.
         if not self.saw_all and _is_redundant(fact, self.memory):
             return
         if self._try(lambda: add_fact(self.memory, topic, fact)):
             self.added.append(fact)
+            self.origins[fact] = tuple(each for found in told for each in found)
 
     def _try(self, change: Callable[[], str], *, without: str = "") -> bool:
         """Make a change that leaves the secrets of the fact it is ``without``."""

@@ -6,7 +6,7 @@ of ``write``, does the rest; a session that is marked several times is written o
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -27,6 +27,7 @@ from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.curate import Curator
 from backstory.summaries.late_triggers import LateTriggers
+from backstory.summaries.said_by_day import SaidByDay
 from backstory.summaries.summarize import OnSession, Summarizer
 from backstory.system.locks import locked, try_locked
 from backstory.text.arguments import to_day
@@ -287,7 +288,10 @@ class Summaries:
         llm = self._budgeted_llm()
         if llm is None:
             raise NoModel(_NO_MODEL)
-        return Curator(self.notebook, llm, self._clock).run()
+        return Curator(self.notebook, llm, self._clock, self._said_on).run()
+
+    def _said_on(self, days: Collection[date]) -> SaidByDay:
+        return SaidByDay(self._history, days, self._exclude)
 
     def _is_curation_due(self) -> bool:
         """Whether there may be logs that have not been used for curation yet."""

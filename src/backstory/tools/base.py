@@ -22,6 +22,7 @@ from backstory.errors import BackstoryError, UnknownName, nearest_hint, show_val
 from backstory.text.arguments import check_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label
+from backstory.values.notes import FactOrigin
 from backstory.values.tool_names import enabling_setting
 
 if TYPE_CHECKING:
@@ -100,6 +101,11 @@ class Asker:
     def folder(self) -> Path:
         """The folder that the agent works in."""
         return self.memory.folder_of(self.session)
+
+    @property
+    def origin(self) -> FactOrigin:
+        """Where a fact comes from that the agent saves."""
+        return self.memory.origin_of(self.session)
 
 
 @dataclass(frozen=True, slots=True)

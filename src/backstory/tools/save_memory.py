@@ -53,7 +53,7 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     known: list[str] = []
     for fact in _read_facts(content):
         chosen = topic or fact.topic or DEFAULT_TOPIC
-        text = notebook.add_fact(fact.text, chosen)
+        text = notebook.add_fact(fact.text, chosen, origin=asker.origin)
         if text is None:
             said = find_known(notebook.read_memory(), mask_secrets(fact.text))
             known.append(mask_secrets(said or fact.text))

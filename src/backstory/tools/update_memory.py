@@ -26,7 +26,7 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
     if old == new:
         raise BadArgument("Parameters 'old_text' and 'new_text' are the same")
     try:
-        put = asker.memory.notebook.update_fact(old, new)
+        put = asker.memory.notebook.update_fact(old, new, origin=asker.origin)
     except FactNotFound as exc:
         return ToolResult(_say_near(exc), error=NOT_FOUND)
     except FactAmbiguous as exc:

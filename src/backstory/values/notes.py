@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +16,25 @@ class SeenNote:
     key: str
     day: date
     text: str | None = None
+
+
+class Teller(StrEnum):
+    """Who told a fact."""
+
+    USER = "user"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class FactOrigin:
+    """Where a fact comes from: who told it, in which session, on which day.
+
+    A fact of an ``AGENT`` is one that it saved with a tool. ``messages`` are the
+    messages that the fact rests on. What is not known is None.
+    """
+
+    by: Teller
+    host: str | None = None
+    session: str | None = None
+    day: date | None = None
+    messages: tuple[int, ...] = ()

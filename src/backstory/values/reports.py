@@ -6,6 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from backstory.values.history import Problem
+from backstory.values.notes import FactOrigin
 
 # Called with the number done and the number in total.
 OnCount = Callable[[int, int], None]
@@ -161,12 +162,17 @@ class ListedLog:
 
 @dataclass(slots=True)
 class LogReport:
-    """What the summarizer did; ``problems`` say why some messages still wait."""
+    """What the summarizer did; ``problems`` say why some messages still wait.
+
+    ``refused`` are lines of the model that were not written: they would have passed for
+    the user's word, but the user did not say so.
+    """
 
     sessions: int = 0
     messages: int = 0
     blocks: int = 0
     facts: int = 0
+    refused: int = 0
     problems: list[str] = field(default_factory=list)
 
 
@@ -178,6 +184,10 @@ class Curation:
     replaced: tuple[tuple[str, str], ...] = ()
     added: tuple[str, ...] = ()
     refused: str = ""
+    # Where new words come from, by the facts that have them.
+    origins: Mapping[str, tuple[FactOrigin, ...]] = field(
+        default_factory=dict, compare=False
+    )
 
     @property
     def is_change(self) -> bool:
@@ -190,6 +200,7 @@ class Curation:
             self.replaced + other.replaced,
             self.added + other.added,
             self.refused or other.refused,
+            {**self.origins, **other.origins},
         )
 
 

@@ -1,10 +1,11 @@
 """MEMORY.md and the daily logs, for people, and what a model changed in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from backstory.notes.archive import Archive, Merged
 from backstory.notes.daily_logs import first_heading, without_markers
+from backstory.notes.facts import list_facts
 from backstory.notes.notebook import NotesSummary
 from backstory.render.format import render_count, render_path, render_size
 from backstory.render.layout import render_columns
@@ -12,6 +13,7 @@ from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.markdown.lines import split_bom
 from backstory.text.memories_frame import MAX_GIVEN_LINES
+from backstory.values.notes import FactOrigin, Teller
 from backstory.values.reports import Curation, ListedLog, LogReport
 
 _NO_TOPIC = "(no topic)"
@@ -42,9 +44,30 @@ def _render_days(summary: NotesSummary) -> str:
     return f"{summary.logs:,}, {days}"
 
 
-def render_memory(text: str) -> Iterator[str]:
-    """The long-term memory, made safe to print."""
+def render_memory(
+    text: str, origins: Mapping[str, Sequence[FactOrigin]]
+) -> Iterator[str]:
+    """The long-term memory, made safe to print, and where its facts come from."""
     yield from neutralize(split_bom(text)[1]).removesuffix("\n").split("\n")
+    told = [
+        (f"line {fact.line}", _render_origin(each))
+        for fact in list_facts(text)
+        for each in origins.get(fact.text, ())
+    ]
+    if told:
+        yield ""
+        yield "Taken from conversations, or saved by agents:"
+        yield from (f"  {where}: {who}" for where, who in told)
+
+
+def _render_origin(origin: FactOrigin) -> str:
+    said = {
+        Teller.USER: "the user said so",
+        Teller.AGENT: "an agent saved it",
+    }[origin.by]
+    place = f"{origin.host or ''} {origin.session or ''}".strip()
+    day = "" if origin.day is None else origin.day.isoformat()
+    return ", ".join(filter(None, (said, day, _one_line(place))))
 
 
 def render_log(text: str) -> Iterator[str]:
@@ -101,6 +124,9 @@ def render_log_report(report: LogReport) -> Iterator[str]:
         f"{render_count(report.blocks, 'block')} in the daily logs, "
         f"{render_count(report.facts, 'fact')} in MEMORY.md."
     )
+    if report.refused:
+        lines = render_count(report.refused, "line")
+        yield f"Left out: {lines} of the model's that the user did not say."
     for problem in dict.fromkeys(report.problems):
         yield f"  {one_line(neutralize(problem), 300)}"
 
