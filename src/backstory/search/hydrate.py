@@ -7,7 +7,7 @@ from typing import Protocol
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import IndexedFile, Note, Unit
 from backstory.values.history import Message, Role, Session
-from backstory.values.hits import HIT_SOURCES, Hit, Strength
+from backstory.values.hits import HIT_SOURCES, Hit, HitSource, Strength
 from backstory.values.moments import WHOLE_DAY, Moment, from_microseconds
 from backstory.values.units import (
     OF_A_DAY,
@@ -81,36 +81,29 @@ class Hydrator:
     def to_hit(self, unit_id: int) -> Hit | None:
         """The hit, still without a score; None if the unit is gone."""
         unit = self._units[unit_id]
-        said = _when_said(unit)
         if isinstance(unit.container, FileRef):
-            return self._note_hit(unit, unit.container, said)
+            return self._note_hit(unit, unit.container)
         session = self._sessions.get(unit.container.session_id)
         if session is None:
             return None
-        hit = Hit(
-            HIT_SOURCES[unit.kind],
-            0.0,
-            Strength.WEAK,
-            "",
-            "",
-            said=said,
-            session=session,
-            project=session.project,
-        )
         if unit.kind is UnitKind.SESSION:
-            text = f"{session.title}\n{session.preview}".strip()
-            return replace(hit, text=text, said=session.last_active)
+            return _session_hit(session)
         message = self._messages.get(unit_id)
         if message is None:
             return None
-        return replace(
-            hit,
-            text=message.text,
-            said=said if unit.kind in OF_A_DAY else message.sent or said,
+        return Hit(
+            HIT_SOURCES[unit.kind],
+            0.0,
+            Strength.WEAK,
+            message.text,
+            "",
+            said=message.sent or _when_said(unit),
             role=message.role,
             tool_name=self._tool_name(message),
+            session=session,
             message_id=message.message_id,
             position=message.position,
+            project=session.project,
             is_damaged=message.is_damaged,
         )
 
@@ -119,9 +112,7 @@ class Hydrator:
             return message.tool_name
         return self._tool_names.get((message.session_id, message.call_id))
 
-    def _note_hit(
-        self, unit: Unit, container: FileRef, said: Moment | None
-    ) -> Hit | None:
+    def _note_hit(self, unit: Unit, container: FileRef) -> Hit | None:
         note = self._notes.get(unit.unit_id)
         file = self._files.get(container.file_id)
         if note is None or file is None:
@@ -132,12 +123,26 @@ class Hydrator:
             Strength.WEAK,
             note.text,
             "",
-            said=said,
+            said=_when_said(unit),
             position=unit.position,
             path=file.path,
             heading=note.heading,
             project=file.project,
         )
+
+
+def _session_hit(session: Session) -> Hit:
+    text = f"{session.title}\n{session.preview}".strip()
+    return Hit(
+        HitSource.SESSION,
+        0.0,
+        Strength.WEAK,
+        text,
+        "",
+        said=session.last_active,
+        session=session,
+        project=session.project,
+    )
 
 
 def _when_said(unit: Unit) -> Moment | None:

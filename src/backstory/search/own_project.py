@@ -53,16 +53,22 @@ class OwnProject:
 
         What contains the query as it was typed stays before what only resembles it.
         """
-        if self.folder is None:
+        folder = self.folder
+        if folder is None:
             return tuple(hits)
-        return tuple(sorted(hits, key=self._to_key))
+        hits = tuple(hits)
+        # Most hits are of a few projects.
+        others = {
+            project
+            for project in {hit.project for hit in hits}
+            if project is not None and not is_same_project(Path(project), folder)
+        }
 
-    def _to_key(self, hit: Hit) -> tuple[bool, float]:
-        is_other = hit.project is not None and not is_same_project(
-            Path(hit.project), self.folder or Path("/")
-        )
-        share = _OTHER_PROJECT_SHARE if is_other else 1.0
-        return (not hit.part("exact"), -share * hit.score)
+        def to_key(hit: Hit) -> tuple[bool, float]:
+            share = _OTHER_PROJECT_SHARE if hit.project in others else 1.0
+            return (not hit.part("exact"), -share * hit.score)
+
+        return tuple(sorted(hits, key=to_key))
 
 
 ANYONE = OwnProject()

@@ -12,6 +12,7 @@ not by its neighbours.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeVar
@@ -124,32 +125,46 @@ def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Cand
     """What was found, with everything that the score depends on."""
     now_us = (now - EPOCH) / timedelta(microseconds=1)
     with_text = set(found.with_text)
-    spans = [to_span(days) for days in query.days]
-    utc_spans = [to_utc_span(days) for days in query.days]
+    on_days = _find_on_days(query, found.units.values())
 
     def to_candidate(unit: Unit) -> Candidate:
-        said_at = unit.said_at
-        age_us = None if said_at is None else max(0.0, now_us - said_at)
-        named = utc_spans if unit.kind in OF_A_DAY else spans
-        is_agentic = unit.container in found.agentic
+        unit_id, kind, container, position, said_at, _ = unit
+        is_agentic = container in found.agentic
+        # By position, because names take as long as all the rest.
         return Candidate(
-            unit.unit_id,
-            HIT_SOURCES[unit.kind],
-            unit.container,
-            words=found.words.get(unit.unit_id, 0.0),
-            cosine=found.cosines.get(unit.unit_id),
-            has_phrase=unit.unit_id in with_text,
-            is_on_named_day=said_at is not None
-            and any(first <= said_at < end for first, end in named),
-            age_days=None if age_us is None else age_us / _DAY_US,
-            role_weight=_role_weight(unit, is_agentic=is_agentic),
-            position=unit.position,
-            is_agentic=is_agentic,
-            request_id=found.requests.get(unit.unit_id),
-            passage=found.passages.get(unit.unit_id),
+            unit_id,
+            HIT_SOURCES[kind],
+            container,
+            found.words.get(unit_id, 0.0),
+            found.cosines.get(unit_id),
+            unit_id in with_text,
+            unit_id in on_days,
+            None if said_at is None else max(0.0, now_us - said_at) / _DAY_US,
+            _role_weight(unit, is_agentic=is_agentic),
+            position,
+            is_agentic,
+            found.requests.get(unit_id),
+            found.passages.get(unit_id),
         )
 
     return [to_candidate(unit) for unit in found.units.values()]
+
+
+def _find_on_days(query: Query, units: Iterable[Unit]) -> frozenset[int]:
+    """The units of the days that the query names."""
+    if not query.days:
+        return frozenset()
+    spans = [to_span(days) for days in query.days]
+    utc_spans = [to_utc_span(days) for days in query.days]
+    return frozenset(
+        unit.unit_id
+        for unit in units
+        if unit.said_at is not None
+        and any(
+            first <= unit.said_at < end
+            for first, end in (utc_spans if unit.kind in OF_A_DAY else spans)
+        )
+    )
 
 
 def _role_weight(unit: Unit, *, is_agentic: bool) -> float:
@@ -189,15 +204,16 @@ def rank(
             if each.cosine is not None
         }
     )
-    fits: dict[int, float] = {}
-    for each in candidates:
-        by_words = words[each.unit_id]
-        if has_vectors:
-            by_meaning = meaning.get(each.unit_id, _UNEMBEDDED_SHARE * by_words)
-            share = weights.words_share(each.source)
-            fits[each.unit_id] = share * by_words + (1 - share) * by_meaning
-        else:
-            fits[each.unit_id] = by_words
+    fits = words
+    if has_vectors:
+        fits = {}
+        shares = {source: weights.words_share(source) for source in HitSource}
+        for each in candidates:
+            unit_id = each.unit_id
+            by_words = words[unit_id]
+            by_meaning = meaning.get(unit_id, _UNEMBEDDED_SHARE * by_words)
+            share = shares[each.source]
+            fits[unit_id] = share * by_words + (1 - share) * by_meaning
     groups = _group(candidates)
     support = _session_support(groups, fits)
     beside = _beside_support(groups, fits)
@@ -211,36 +227,37 @@ def rank(
         + _PHRASE_BONUS
         + _DAY_BONUS * any(each.is_on_named_day for each in candidates)
     )
+    source_weights = {source: weights.of(source) for source in HitSource}
     ranked = []
     for each in candidates:
+        unit_id = each.unit_id
+        is_exact = unit_id in exact
         added = (
-            fits[each.unit_id]
-            + _SESSION_SHARE * support[each.unit_id]
-            + beside[each.unit_id]
+            fits[unit_id]
+            + _SESSION_SHARE * support[unit_id]
+            + beside[unit_id]
             + _PHRASE_BONUS * each.has_phrase
             + _DAY_BONUS * each.is_on_named_day
         )
         factors = (
             added / whole,
-            weights.of(each.source),
+            source_weights[each.source],
             each.role_weight,
             # Of several that are what was typed, the newest is wanted first.
-            weights.age_factor(
-                each.age_days, wants_recent=wants_recent or each.unit_id in exact
-            ),
+            weights.age_factor(each.age_days, wants_recent=wants_recent or is_exact),
         )
         score = math.prod(factors)
         if exact:
-            score = ((each.unit_id in exact) + score) / 2
+            score = (is_exact + score) / 2
         values = (
-            words[each.unit_id],
-            meaning.get(each.unit_id, 0.0),
-            support[each.unit_id],
-            beside[each.unit_id],
+            words[unit_id],
+            meaning.get(unit_id, 0.0),
+            support[unit_id],
+            beside[unit_id],
             float(each.has_phrase),
             float(each.is_on_named_day),
             *factors,
-            float(each.unit_id in exact),
+            float(is_exact),
         )
         ranked.append(Ranked(each, score, _PARTS, values))
     return sorted(ranked, key=best_first)
@@ -254,9 +271,9 @@ def find_exact(candidates: Sequence[Candidate]) -> frozenset[int]:
 
 
 def _group(candidates: Iterable[Candidate]) -> _Groups:
-    groups: dict[Container, list[Candidate]] = {}
+    groups: defaultdict[Container, list[Candidate]] = defaultdict(list)
     for each in candidates:
-        groups.setdefault(each.group, []).append(each)
+        groups[each.group].append(each)
     return list(groups.values())
 
 
@@ -264,7 +281,14 @@ def _session_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, fl
     """How well the session of each candidate fits: as well as its best message."""
     best = divide_by_best(
         {
-            number: max([0.0, *(fits[each.unit_id] for each in _messages(members))])
+            number: max(
+                [
+                    fits[each.unit_id]
+                    for each in members
+                    if each.source is HitSource.MESSAGE
+                ],
+                default=0.0,
+            )
             for number, members in enumerate(groups)
         }
     )
@@ -282,25 +306,25 @@ def _beside_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, flo
     """
     added: dict[int, float] = {}
     for members in groups:
-        at = {each.position: fits[each.unit_id] for each in _messages(members)}
+        at = {
+            each.position: fits[each.unit_id]
+            for each in members
+            if not each.is_agentic and each.source is HitSource.MESSAGE
+        }
         for each in members:
             if each.is_agentic:
                 request = fits.get(each.request_id or 0, 0.0)
                 added[each.unit_id] = _REQUEST_SHARE * request
             elif each.source is HitSource.MESSAGE:
-                two_before, before, after, two_after = (
-                    at.get(each.position + step, 0.0) for step in (-2, -1, 1, 2)
+                place = each.position
+                nearest = max(at.get(place - 1, 0.0), at.get(place + 1, 0.0))
+                next_but_one = at.get(place - 2, 0.0) + at.get(place + 2, 0.0)
+                added[each.unit_id] = (
+                    _BESIDE_SHARE * nearest + _NEXT_BUT_ONE_SHARE * next_but_one
                 )
-                added[each.unit_id] = _BESIDE_SHARE * max(
-                    before, after
-                ) + _NEXT_BUT_ONE_SHARE * (two_before + two_after)
             else:
                 added[each.unit_id] = 0.0
     return added
-
-
-def _messages(members: Iterable[Candidate]) -> list[Candidate]:
-    return [each for each in members if each.source is HitSource.MESSAGE]
 
 
 def _mix(cosine: float, passage: BestPassage | None) -> float:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 
 from backstory.search.own_project import ANYONE, OwnProject
@@ -11,7 +12,7 @@ from backstory.store.base.index import UnitFilter
 from backstory.text.arguments import EVER, Period
 from backstory.values.hits import HIT_SOURCES, HitSource
 from backstory.values.query import Query
-from backstory.values.units import Container
+from backstory.values.units import Container, UnitKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,8 @@ class Request:
     timeout_s: float = math.inf
 
     def to_filter(self) -> UnitFilter:
-        kinds = {kind for kind, source in HIT_SOURCES.items() if source in self.sources}
         return UnitFilter(
-            frozenset(kinds),
+            _to_kinds(self.sources),
             self.period.first,
             self.period.end,
             self.period.days,
@@ -65,3 +65,9 @@ class Request:
             self.without,
             self.without_containers,
         )
+
+
+# A few combinations are asked for again and again.
+@lru_cache(maxsize=64)
+def _to_kinds(sources: frozenset[HitSource]) -> frozenset[UnitKind]:
+    return frozenset(kind for kind, source in HIT_SOURCES.items() if source in sources)

@@ -21,6 +21,7 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.recent_vectors import RecentVectors
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.salvage import remove_database, salvage_database
 from backstory.system.fork_safety import reset_in_child
@@ -44,6 +45,7 @@ class SqliteEmbeddings:
     def reset_after_fork(self) -> None:
         """Start fresh in a forked child."""
         self._lock = threading.Lock()
+        self._recent = RecentVectors()
 
     @property
     def _db(self) -> apsw.Connection:
@@ -88,6 +90,15 @@ class SqliteEmbeddings:
         return self.find(fingerprint, vectors)
 
     def read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
+        identity = self.identity
+        found = self._recent.find(identity, embedding_ids)
+        if missing := [each for each in embedding_ids if each not in found]:
+            read = self._read(missing)
+            self._recent.keep(identity, read)
+            found |= read
+        return found
+
+    def _read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
         with translated(self.path):
             rows = self._db.execute(
                 """
@@ -109,6 +120,7 @@ class SqliteEmbeddings:
                     (_hex_list(hashes),),
                 )
             empty_log(self._db)
+            self._recent.clear()
 
     def list_hashes(self) -> set[bytes]:
         with translated(self.path):
@@ -139,8 +151,6 @@ def _open(path: Path) -> apsw.Connection:
     with translated(path):
         # What a power cut loses can be made again.
         set_durability(db, is_durable=False)
-        # A search reads some hundred vectors, often those that the last one read.
-        db.execute("PRAGMA cache_size = -16000")
     return db
 
 

@@ -177,6 +177,8 @@ class _ChecksumFile(apsw.VFSFile):
         self._path = path or ""
         self._verifies = verifies
         self._has_checksums = False
+        # Otherwise SQLite would read the pages of long texts in part, past its cache.
+        self._characteristics = super().xDeviceCharacteristics() & ~_READS_PARTS
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
         number, within = divmod(offset, PAGE_BYTES)
@@ -197,8 +199,8 @@ class _ChecksumFile(apsw.VFSFile):
         return page if amount == PAGE_BYTES else page[within : within + amount]
 
     def xDeviceCharacteristics(self) -> int:  # noqa: N802
-        # Otherwise SQLite would read the pages of long texts in part, past its cache.
-        return super().xDeviceCharacteristics() & ~_READS_PARTS
+        # SQLite asks for every page of a long text that it reads.
+        return self._characteristics
 
     def xWrite(self, data: "Any", offset: int) -> None:  # noqa: N802
         if len(data) == PAGE_BYTES:

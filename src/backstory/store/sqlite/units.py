@@ -270,14 +270,8 @@ def list_hashed(
 # Any: SQLite rows carry no types; the schema does.
 def _to_unit(row: tuple[Any, ...]) -> Unit:
     unit_id, kind, number, position, said_at, size = row
-    return Unit(
-        unit_id,
-        _KINDS[kind],
-        from_number(number),
-        position,
-        _to_time(said_at),
-        size,
-    )
+    said_at = None if said_at is None else _to_time(said_at)
+    return Unit(unit_id, _KINDS[kind], from_number(number), position, said_at, size)
 
 
 # Any: SQLite rows carry no types, and a damaged row ignores the schema.
