@@ -5,8 +5,6 @@ memory.record("trip", "user", "We fly on Tuesday.")
 print(memory.search("when do we fly?").hits)
 """
 
-from importlib import import_module
-
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -222,6 +220,9 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    # Hooks use none of the names, and have no time for it.
+    from importlib import import_module
+
     if name == "__version__":
         return import_module("importlib.metadata").version("backstory")
     if name not in _MODULES:

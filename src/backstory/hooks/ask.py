@@ -3,7 +3,6 @@
 Every server has a socket of its own. One that nobody listens to any more is deleted.
 """
 
-import _socket
 import json
 import os
 import time
@@ -12,6 +11,11 @@ from contextlib import suppress
 
 from backstory.hooks.limits import ANSWER_S, MAX_ANSWER_BYTES
 from backstory.hooks.runtime import list_runtime_folders
+
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
 
 SOCKET_SUFFIX = ".sock"
 _MAX_SERVERS = 5
@@ -53,7 +57,10 @@ def _iter_sockets(home: str, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _exchange(path: str, sent: bytes, until: float) -> dict[str, object]:
-    # Not the module ``socket``, which takes as long to import as the rest of a hook.
+    # Only with a server. Not the module ``socket``, which takes as long to import
+    # as the rest of a hook.
+    import _socket
+
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         _wait_until(connection, until)
@@ -73,5 +80,5 @@ def _exchange(path: str, sent: bytes, until: float) -> dict[str, object]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _wait_until(connection: _socket.socket, until: float) -> None:
+def _wait_until(connection: "_socket.socket", until: float) -> None:
     connection.settimeout(max(0.001, until - time.monotonic()))

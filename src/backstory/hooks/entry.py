@@ -6,6 +6,7 @@ person waits for every prompt.
 """
 
 import _thread
+import gc
 import os
 import sys
 import time
@@ -35,6 +36,8 @@ def main() -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
         os.write(1 if arguments else 2, _USAGE.encode())
         os._exit(0)
+    # It takes time, and a process this short needs none of its memory back.
+    gc.disable()
     hook = _Hook(arguments)
     _thread.start_new_thread(hook.end_in_time, ())
     try:

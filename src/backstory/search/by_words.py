@@ -40,9 +40,12 @@ if TYPE_CHECKING:
         def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]: ...
 
         def match(
-            self, words: "NeededWords", limit: int
+            self, words: "NeededWords", limit: int, *, least: float = 0.0
         ) -> Sequence[tuple[int, float]]:
-            """The units that somebody said or noted, the best first, with BM25."""
+            """The units that somebody said or noted, the best first, with BM25.
+
+            Those that score less than ``least`` may be left out.
+            """
             ...
 
         def load(self, unit_ids: Sequence[int]) -> Mapping[int, Readable]:
@@ -116,7 +119,7 @@ def _match_rare(
         return {}
     return {
         unit_id: score
-        for unit_id, score in reader.match(words, _POOL)
+        for unit_id, score in reader.match(words, _POOL, least=least)
         if score >= least
     }
 

@@ -46,7 +46,9 @@ class StoreReader:
     def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
         return self._index.count_documents(words)
 
-    def match(self, words: NeededWords, limit: int) -> Sequence[tuple[int, float]]:
+    def match(
+        self, words: NeededWords, limit: int, *, least: float = 0.0
+    ) -> Sequence[tuple[int, float]]:
         plan = Words(*words)
         scores = dict(self._index.match_words(plan, self._where, limit))
         if plan.helpful:

@@ -35,7 +35,6 @@ _HEAD = (
     f"(?:{'|'.join(map(re.escape, NOTES))})\n"
     f"(?:{'|'.join(map(re.escape, NOTES.values()))})"
 )
-_UNSEALED = lazy_pattern(f"({_HEAD})\n")
 _START = lazy_pattern(rf"{_HEAD} \[([0-9a-f]{{{2 * _SEAL_BYTES}}})\]\n")
 _END = lazy_pattern(f"\n{re.escape(MEMORIES_END)}[ \t]*\n*")
 # A text with more starts than this was made to be slow.
@@ -57,12 +56,12 @@ class MemoriesFrame:
 
     def seal(self, text: str) -> str:
         """Put the seal into the first note of a frame; an empty text stays empty."""
-        head = _UNSEALED.match(text)
-        if head is None:
+        heading, _, rest = text.partition("\n")
+        note, end, body = rest.partition("\n")
+        if not end or heading not in NOTES or note not in NOTES.values():
             return text
-        body = text[head.end() :]
         inside = body.removesuffix(f"\n{MEMORIES_END}")
-        return f"{head[1]} [{self._seal_of(inside)}]\n{body}"
+        return f"{heading}\n{note} [{self._seal_of(inside)}]\n{body}"
 
     def drop(self, text: str) -> str:
         """Leave out the frames that this home made; everything else stays."""

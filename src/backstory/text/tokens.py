@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from backstory.errors import BadQuery, show_value
 from backstory.text import token_costs as costs
 from backstory.text.patterns import lazy_pattern
 
@@ -30,9 +29,10 @@ _LINE_ENDS = b"\r\n"
 
 
 def _keep_only(some: bytes, shown_as: int | None = None) -> bytes:
-    return bytes(
-        (shown_as or each) if each in some else ord(" ") for each in range(256)
-    )
+    table = bytearray(b" " * 256)
+    for each in some:
+        table[each] = shown_as or each
+    return bytes(table)
 
 
 _KEEP_LETTERS = _keep_only(_LETTERS)
@@ -104,6 +104,9 @@ def most_tokens(text: str) -> int:
     No vocabulary cuts ASCII into less than its characters.
     """
     if not isinstance(text, str):
+        # Hooks have no time for it.
+        from backstory.errors import BadQuery, show_value
+
         raise BadQuery(f"the text is {show_value(text)}, not a text")
     # A ? stands for each character beyond ASCII.
     plain = text.encode("ascii", errors="replace")

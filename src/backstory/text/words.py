@@ -70,7 +70,7 @@ _OFTEN_CHARS = 32
 
 # Text as an array of characters, which is faster to build than from pieces.
 _FOUR_BYTES = "utf-32-le"
-_SPACE = array("I", " ".encode(_FOUR_BYTES))
+_SPACE = array("I", [ord(" ")])
 
 _COMPARED_CHARS = 4_000
 

@@ -29,24 +29,41 @@ def match_best(
     Reading the unit of every match takes longer than scoring it. Most of the best
     matches fit; whether these are enough is for the caller to say.
     """
+    best = match_any(db, expression, limit=tried)
+    return keep_fitting(db, best, fitting_sql, fitting_values), len(best)
+
+
+def match_any(
+    db: apsw.Connection, expression: str, *, limit: int
+) -> list[tuple[int, float]]:
+    """The best matches, whatever they are, with their scores."""
     # Any: SQLite rows carry no types; the schema does.
-    best: list[Any] = db.execute(
+    rows: Any = db.execute(
         f"""
         SELECT rowid, {BM25} AS cost FROM words
          WHERE words MATCH ? ORDER BY cost, rowid DESC LIMIT ?
         """,
-        (expression, tried),
-    ).fetchall()
+        (expression, limit),
+    )
+    return [(unit_id, -cost) for unit_id, cost in rows]
+
+
+def keep_fitting(
+    db: apsw.Connection,
+    matches: Sequence[tuple[int, float]],
+    fitting_sql: str,
+    fitting_values: Sequence[object],
+) -> list[tuple[int, float]]:
+    """Those of some matches that fit a condition on ``units``, in the same order."""
     rows = db.execute(
         f"""
         SELECT unit_id FROM units
          WHERE unit_id IN (SELECT value FROM json_each(?)) AND {fitting_sql}
         """,
-        (json.dumps([unit_id for unit_id, _ in best]), *fitting_values),
+        (json.dumps([unit_id for unit_id, _ in matches]), *fitting_values),
     )
     fitting = {unit_id for (unit_id,) in rows}
-    found = [(unit_id, -cost) for unit_id, cost in best if unit_id in fitting]
-    return found, len(best)
+    return [match for match in matches if match[0] in fitting]
 
 
 def match_fitting(

@@ -34,7 +34,6 @@ from backstory.store.sqlite.page_codes import (
     is_empty,
     is_sound,
 )
-from backstory.system.fork_safety import is_exiting
 
 # Type checkers read this as true. Hooks open a database faster than typing is imported.
 TYPE_CHECKING = False
@@ -155,6 +154,9 @@ class _ChecksumFiles(apsw.VFS):
     def xSleep(self, microseconds: int) -> int:  # noqa: N802
         # SQLite's own would keep all other threads waiting as well, among them perhaps
         # the one that has the lock.
+        # Hooks seldom wait, and have no time for it.
+        from backstory.system.fork_safety import is_exiting
+
         if not is_exiting():
             time.sleep(microseconds / 1_000_000)
         # SQLite adds up what it is told, and gives up when that is long enough.

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from backstory.store.sqlite.match import (
     any_of,
     count_word,
+    keep_fitting,
     make_tokenizer,
-    match_best,
+    match_any,
     match_expression,
     match_fitting,
     score_matches,
@@ -121,22 +122,43 @@ class SqliteReminders:
         self,
         words: tuple[Sequence[tuple[str, ...]], Sequence[tuple[str, ...]]],
         limit: int,
+        *,
+        least: float = 0.0,
     ) -> list[tuple[int, float]]:
         fitting = f"{_REMEMBERED} AND units.source_id IS NOT ?"
         own = (self.session_id,)
         expression = match_expression(*words)
         tried = limit * _TRIED
-        found, count = match_best(self._index, expression, fitting, own, tried=tried)
-        if len(found) < limit and count == tried:
+        best = match_any(self._index, expression, limit=tried)
+        # Few score enough, and only those are read.
+        enough = self._at_least(least, best, words)
+        found = keep_fitting(self._index, enough, fitting, own)
+        may_be_more = len(best) == tried and best[-1][1] >= least
+        if len(found) < limit and may_be_more:
             found = match_fitting(
                 self._index, expression, f"AND {fitting}", own, limit=limit
             )
-        found = found[:limit]
-        if words[1]:
-            every = any_of([*words[0], *words[1]])
-            scores = score_matches(self._index, every, [each for each, _ in found])
-            found = sorted(scores.items(), key=lambda row: (-row[1], -row[0]))
-        return found
+            found = self._at_least(least, found, words)
+        return found[:limit]
+
+    def _at_least(
+        self,
+        least: float,
+        matches: list[tuple[int, float]],
+        words: tuple[Sequence[tuple[str, ...]], Sequence[tuple[str, ...]]],
+    ) -> list[tuple[int, float]]:
+        """The matches that score enough when all words count once, the best first."""
+        needed, helpful = words
+        enough = [match for match in matches if match[1] >= least]
+        if not helpful or not enough:
+            return enough
+        # Needed words are in the expression twice.
+        again = score_matches(
+            self._index, any_of(needed), [unit_id for unit_id, _ in enough]
+        )
+        once = [(unit_id, score - again[unit_id]) for unit_id, score in enough]
+        once = [match for match in once if match[1] >= least]
+        return sorted(once, key=lambda match: (-match[1], -match[0]))
 
     def load(self, unit_ids: Sequence[int]) -> Mapping[int, Reminder]:
         """Those that are of the project, and not of the session or its subagents."""
