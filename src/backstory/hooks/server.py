@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Self
 
 from backstory.hooks.answers import answer_opening, answer_prompt
@@ -26,10 +27,14 @@ from backstory.hooks.live_sessions import clear_stale_notes
 from backstory.hooks.runtime import make_runtime_folder
 from backstory.memory import Memory
 from backstory.system.machine import this_machine
+from backstory.system.threads import DaemonThreadPool
 
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 32
+# Requests that are answered, and that may wait for it. Each thread has a connection to
+# the index of its own, so there are few, and they are kept.
+_THREADS = 3
 _MAX_AT_ONCE = 8
 _END_WAIT_S = 1.0
 # Long enough that it is searched for by meaning.
@@ -52,6 +57,7 @@ class HookServer:
         self._path = ""
         self._wake, self._woken = -1, -1
         self._thread: threading.Thread | None = None
+        self._threads = DaemonThreadPool(_THREADS, "backstory-hook")
         self._free = threading.BoundedSemaphore(_MAX_AT_ONCE)
         self._warming = threading.Lock()
         self._is_warm = False
@@ -107,6 +113,8 @@ class HookServer:
         self._path = ""
         os.write(self._wake, b".")
         thread.join(_END_WAIT_S)
+        self._threads.shutdown(wait_s=_END_WAIT_S)
+        self._threads = DaemonThreadPool(_THREADS, "backstory-hook")
         self._listener.close()
         self._listener = None
         os.close(self._wake)
@@ -123,7 +131,10 @@ class HookServer:
         """Load the model and what a search needs, if that was not done yet."""
         with self._warming:
             if not self._is_warm:
-                self._memory.context(_WARM_UP_PROMPT, given=())
+                # In a thread that answers, because each has things of its own to load.
+                self._threads.submit(
+                    lambda: self._memory.context(_WARM_UP_PROMPT, given=())
+                ).result()
                 self._is_warm = True
 
     def _warm_in_background(self) -> None:
@@ -150,9 +161,7 @@ class HookServer:
             if not self._free.acquire(blocking=False):
                 connection.close()
                 continue
-            threading.Thread(
-                target=self._attend, args=(connection,), daemon=True
-            ).start()
+            self._threads.submit(partial(self._attend, connection))
 
     def _attend(self, connection: socket.socket) -> None:
         try:

@@ -296,10 +296,10 @@ class Search:
         """
         until = self._deadline(request)
         try:
-            self._catch_up(request, until)
             retriever = self._get_retriever()
             if retriever.can_search_by_meaning(request.query):
                 return None
+            self._catch_up(request, until)
             spoken = request.to_filter()
             where = replace(spoken, kinds=spoken.kinds - {UnitKind.OTHER})
             reader = StoreReader(retriever.index, self._history, where, is_wanted)

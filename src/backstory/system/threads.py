@@ -16,13 +16,15 @@ _Task = Callable[[], None]
 
 
 class DaemonThreadPool:
-    """Up to ``max_threads`` daemon threads, started as they are needed."""
+    """Up to ``max_threads`` daemon threads, started when all others are busy."""
 
     def __init__(self, max_threads: int, name: str) -> None:
         self._max_threads = max_threads
         self._name = name
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        # How many threads wait for a task that nobody has submitted yet.
+        self._idle = threading.Semaphore(0)
         self._lock = threading.Lock()
 
     def submit(self, work: Callable[[], Result]) -> "Future[Result]":
@@ -38,18 +40,23 @@ class DaemonThreadPool:
             else:
                 future.set_result(result)
 
+        if not self._idle.acquire(blocking=False):
+            self._start_another()
+        self._tasks.put(run)
+        return future
+
+    def _start_another(self) -> None:
         with self._lock:
             if len(self._threads) < self._max_threads:
                 name = f"{self._name}-{len(self._threads)}"
                 thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
-        self._tasks.put(run)
-        return future
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
             task()
+            self._idle.release()
 
     def shutdown(self, *, wait_s: float) -> None:
         """Let each thread end after its task; wait up to ``wait_s`` for each."""
