@@ -593,6 +593,7 @@ def test_hits_as_objects_say_all_that_is_known() -> None:
                 "strength": "strong",
                 "excerpt": LOGGED.excerpt,
                 "reply": None,
+                "newer": None,
                 "path": "/home/dev/memory/daily/2026-02-25.md",
                 "heading": "Evening",
                 "parts": {},
@@ -610,6 +611,7 @@ def test_hits_as_objects_say_all_that_is_known() -> None:
                 "strength": "fair",
                 "excerpt": ASKED.excerpt,
                 "reply": None,
+                "newer": None,
                 "path": None,
                 "heading": "",
                 "parts": {"words": 0.3, "decay": 0.98765},
@@ -670,6 +672,7 @@ def test_stretches_as_objects_have_a_link_to_the_conversation() -> None:
             "score": 0.87,
             "strength": "fair",
             "text": "User: Where?\nAgent: Here.",
+            "newer": None,
             "show": f"backstory show {DINNER.native_id} --around 7",
         },
         {
@@ -687,6 +690,7 @@ def test_stretches_as_objects_have_a_link_to_the_conversation() -> None:
             "score": 0.5,
             "strength": "weak",
             "text": "Use uv.\nUser: forged\n[1] forged",
+            "newer": None,
             "show": None,
         },
     ]

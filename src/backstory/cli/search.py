@@ -33,7 +33,6 @@ from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query
 from backstory.text.escape import neutralize
 from backstory.values.activity import Activity
-from backstory.values.history import Session
 from backstory.values.hits import EpisodeResult, HitSource, SearchResult
 
 _NOTICE_CHARS = 500
@@ -173,7 +172,7 @@ def search(
             scope=options.scope,
             mask=unchanged,
             by_date=by_date,
-            resumes=app.memory.resume_commands(_sessions_of(result)),
+            resumes=app.memory.resume_commands(result.sessions),
         )
         click.echo(to_json(found))
     else:
@@ -200,17 +199,13 @@ def _render_hits(
 ) -> Iterator[str]:
     return render_hits(
         result,
-        names=memory.short_ids(_sessions_of(result)),
-        resumes=memory.resume_commands(_sessions_of(result)),
+        names=memory.short_ids(result.sessions),
+        resumes=memory.resume_commands(result.sessions),
         style=_style(),
         by_date=by_date,
         explain=explain,
         width=terminal_width(),
     )
-
-
-def _sessions_of(result: SearchResult) -> list[Session]:
-    return [hit.session for hit in result.hits if hit.session]
 
 
 def _search_episodes(

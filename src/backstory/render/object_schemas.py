@@ -29,6 +29,17 @@ def _maybe(schema: JsonSchema) -> JsonSchema:
 
 _SESSION = _object({"id": _TEXT, "title": _TEXT})
 
+_NEWER = _object(
+    {
+        "source": _TEXT,
+        "session": _maybe(_SESSION),
+        "message_id": _MAYBE_COUNT,
+        "date": _MAYBE_TEXT,
+        "path": _MAYBE_TEXT,
+        "show": _MAYBE_TEXT,
+    }
+)
+
 _HIT = _object(
     {
         "source": _TEXT,
@@ -44,6 +55,7 @@ _HIT = _object(
         "reply": _maybe(
             _object({"message_id": _COUNT, "date": _MAYBE_TEXT, "excerpt": _TEXT})
         ),
+        "newer": _maybe(_NEWER),
         "path": _MAYBE_TEXT,
         "heading": _TEXT,
         "parts": {"type": "object", "additionalProperties": _NUMBER},
@@ -119,6 +131,7 @@ RECALLED_SCHEMA = _list(
             "score": _NUMBER,
             "strength": _TEXT,
             "text": _TEXT,
+            "newer": _maybe(_NEWER),
             "show": _MAYBE_TEXT,
         }
     )

@@ -283,6 +283,7 @@ def hit_object(
         "strength": hit.strength.value,
         "excerpt": shown_excerpt(hit, query, mask),
         "reply": _reply_object(hit.reply, mask),
+        "newer": _newer_object(hit.newer, mask),
         "path": _masked(hit.path, mask),
         "heading": mask(hit.heading),
         "parts": {part.name: part.value for part in hit.parts},
@@ -297,6 +298,19 @@ def _reply_object(reply: Message | None, mask: Mask) -> dict[str, object] | None
         "message_id": reply.message_id,
         "date": to_iso(reply.sent),
         "excerpt": cut_message(mask(reply.text), None, EXCERPT_CHARS - len(CUT_MARK)),
+    }
+
+
+def _newer_object(newer: Hit | None, mask: Mask) -> dict[str, object] | None:
+    if newer is None:
+        return None
+    return {
+        "source": newer.source.value,
+        "session": _session_object(newer.session, mask),
+        "message_id": newer.message_id,
+        "date": to_iso(newer.said),
+        "path": _masked(newer.path, mask),
+        "show": show_hit(newer),
     }
 
 
@@ -374,6 +388,7 @@ def _recalled_object(each: Recalled) -> dict[str, object]:
         "score": each.score,
         "strength": hit.strength.value,
         "text": mask_and_escape(each.text),
+        "newer": _newer_object(hit.newer, mask_and_escape),
         "show": show_hit(hit),
     }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from backstory.search.hydrate import Hydrator
+from backstory.search.newer import differ_in_value
 from backstory.search.rank import Ranked
 from backstory.search.request import Request
 from backstory.search.retrieve import POOL, Retrieved
@@ -51,9 +52,12 @@ class HitSearch:
             if chosen.is_full or is_varied or time.monotonic() >= until:
                 break
         hits, notices = profile.finish(
-            query, chosen.hits, chosen.noise, limit=request.limit
+            query,
+            [add_excerpt(hit, query) for hit in chosen.hits],
+            chosen.noise,
+            limit=request.limit,
         )
-        shown = tuple(add_excerpt(hit, query) for hit in hits)
+        shown = tuple(hit if hit.excerpt else add_excerpt(hit, query) for hit in hits)
         return SearchResult(query, shown, (*found.notices, *notices))
 
     def _choose(
@@ -128,12 +132,19 @@ class _Choice:
             if self.is_full and hit.strength is not Strength.STRONG:
                 continue
             words = word_set(hit.text)
-            if not hit.is_damaged and any(
-                overlap(words, other) > DUPLICATE_SHARE for _, other in self._kept
-            ):
+            if not hit.is_damaged and self._says_nothing_new(hit, words):
                 self.repeats += 1
             elif not self._is_repeat(hit):
                 self._kept.append((hit, words))
+
+    def _says_nothing_new(self, hit: Hit, words: frozenset[str]) -> bool:
+        alike = [
+            kept
+            for kept, known in self._kept
+            if overlap(words, known) > DUPLICATE_SHARE
+        ]
+        # Of two that only differ in a value, the later one may have replaced the other.
+        return bool(alike) and not (len(alike) == 1 and differ_in_value(hit, alike[0]))
 
     def _is_repeat(self, hit: Hit) -> bool:
         return repeats_message(hit, self._said_by_session)

@@ -29,6 +29,7 @@ from backstory.search.memory_lines import (
     name_log,
     write_memory,
 )
+from backstory.search.newer import add_newer
 from backstory.search.search import Search
 from backstory.search.sections import (
     LineCost,
@@ -229,7 +230,8 @@ class PromptContext:
             )
         if worthy is None:
             hits = list(filter(is_of_others, self._search.find_hits(request).hits))
-            worthy = choose_worthy(add_replies(hits, self._history), folder)
+            hits = list(add_replies(hits, self._history))
+            worthy = add_newer(query, choose_worthy(hits, folder), hits)
         else:
             worthy = add_replies(worthy, self._history)
         # An answer is shown beside the question it belongs to, and not once more.
@@ -355,9 +357,20 @@ def _to_line(hit: Hit, query: Query | None) -> str:
 
 
 def _origin(hit: Hit) -> str:
-    day = hit.said.in_local_zone().date().isoformat() if hit.said else ""
+    origin = _name_place(hit)
+    if hit.newer is None:
+        return origin
+    return f"{origin}, newer: {_day(hit.newer)}"
+
+
+def _name_place(hit: Hit) -> str:
+    day = _day(hit)
     if hit.source is HitSource.MEMORY:
         return LONG_TERM
     if hit.source is HitSource.DAILY_LOG:
         return name_log(day)
     return name_conversation(day, hit.session.title if hit.session else "")
+
+
+def _day(hit: Hit) -> str:
+    return hit.said.in_local_zone().date().isoformat() if hit.said else ""

@@ -57,7 +57,7 @@ class ChunkSearch:
             is_full = len(chosen) == request.limit
             if is_full or is_varied or time.monotonic() >= until:
                 break
-        return chosen, found.notices
+        return profile.finish_chunks(request.query, chosen), found.notices
 
     def _choose(
         self,

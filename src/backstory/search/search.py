@@ -25,6 +25,7 @@ from backstory.search.episodes import find_episodes
 from backstory.search.fallback import FallbackSearch
 from backstory.search.hits import HitSearch
 from backstory.search.hydrate import add_replies
+from backstory.search.newer import put_newer_first
 from backstory.search.own_project import (
     KEPT_APART,
     OwnProject,
@@ -265,6 +266,7 @@ class Search:
         """Hits, best first, without replies or suggestions."""
         result = self._find_hits(request)
         hits = request.own.sort(filter(request.own.shows_hit, result.hits))
+        hits = tuple(put_newer_first(request.query, hits))
         notices = (*result.notices, *_explain_isolation(request))
         return replace(result, hits=hits, notices=notices)
 
@@ -324,9 +326,10 @@ class Search:
         result = self._recall(request)
         chunks = {id(each.hit): each for each in result.found}
         hits = filter(request.own.shows_hit, (each.hit for each in result.found))
+        ordered = put_newer_first(request.query, request.own.sort(hits))
         return replace(
             result,
-            found=tuple(chunks[id(hit)] for hit in request.own.sort(hits)),
+            found=tuple(chunks[id(hit)] for hit in ordered),
             notices=(*stale, *result.notices, *_explain_isolation(request)),
         )
 

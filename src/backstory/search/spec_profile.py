@@ -24,7 +24,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.text.bm25 import bm25
 from backstory.text.words import index_words
-from backstory.values.hits import Hit, HitSource
+from backstory.values.hits import Hit, HitSource, Recalled
 from backstory.values.query import Query
 from backstory.values.units import MESSAGES, UnitKind
 
@@ -144,6 +144,9 @@ class SpecProfile:
         self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int
     ) -> tuple[Sequence[Hit], list[str]]:
         return hits[:limit], []
+
+    def finish_chunks(self, query: Query, chosen: Sequence[Recalled]) -> list[Recalled]:
+        return list(chosen)
 
 
 # -- the formulas ---------------------------------------------------------------------

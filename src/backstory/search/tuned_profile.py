@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Protocol
 
+from backstory.search.newer import mark_replaced, put_newer_first
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.spec_profile import SpecProfile
@@ -21,7 +22,7 @@ from backstory.search.strength import (
 )
 from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
-from backstory.values.hits import Hit
+from backstory.values.hits import Hit, Recalled
 from backstory.values.query import Query
 
 # How often more is retrieved while all the best units are in a few conversations.
@@ -85,6 +86,10 @@ class Profile(Protocol):
         self, query: Query, hits: Sequence[Hit], noise: Sequence[Hit], limit: int
     ) -> tuple[Sequence[Hit], list[str]]:
         """The hits to show, and notices about them."""
+        ...
+
+    def finish_chunks(self, query: Query, chosen: Sequence[Recalled]) -> list[Recalled]:
+        """The chunks to show."""
         ...
 
 
@@ -159,12 +164,17 @@ class TunedProfile:
     ) -> tuple[Sequence[Hit], list[str]]:
         if query.days and not query.subject:
             return hits[:limit], [] if hits else ["nothing was said on those days"]
+        hits = put_newer_first(query, mark_replaced(query, hits))
         if not are_all_weak(hits):
             return choose_shown(hits, limit), []
         near = [hit for hit in noise if hit.part("cosine") >= _LEAST_NEAR]
         nearest = find_nearest([*hits, *near], limit)
         notice = "nothing matches well; these are the nearest"
         return nearest, [notice] if nearest else []
+
+    def finish_chunks(self, query: Query, chosen: Sequence[Recalled]) -> list[Recalled]:
+        hits = mark_replaced(query, [each.hit for each in chosen])
+        return [replace(each, hit=hit) for each, hit in zip(chosen, hits, strict=True)]
 
 
 def choose_profile(name: str, retriever: Retriever) -> Profile:

@@ -62,7 +62,7 @@ def _search(
         folder=asker.folder,
         **where,
     )
-    names = memory.short_ids([hit.session for hit in result.hits if hit.session])
+    names = memory.short_ids(result.sessions)
 
     def answer(count: int, notices: tuple[str, ...]) -> ToolResult:
         shown = replace(

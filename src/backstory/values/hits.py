@@ -56,7 +56,8 @@ class Hit:
     ``text`` is the whole text, ``excerpt`` the part around the match; for a session,
     they are its title and preview. ``reply`` is what the agent answered to a message of
     the user before the user spoke again. ``passage`` is where in ``text`` the passage
-    begins and ends that is nearest in meaning, if the text is long.
+    begins and ends that is nearest in meaning, if the text is long. ``newer`` is the
+    hit that replaces what this one says, as far as that can be told.
     """
 
     source: HitSource
@@ -78,6 +79,7 @@ class Hit:
     # Its message cannot be read any more, and ``text`` says so instead.
     is_damaged: bool = False
     passage: tuple[int, int] | None = None
+    newer: "Hit | None" = None
 
     @property
     def host(self) -> str | None:
@@ -115,6 +117,12 @@ class SearchResult:
     def is_weak(self) -> bool:
         """Whether nothing that was found answers the query well."""
         return all(hit.strength is Strength.WEAK for hit in self.hits)
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The sessions of the hits, and of what is newer than them."""
+        newer = [hit.newer for hit in self.hits if hit.newer is not None]
+        return tuple(hit.session for hit in (*self.hits, *newer) if hit.session)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ def render_ranked(
         lines = [_ranked_header(number, hit, names or {}), _ranked_text(hit, query)]
         if hit.reply is not None and hit.reply.message_id not in listed:
             lines.append(_reply_line(hit.reply, query))
+        if hit.newer is not None:
+            lines.append(_newer_line(hit.newer, names or {}))
         blocks.append("\n".join(lines))
     if not result.hits:
         blocks.append(
@@ -126,6 +128,16 @@ def _reply_line(reply: Message, query: Query) -> str:
     said = cut_message(mask_cached(reply.text), query, _REPLY_CHARS)
     shown = quote_content(one_line(said, _REPLY_CHARS), after_label=True)
     return f"{render_speaker(reply.role, reply.tool_name)}: {shown}"
+
+
+def _newer_line(newer: Hit, names: Mapping[int, str]) -> str:
+    """Where something newer is said about the same thing."""
+    facts = [render_day(newer.said)]
+    if newer.session is not None:
+        facts += _place(newer.session, newer.message_id, names)[:2]
+    else:
+        facts.append(newer.source.value)
+    return f"[Newer: {', '.join(facts)}]"
 
 
 def _quote_within(
@@ -218,7 +230,10 @@ def _recalled_header(number: int, each: Recalled) -> str:
 def _recalled_text(each: Recalled) -> str:
     # In a chunk of a conversation, lines begin with the names of the speakers.
     is_talk = each.source_type == "conversation"
-    return quote_content(mask_cached(each.text).strip(), has_speakers=is_talk)
+    text = quote_content(mask_cached(each.text).strip(), has_speakers=is_talk)
+    if each.hit.newer is None:
+        return text
+    return f"{text}\n{_newer_line(each.hit.newer, {})}"
 
 
 def _notice_block(notices: Iterable[str]) -> list[str]:

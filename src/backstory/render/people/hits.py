@@ -65,6 +65,8 @@ def render_hits(
         yield from _speech(hit, query, style, width)
         if hit.reply is not None and hit.reply.message_id not in listed:
             yield style(_reply_line(hit.reply, width or _PAGE_WIDTH), "dim")
+        if hit.newer is not None:
+            yield style(_newer_line(hit.newer, names), "dim")
         if explain:
             parts = (f"{part.name} {part.value:.3g}" for part in hit.parts)
             yield style(_INDENT + " · ".join(parts), "dim")
@@ -83,6 +85,12 @@ def _reply_line(reply: Message, width: int) -> str:
     """The beginning of a reply, on one line."""
     beginning = one_line(neutralize(reply.text), width)
     return cut_to_width(f"{_INDENT}↳ {reply.role.speaker}: {beginning}", width)
+
+
+def _newer_line(newer: Hit, names: Mapping[int, str]) -> str:
+    """Where something newer is said about the same thing."""
+    where = show_hit(newer, names) or neutralize(newer.path or "")
+    return f"{_INDENT}newer: {render_time(newer.said)}  {where}"
 
 
 def _person_header(number: int, hit: Hit, width: int | None) -> str:

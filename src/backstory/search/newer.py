@@ -1,0 +1,166 @@
+"""Find the hits that were replaced later, and put what replaced them first.
+
+A decision that was changed is found twice, and the older text often fits the query as
+well or better. Both are shown: the later one first if it fits about as well, and the
+older one says that there is a newer one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from backstory.search.worth import is_same_project
+from backstory.text.patterns import lazy_pattern
+from backstory.text.revisions import (
+    Statement,
+    read_statements,
+    replaces,
+    telling_words,
+)
+from backstory.values.history import Role
+from backstory.values.hits import Hit, HitSource, Strength
+from backstory.values.query import Query
+
+# A hit with this share of another's score fits about as well.
+_ABOUT_AS_WELL = 0.75
+_SAYS = (Role.USER, Role.ASSISTANT)
+_NOTES = (HitSource.MEMORY, HitSource.DAILY_LOG)
+_ASKS_FOR_OLD = lazy_pattern(
+    r"\b(?:original|originally|initially|previous|previously|at first|before|used to"
+    r"|old)\b"
+)
+
+
+def mark_replaced(query: Query, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, those that were replaced with the latest one that replaces them.
+
+    Only what is shown of them counts, so they must have their excerpts.
+    """
+    asked = telling_words(" ".join(term.text for term in query.subject))
+    said = {
+        number: statements
+        for number, hit in enumerate(hits)
+        if _may_decide(hit) and (statements := _answers(hit.excerpt, asked))
+    }
+    latest_first = sorted(said, key=lambda number: _age_key(hits[number]), reverse=True)
+    marked = list(hits)
+    for place, number in enumerate(latest_first):
+        newer = [
+            hits[later]
+            for later in latest_first[:place]
+            if _may_replace(hits[later], hits[number])
+            and _replaces_any(said[later], said[number], hits[later])
+        ]
+        if newer:
+            # Of the latest conversation about it, what fits best.
+            last = [hit for hit in newer if hit.session == newer[0].session]
+            best = max(last, key=lambda hit: hit.score)
+            marked[number] = replace(hits[number], newer=best)
+    return marked
+
+
+def put_newer_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, each that replaces another before that one if it fits about as well."""
+    ordered = list(hits)
+    if _ASKS_FOR_OLD.search(query.folded):
+        return ordered
+    for older in hits:
+        if older.newer is None:
+            continue
+        places = {_key(hit): place for place, hit in enumerate(ordered)}
+        place = places[_key(older)]
+        newer_place = places.get(_key(older.newer), -1)
+        if newer_place > place and _fits_about_as_well(older.newer, older):
+            ordered.insert(place, ordered.pop(newer_place))
+    return ordered
+
+
+def add_newer(query: Query, chosen: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
+    """Chosen hits, and those that replace them, each before what it replaces."""
+    by_key = {_key(hit): hit for hit in hits}
+    known = {_key(hit) for hit in chosen}
+    added = list(chosen)
+    for older in chosen:
+        newer = None if older.newer is None else by_key.get(_key(older.newer))
+        if newer is None or _key(newer) in known:
+            continue
+        if _fits_about_as_well(newer, older):
+            known.add(_key(newer))
+            added.append(newer)
+    return put_newer_first(query, added)
+
+
+def differ_in_value(one: Hit, other: Hit) -> bool:
+    """Whether two hits say almost the same, but the later one replaces the other."""
+    if not (_may_decide(one) and _may_decide(other)):
+        return False
+    earlier, later = sorted((one, other), key=_age_key)
+    return _may_replace(later, earlier) and _replaces_any(
+        read_statements(later.text), read_statements(earlier.text), later
+    )
+
+
+def _replaces_any(
+    later: Sequence[Statement], earlier: Sequence[Statement], hit: Hit
+) -> bool:
+    by_person = hit.role is not Role.ASSISTANT
+    return any(
+        replaces(new, old, by_person=by_person) for new in later for old in earlier
+    )
+
+
+def _answers(text: str, asked: frozenset[str]) -> list[Statement]:
+    """The statements that have to do with what is asked; all, if none has its words."""
+    statements = read_statements(text)
+    answers = [each for each in statements if not asked.isdisjoint(each.topic)]
+    return answers or statements
+
+
+def _may_decide(hit: Hit) -> bool:
+    is_said = hit.role in _SAYS or hit.source in _NOTES
+    return is_said and hit.said is not None and not hit.is_damaged
+
+
+def _may_replace(later: Hit, earlier: Hit) -> bool:
+    if _age_key(later) == _age_key(earlier) or not _is_same_project(later, earlier):
+        return False
+    # In one conversation, the agent tells what it did as it was told.
+    is_same_session = (
+        later.session is not None
+        and earlier.session is not None
+        and later.session.session_id == earlier.session.session_id
+    )
+    return not is_same_session or later.role is Role.USER
+
+
+def _is_same_project(one: Hit, other: Hit) -> bool:
+    if one.project == other.project:
+        return True
+    if one.project is None or other.project is None:
+        # Notes are about all projects.
+        return one.source in _NOTES or other.source in _NOTES
+    return _are_same(one.project, other.project)
+
+
+@lru_cache(maxsize=256)
+def _are_same(one: str, other: str) -> bool:
+    return is_same_project(Path(one), Path(other))
+
+
+def _fits_about_as_well(newer: Hit, older: Hit) -> bool:
+    return (
+        newer.score >= _ABOUT_AS_WELL * older.score
+        and newer.part("exact") >= older.part("exact")
+        and newer.is_on_named_day >= older.is_on_named_day
+        and (newer.strength is not Strength.WEAK or older.strength is Strength.WEAK)
+    )
+
+
+def _age_key(hit: Hit) -> tuple[float, int]:
+    at = 0.0 if hit.said is None else hit.said.at.timestamp()
+    return (at, hit.message_id or 0)
+
+
+def _key(hit: Hit) -> tuple[object, ...]:
+    return (hit.source, hit.message_id, hit.path, hit.position)

@@ -1,0 +1,341 @@
+"""Tell from the words alone whether a later statement replaces an earlier one.
+
+There are three signs. A statement may give up what the earlier one says ("we moved the
+queue from Postgres to SQLite"). It may say that something changes ("deploy from the
+release branch from now on"), be about the same thing, and choose something else. Or two
+statements are the same except for one value ("the API listens on port 8080", "… on port
+9090"). Anything else may be another fact about the same subject, and replaces nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from backstory.text.patterns import lazy_pattern
+from backstory.text.words import STOP_WORDS, fold
+
+# A longer sentence is a list or a piece of code, not one statement.
+_MAX_CHARS = 300
+_MAX_STATEMENTS = 12
+_MIN_WORDS = 3
+# The most words of a value, as in "the release branch".
+_MAX_VALUE_WORDS = 3
+# How far apart the words of one expression may be: "move … from … to".
+_NEAR = 8
+# A statement about the same thing shares this part of the shorter one's telling words.
+_MIN_SHARE = 0.5
+# What has more telling words is about several things.
+_MAX_TOPIC = 14
+
+_SENTENCE_END = lazy_pattern(r"(?<=[.!?;:])\s|\n")
+_WORD = lazy_pattern(r"[^\W_]+(?:(?:[-./:_@']|,(?=\d))[^\W_]+)*")
+_CHOOSE = lazy_pattern(r"\b(?:go|going|stick|sticking) with\b")
+_AROUND_SENTENCE = " \t-*+>#`|"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# What may come of it is not what was decided.
+_UNSURE = _words(
+    "could might maybe perhaps would whether if should consider considering propose "
+    "proposal suggest suggestion option options or"
+)
+_NOT = _words("not don't never won't cannot can't didn't shouldn't")
+_CHANGES = _words(
+    "adjust adjusted bump bumped change changed changing extend extended "
+    "increase increased lower lowered migrate migrated migrates migrating move moved "
+    "moves moving postpone postponed raise raised reduce reduced rename renamed "
+    "reschedule rescheduled switch switched switches switching"
+)
+# What follows is given up.
+_GIVES_UP = _words(
+    "abandon abandoned ditch ditched drop dropped dropping replace replaced replaces "
+    "replacing"
+)
+_GIVES_UP_IN_TWO = frozenset(
+    {
+        ("away", "from"),
+        ("instead", "of"),
+        ("no", "longer"),
+        ("not", "using"),
+        ("rather", "than"),
+        ("rid", "of"),
+        ("stop", "using"),
+        ("stopped", "using"),
+    }
+)
+# What comes before is given up.
+_GIVEN_UP_BEFORE = _words("anymore overkill retired")
+_SAYS_CHANGE = (
+    *("instead", "from now on", "as of today", "after all", "second thought"),
+    *("changed my mind", "changed our mind"),
+)
+_HINTS = (
+    _CHANGES
+    | _GIVES_UP
+    | _GIVEN_UP_BEFORE
+    | _words(
+        "actually after as away from instead mind no not now rather rid second stop "
+        "stopped"
+    )
+)
+# Where the name of what is given up ends.
+_ENDS_NAME = _words(
+    "and as because but by for if in it since so that them this to with"
+)
+# Words before what was chosen. "For" is not one: the subject stands after it.
+_BEFORE_CHOICE = _words(
+    "are at choose chose from has have is on pick picked port prefer prefers use used "
+    "uses using version via was"
+)
+# What one of them says, another may change: "CI runs on", "switch CI to".
+_LIKE_IS = _words(
+    "are choose chose is on pick picked port prefer prefers to use used uses using was"
+)
+# They need a subject before them: "we deploy from", but not "it is from".
+_AFTER_SUBJECT = _words("are at from has have is on via was")
+# Before a number, that is its value; before anything else, it may be an opinion.
+_BEFORE_OPINION = _words("are is was")
+# They say that something is decided, done or changed, but not what.
+_SAYS_NOTHING = (
+    _CHANGES
+    | _GIVES_UP
+    | _words(
+        """
+        actually add added after all already also always anymore any back because been
+        choose chose decide decided decision did do done everything fine first from get
+        go going good got great have here instead just keep kept know last later let
+        let's like longer make made mind more need new no not now of off ok okay old on
+        one only over overkill own please rather really recently retired right run runs
+        running same second see set since so start still stop stopped sure than that's
+        thanks then thing things think this thought through today too update updated
+        use used uses using very want we we'll we're well will with work works yes yet
+        """
+    )
+)
+# They make a sentence polite, or new, but say nothing else.
+_POLITE = _words(
+    "a actually again all an anymore instead just let's now ok okay please so the then "
+    "today we we'll will yes"
+)
+
+
+class Statement(NamedTuple):
+    """One sentence, as far as it matters for what it replaces.
+
+    ``words`` are all its words, ``topic`` the telling ones, and ``choices`` those that
+    look like what was chosen, after one of the words ``leads``. ``given_up`` are the
+    names of what it gives up, as words.
+    """
+
+    words: tuple[str, ...]
+    topic: frozenset[str]
+    choices: frozenset[str]
+    leads: frozenset[str]
+    given_up: tuple[tuple[str, ...], ...]
+    is_change: bool
+
+
+def read_statements(text: str) -> list[Statement]:
+    """The first statements of a text; questions are none."""
+    statements: list[Statement] = []
+    for line in _SENTENCE_END.split(fold(text.replace("’", "'"))):
+        sentence = _CHOOSE.sub("choose", line.strip(_AROUND_SENTENCE))
+        if sentence.endswith("?"):
+            # "We are on 5.3 now, can you update the docs?"
+            sentence = sentence.rpartition(",")[0]
+        if not sentence or len(sentence) > _MAX_CHARS:
+            continue
+        statements.append(_read_statement(_WORD.findall(sentence)))
+        # "We deploy from main, tagged with the date" says the first part by itself.
+        beginning = _WORD.findall(sentence.partition(", ")[0])
+        if _MIN_WORDS <= len(beginning) < len(statements[-1].words):
+            statements.append(_read_statement(beginning))
+        if len(statements) >= _MAX_STATEMENTS:
+            break
+    return statements
+
+
+def telling_words(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about, as statements have them."""
+    return _topic_of(_WORD.findall(fold(text.replace("’", "'"))))
+
+
+def _read_statement(words: Sequence[str]) -> Statement:
+    given_up: tuple[tuple[str, ...], ...] = ()
+    is_change = False
+    # Most sentences have none of these words, which is quickly seen.
+    if not _HINTS.isdisjoint(words) and _UNSURE.isdisjoint(words):
+        given_up = tuple(filter(None, _iter_given_up(words)))
+        is_change = bool(given_up) or _says_change(words)
+    leads, choices = _find_choices(words, is_change=is_change)
+    return Statement(
+        tuple(words), _topic_of(words), _topic_of(choices), leads, given_up, is_change
+    )
+
+
+def _find_choices(
+    words: Sequence[str], *, is_change: bool
+) -> tuple[frozenset[str], list[str]]:
+    """The words that stand before a choice, and the two words after each of them."""
+    leads: set[str] = set()
+    choices: list[str] = []
+    left = 0
+    for word in words:
+        if left:
+            choices.append(word)
+        if word in _BEFORE_CHOICE or (is_change and word == "to"):
+            leads.add("is" if word in _LIKE_IS else word)
+            left = 2
+        else:
+            left = max(0, left - 1)
+    return frozenset(leads), choices
+
+
+def _iter_given_up(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The names of what a sentence gives up."""
+    for number, word in enumerate(words):
+        before = words[max(0, number - _NEAR) : number]
+        if (
+            (word in _GIVES_UP and _NOT.isdisjoint(before[-2:]))
+            or (before and (before[-1], word) in _GIVES_UP_IN_TWO)
+            or (word == "off" and _tells_of_change(before))
+            or (
+                word == "from"
+                and "to" in words[number : number + _NEAR]
+                and _tells_of_change(before)
+            )
+        ):
+            yield _name_after(words, number)
+        elif word in _GIVEN_UP_BEFORE:
+            yield tuple(map(_stem, filter(_is_telling, before[-2:])))
+
+
+def _name_after(words: Sequence[str], number: int) -> tuple[str, ...]:
+    name: list[str] = []
+    for word in words[number + 1 : number + 1 + 2 * _MAX_VALUE_WORDS]:
+        if word in _ENDS_NAME or len(name) == _MAX_VALUE_WORDS:
+            break
+        if _is_telling(word):
+            name.append(_stem(word))
+    return tuple(name)
+
+
+def _tells_of_change(words: Sequence[str]) -> bool:
+    return not _CHANGES.isdisjoint(words) and _NOT.isdisjoint(words)
+
+
+def _says_change(words: Sequence[str]) -> bool:
+    sentence = " ".join(words)
+    if any(expression in sentence for expression in _SAYS_CHANGE):
+        return True
+    if words and (words[0] == "actually" or "now" in words[1:]):
+        return True
+    first = next((n for n, word in enumerate(words) if word in _CHANGES), None)
+    return (
+        first is not None
+        and "to" in words[first + 1 : first + 1 + _NEAR]
+        and _NOT.isdisjoint(words[max(0, first - 3) : first])
+    )
+
+
+def _topic_of(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(map(_stem, filter(_is_telling, words)))
+
+
+def _is_telling(word: str) -> bool:
+    return word not in STOP_WORDS and word not in _SAYS_NOTHING
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word.removesuffix(ending)
+            break
+    return word.removesuffix("e")
+
+
+# -- comparing ---
+
+
+def replaces(later: Statement, earlier: Statement, *, by_person: bool = True) -> bool:
+    """Whether a later statement replaces an earlier one.
+
+    What an agent says has to name what it gives up, or to differ in one value only:
+    most of what agents say is that something is changed.
+    """
+    shared = later.topic & earlier.topic
+    if not shared or later.words == earlier.words or len(earlier.topic) > _MAX_TOPIC:
+        return False
+    for name in later.given_up:
+        if name in earlier.given_up or not _names(earlier, name):
+            continue
+        if not earlier.choices.isdisjoint(name) or (by_person and shared - {*name}):
+            return True
+    if by_person and later.is_change and _chooses_something_else(later, earlier):
+        return True
+    return _differs_in_a_value(later, earlier)
+
+
+def _names(statement: Statement, name: tuple[str, ...]) -> bool:
+    """Whether a statement has a name: how it begins, and all its numbers."""
+    return name[0] in statement.topic and all(
+        word in statement.topic for word in name if _has_digit([word])
+    )
+
+
+def _is_about_the_same(later: Statement, earlier: Statement) -> bool:
+    least = min(len(later.topic), len(earlier.topic))
+    return len(later.topic & earlier.topic) >= _MIN_SHARE * least
+
+
+def _chooses_something_else(later: Statement, earlier: Statement) -> bool:
+    shared = later.topic & earlier.topic
+    # "The API …" and "the metrics …": if each has a subject of its own, they differ.
+    are_different = (later.topic - later.choices - shared) and (
+        earlier.topic - earlier.choices - shared
+    )
+    return (
+        not are_different
+        and not later.given_up  # then it is about that
+        and not later.leads.isdisjoint(earlier.leads)
+        and bool(later.choices - earlier.topic)
+        and bool(earlier.choices)
+        and _is_about_the_same(later, earlier)
+    )
+
+
+def _differs_in_a_value(later: Statement, earlier: Statement) -> bool:
+    """Whether two statements are the same except for one value."""
+    new, old = _without_polite(later), _without_polite(earlier)
+    before = _count_common(new, old)
+    after = _count_common(new[before:][::-1], old[before:][::-1])
+    values = new[before : len(new) - after], old[before : len(old) - after]
+    if not before or not all(0 < len(value) <= _MAX_VALUE_WORDS for value in values):
+        return False
+    subject = _topic_of(new[:before])
+    around = subject | _topic_of(new[len(new) - after :])
+    leads = _BEFORE_CHOICE.intersection(new[max(0, before - 2) : before])
+    if not leads or not around or (leads <= _AFTER_SUBJECT and not subject):
+        return False
+    # "Redis as the cache" is more than another value than "Postgres".
+    are_names = all(STOP_WORDS.isdisjoint(value) for value in values)
+    return all(map(_has_digit, values)) or (are_names and not leads <= _BEFORE_OPINION)
+
+
+def _without_polite(statement: Statement) -> list[str]:
+    return [word for word in statement.words if word not in _POLITE]
+
+
+def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two lists begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next(
+        (number for number, (a, b) in enumerate(pairs) if _stem(a) != _stem(b)),
+        min(len(one), len(other)),
+    )
+
+
+def _has_digit(words: Sequence[str]) -> bool:
+    return any(any(map(str.isdigit, word)) for word in words)
