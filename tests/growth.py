@@ -15,12 +15,35 @@ _QUADRATIC_RATIO = 9
 # Less time than this is mostly overhead and disturbance. The text is made longer.
 _MEANINGFUL_S = 1e-3
 _TRIES = 4
+_MOST_TRIES = 40
 
 
 def cpu_seconds(use: Callable[[str], object], text: str) -> float:
     started = time.thread_time()
     use(text)
     return time.thread_time() - started
+
+
+def times_as_slow(
+    use: Callable[[str], object],
+    text: str,
+    than: Callable[[str], object],
+    other: str,
+    *,
+    limit: float,
+) -> float:
+    """How many times as long a text takes as another one does with another function.
+
+    They take turns, and the best of some tries counts, as disturbance only adds time.
+    Many more are needed only to be sure that a text takes longer than the limit.
+    """
+    time_s = other_s = float("inf")
+    for number in range(_MOST_TRIES):
+        other_s = min(other_s, cpu_seconds(than, other))
+        time_s = min(time_s, cpu_seconds(use, text))
+        if number >= _TRIES and time_s <= limit * other_s:
+            break
+    return time_s / other_s
 
 
 def is_linear(

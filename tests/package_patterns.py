@@ -21,8 +21,22 @@ ROOT = Path(backstory.__file__).parent
 _METHODS = frozenset({"match", "fullmatch"})
 _SEARCHING = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
 
-# A table whose expressions are only ever matched at the start of a text.
-_MATCHED = frozenset({"ingest.spilled_results._NOTICES"})
+# Used by way of a table or an object, and only ever matched where a text begins, or
+# where a word was found.
+_MATCHED = frozenset(
+    {
+        "ingest.spilled_results._NOTICES",
+        "text.dates._ARGUMENT_WAYS",
+        "text.excerpts._ANYTHING",
+        "text.excerpts._IS_LETTER",
+        "text.excerpts._LETTERS",
+        "text.excerpts._LIKE_E",
+        "text.excerpts._LIKE_Y",
+        "text.excerpts._WORD_END",
+        "text.own_calls._JQ_SCRIPT",
+        "text.own_calls._SED_SCRIPT",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +56,11 @@ class PackagePattern:
     def flags(self) -> int:
         """The flags to parse the source with, which is text even if it was bytes."""
         return self.pattern.flags & ~re.UNICODE
+
+    def length(self, text: str) -> int:
+        """How many characters or bytes the expression is given of a text."""
+        is_bytes = isinstance(self.pattern.pattern, bytes)
+        return len(text.encode("utf-8", "replace")) if is_bytes else len(text)
 
     def apply(self, text: str) -> None:
         """Use the expression on a text as the package does."""

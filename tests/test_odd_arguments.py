@@ -147,6 +147,15 @@ def test_an_odd_value_is_taken_or_refused_with_an_error_of_ours(
     assert trip.search("hello", limit=1).hits
 
 
+def test_a_session_may_be_opened_within_any_number_of_tokens(trip: Memory) -> None:
+    trip.notebook.add_fact("the cat is called Ada")
+
+    opened = trip.opening(max_tokens=10**400)
+
+    assert "the cat is called Ada" in opened
+    assert opened == trip.opening(max_tokens=100_000)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

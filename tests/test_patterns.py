@@ -1,14 +1,17 @@
-"""No regular expression takes quadratic time, whatever text it is given.
+"""No regular expression takes quadratic time or is slow, whatever text it is given.
 
 What is read was written by others, and much of it is read outside of every deadline.
 """
 
 import re
+from functools import cache
 
 import pytest
 
+from backstory.ingest import spilled_results
+from backstory.text import dates, envelope, own_calls, passages, query, words
 from tests.chance import SOAK
-from tests.growth import cpu_seconds, is_linear
+from tests.growth import cpu_seconds, is_linear, times_as_slow
 from tests.hostile_texts import Shape, hostile_shapes
 from tests.package_patterns import (
     PackagePattern,
@@ -34,6 +37,26 @@ MAKE_PATTERNS = {
 }
 
 
+# This one takes about 50 ms for a megabyte of text. None that is given as much may take
+# more than some times as long.
+MATCHES_EVERYTHING = re.compile("[ab]")
+TIMES_AS_SLOW = 4
+MEGABYTE = 1_000_000
+# How much of a text the package gives to an expression, where it gives it less.
+MAX_CHARS = {
+    "text.dates._DATE_PATTERNS": dates._READ_CHARS,
+    "text.dates._RECENT": dates._READ_CHARS,
+    "text.dates._ARGUMENT_WAYS": dates._READ_CHARS,
+    "text.query._TYPED": query._READ_CHARS,
+    "text.query._CODE": query._READ_CHARS,
+    "text.words._PART": words._LONGEST_JOINED,
+    "text.passages._BEGINNING": passages._MAX_CHARS,
+    "text.envelope._FRAME": envelope._HEAD_CHARS,
+    "text.own_calls._JQ_SCRIPT": own_calls._MAX_COMMAND_CHARS,
+    "ingest.spilled_results._NOTICES": spilled_results._NOTICE_CHARS,
+}
+
+
 def test_expressions_are_constants_so_that_all_of_them_are_known() -> None:
     assert uses_outside_of_constants() == MAKE_PATTERNS
 
@@ -48,17 +71,48 @@ def test_every_expression_takes_time_in_proportion_to_its_text() -> None:
     assert slow == []
 
 
+def test_no_expression_is_many_times_as_slow_as_one_that_matches_everything() -> None:
+    slow = [
+        f"{pattern.name}: {shape}"
+        for pattern in package_patterns()
+        if (shape := _find_costly_shape(pattern))
+    ]
+
+    assert slow == []
+
+
 def _find_slow_shape(pattern: PackagePattern) -> Shape | None:
     """A shape whose texts take time out of proportion to their length, if there is."""
+    for shape in _slowest_shapes(pattern):
+        if not is_linear(pattern.apply, shape.to_text, MAX_LENGTH):
+            return shape
+    return None
+
+
+def _find_costly_shape(pattern: PackagePattern) -> Shape | None:
+    """A shape whose texts take too long, as long as they may be, if there is."""
+    limit = TIMES_AS_SLOW * MEGABYTE / MAX_CHARS.get(pattern.name, MEGABYTE)
+    for shape in _slowest_shapes(pattern):
+        text = shape.to_text(LENGTH)
+        ratio = times_as_slow(
+            pattern.apply,
+            text,
+            lambda other: MATCHES_EVERYTHING.sub("", other),
+            "a" * pattern.length(text),
+            limit=limit,
+        )
+        if ratio > limit:
+            return shape
+    return None
+
+
+@cache
+def _slowest_shapes(pattern: PackagePattern) -> list[Shape]:
     times = {
         shape: cpu_seconds(pattern.apply, shape.to_text(LENGTH))
         for shape in hostile_shapes(pattern.source, pattern.flags)[:: 1 if SOAK else 4]
     }
-    slowest = sorted(times, key=times.__getitem__, reverse=True)[:SLOWEST]
-    for shape in slowest:
-        if not is_linear(pattern.apply, shape.to_text, MAX_LENGTH):
-            return shape
-    return None
+    return sorted(times, key=times.__getitem__, reverse=True)[:SLOWEST]
 
 
 # Each is of a kind that was once in the package.
@@ -76,3 +130,10 @@ def test_a_quadratic_expression_is_noticed(expression: str) -> None:
     pattern = PackagePattern("", re.compile(expression, re.S), is_searched=True)
 
     assert _find_slow_shape(pattern) is not None
+
+
+def test_a_slow_expression_is_noticed() -> None:
+    # From every letter, it reads hundreds more.
+    pattern = PackagePattern("", re.compile("(?:[a-z]{0,900}=)?;"), is_searched=True)
+
+    assert _find_costly_shape(pattern) is not None

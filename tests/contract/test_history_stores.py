@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backstory.store.base.history import (
@@ -368,6 +368,14 @@ _native_id = st.builds(
         max_size=8,
         unique_by=lambda each: each[:2],
     )
+)
+@example(
+    # Found by its whole name and, on the host "a", by the rest of it.
+    sessions=[
+        ("host", "a", False),
+        ("host", "a/12345678b", True),
+        ("a", "12345678", True),
+    ]
 )
 def test_no_shorter_name_finds_a_session_alone(
     make: type[SqliteHistory],

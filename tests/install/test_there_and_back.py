@@ -163,3 +163,11 @@ def test_a_file_that_others_change_at_the_same_time_is_not_overwritten(
 
     assert reason == f"{path}: another program has just changed it"
     assert path.read_text() == '{"theirs": 1}'
+
+
+def test_a_line_end_behind_a_file_on_one_line_changes_nothing_else() -> None:
+    after = there_and_back(
+        lambda path: JsonEdit(path, PARTS), "{ }", CHANGES["a last line"]
+    )[1]
+
+    assert after == "{ }\n"

@@ -15,6 +15,9 @@ def undo_change(before: str, after: str, current: str) -> str | None:
 
     None if somebody changed the very lines that we changed.
     """
+    if after and current.count(after) == 1:
+        # They only wrote before it or behind it, maybe just the end of its last line.
+        return current.replace(after, before)
     ours, theirs, base = (
         text.splitlines(keepends=True) for text in (before, current, after)
     )

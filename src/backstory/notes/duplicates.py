@@ -36,7 +36,9 @@ _QUALIFIERS = """
 """
 _QUALIFIER_WORDS = frozenset(_QUALIFIERS.split())
 _APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ＇`´", "'"))
-_NUMBER = re.compile(r"(?<![\w-])-\d[\d.,:/]*(?<![.,:/])|\d[\d.,:/]*(?<![.,:/])")
+# A sign counts where no word ends before it. For speed, the pattern begins with one set
+# of characters and looks back from there.
+_NUMBER = re.compile(r"[-\d](?:(?<=\d)|(?<![\w-]-)\d)[\d.,:/]*(?<![.,:/])")
 # Markdown's own: they only change how a text looks.
 _FORMATTING = frozenset("`^~|*_\\")
 _SOME_SYMBOLS = frozenset("%#&@")

@@ -54,7 +54,7 @@ _MAX_TOPIC_CHARS = 100
 # Repeats are removed many at a time; what is left after so many passes stays.
 _MAX_PASSES = 50
 # What may be around the words of a heading; C, C# and C++ are three topics.
-_NOT_WORDS = re.compile(r"(?:[^\w+#]|_)+")
+_NOT_WORDS = re.compile(r"[^\w+#]+")
 # No space comes before these.
 _CLOSING = " \t.,;:!?)"
 
@@ -205,7 +205,7 @@ def folded_name(name: str) -> str:
     A name of nothing but punctuation is compared as it is.
     """
     folded = fold(name)
-    return _NOT_WORDS.sub(" ", folded).strip() or folded
+    return _NOT_WORDS.sub(" ", folded.replace("_", " ")).strip() or folded
 
 
 def add_item(outline: Outline, heading: Heading, item: Sequence[str]) -> str | None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # as many days before.
 RECENT_DAYS = 7
 # The share kept for the highlights if the long-term memory would fill everything.
-_RECENT_SHARE = 0.4
+_RECENT_PERCENT = 40
 _CUE = "The tool search_conversation_history finds it."
 
 
@@ -69,7 +69,7 @@ def write_opening(
     def write(room: int, cost: LineCost) -> str:
         left = room - cost([MEMORIES_END]) - cost(cue)
         reserved = min(
-            round(_RECENT_SHARE * left), cost(make_section(RECENT_HEADING, logged))
+            left * _RECENT_PERCENT // 100, cost(make_section(RECENT_HEADING, logged))
         )
         given = fit_section(
             MEMORY_HEADING, pieces, left - (reserved if logged else 0), cost

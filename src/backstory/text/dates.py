@@ -64,6 +64,8 @@ def parse_days(text: str, *, today: date) -> DayRange | None:
     weeks, months or years is the one day that long ago.
     """
     text = text.strip()
+    if len(text) > _READ_CHARS:
+        return None
     for pattern, meaning in _ARGUMENT_WAYS:
         if match := pattern.fullmatch(text):
             with suppress(ValueError, OverflowError):

@@ -98,7 +98,7 @@ def quote_lines(text: str) -> str:
 # What begins or ends the frame of memories, ours or the one that an agent program puts
 # around it, wherever it stands in a line.
 _FRAME_MARK = lazy_pattern(
-    r"<(?=\s?/?\s?(?:system[-_]reminder|hook_context|session_context"
+    r"<(?=\s?+/?+\s?+(?=[shua])(?:system[-_]reminder|hook_context|session_context"
     r"|user-prompt-submit-hook|additional_?context)\b)"
     r"|\((?=\s?end of memories)",
     re.IGNORECASE,

@@ -18,7 +18,7 @@ from backstory.values.tool_names import TOOL_NAMES
 # backstory-search_history, backstory.search_history, backstory/search_history. Other
 # servers have tools of these names too; what they find is not ours to leave out.
 _OWN_TOOL_NAME = re.compile(
-    r"(?:^|[^a-z0-9])backstory[^a-z0-9]+(?:" + "|".join(sorted(TOOL_NAMES)) + r")$",
+    r"(?:^|[^a-z0-9])backstory[^a-z0-9]++(?:" + "|".join(sorted(TOOL_NAMES)) + r")$",
     re.IGNORECASE,
 )
 # These tools are given text to write, which may mention a command without running it.

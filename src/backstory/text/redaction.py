@@ -93,19 +93,26 @@ _SCHEME = lazy_pattern(
     r"[A-Za-z0-9._~+/-]{16,}={0,2})",
     re.IGNORECASE,
 )
+# Password, token, api_key. Looking for sets of letters first, the first three of all
+# names, is nine times as fast as ignoring case from the start.
 _SECRET_NAME = (
-    r"(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key"
-    r"|private[_-]?key|auth[_-]?key|account[_-]?key|credentials?)"
+    r"[PSTACpstac](?=[APCEORUWapceoruw][CDEIKSTcdeikst])"
+    r"(?i:(?<=p)(?:assw(?:or)?d|assphrase|wd|rivate[_-]?key)"
+    r"|(?<=s)ecret|(?<=t)oken|(?<=c)redentials?"
+    r"|(?<=a)(?:pi|ccess|uth|ccount)[_-]?key)"
 )
 # In quotes, anything is a value: "password": "…", api_key='…', \"token\": \"…\".
 _QUOTED_VALUE = lazy_pattern(
     rf"({_SECRET_NAME}\\?[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}}\\?([\"'`]))"
-    r"([^\s\"'`\\]{8,}+)(?=\\?\2)",
-    re.IGNORECASE,
+    r"([^\s\"'`\\]{8,}+)(?=\\?\2)"
 )
 # In environment variables the value follows the sign directly: DB_PASSWORD=….
+_VARIABLE_NAME = (
+    r"(?:PASSW(?:OR)?D|PASSPHRASE|PWD|SECRET|TOKEN|CREDENTIALS?"
+    r"|(?:PRIVATE|API|ACCESS|AUTH|ACCOUNT)[_-]?KEY)"
+)
 _VARIABLE = lazy_pattern(
-    rf"(^(?:export\s{{1,4}})?[A-Z0-9_]{{0,80}}{_SECRET_NAME.upper()}=)"
+    rf"(^(?:export\s{{1,4}})?[A-Z0-9_]{{0,80}}{_VARIABLE_NAME}=)"
     r"([^\s\"'`$<>{}()\[\];&|]{8,}+)(?![(\[])",
     re.MULTILINE,
 )
@@ -114,9 +121,8 @@ _VARIABLE = lazy_pattern(
 _BARE = r"[^\s\"'`$<>{}()\[\],;&|]"
 _BARE_VALUE = lazy_pattern(
     rf"({_SECRET_NAME}[\"']?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}})"
-    r"(?!(?-i:[a-z][a-z0-9]*(?:[._][a-z0-9]+)+|[a-z_]+\.[A-Za-z0-9_.]+)(?![^\s,;)\]}]))"
-    rf"(?![/~.])({_BARE}{{8,}}+)([(\[]?)",
-    re.IGNORECASE,
+    r"(?!(?:[a-z][a-z0-9]*(?:[._][a-z0-9]+)+|[a-z_]+\.[A-Za-z0-9_.]+)(?![^\s,;)\]}]))"
+    rf"(?![/~.])({_BARE}{{8,}}+)([(\[]?)"
 )
 _DIGIT = lazy_pattern(r"\d")
 # One of these is in every name above; most texts have none.

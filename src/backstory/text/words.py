@@ -27,9 +27,9 @@ SPACELESS = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
 )
 # Names with signs that the index drops. For speed, the pattern begins with one set of
-# characters and looks back from there.
+# characters, followed by another, and looks back from there.
 NAMED = lazy_pattern(
-    r"[cCfF.](?:(?<![^\W_].)(?:(?<=[cC])\+\+|(?<=[cCfF])#|(?<=\.)[nN][eE][tT]\b)"
+    r"[cCfF.](?=[+#nN])(?:(?<![^\W_].)(?:(?<=[cC])\+\+|(?<=[cCfF])#|(?<=\.)[nN][eE][tT]\b)"
     r"|(?<=[aA][sS][pP]\.)[nN][eE][tT]\b)"
 )
 
@@ -209,7 +209,10 @@ def _spread_runs(text: str) -> str:
 
 def _spread(found: re.Match[str]) -> str:
     """Each character and each pair of neighbours: `` a ab b bc c ``."""
-    run = array("I", found.group().encode(_FOUR_BYTES))
+    characters = found.group()
+    if len(characters) == 1:
+        return f" {characters} "
+    run = array("I", characters.encode(_FOUR_BYTES))
     spread = _SPACE * (5 * len(run) - 2)
     spread[1::5] = run
     spread[3::5] = run[:-1]

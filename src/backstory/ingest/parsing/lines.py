@@ -96,6 +96,8 @@ _CUT_ESCAPE = re.compile(
     rb"(?<!\\)((?:\\\\)*)"
     rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z"
 )
+# The most that it takes away.
+_MAX_ESCAPE_BYTES = len(rb"\ud83d\ude0")
 _LAST_CHARACTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]*\Z")
 
 
@@ -146,8 +148,10 @@ class _Shortener:
     def _cut_head(self) -> bytes:
         if self._string_bytes <= self.max_string_bytes:
             return bytes(self._head)
-        head = _CUT_ESCAPE.sub(rb"\1", self._head, count=1)
-        head = _LAST_CHARACTER.sub(b"", head)
+        # Only the end is looked at, with all backslashes before it, which are counted.
+        before = self._head[:-_MAX_ESCAPE_BYTES].rstrip(b"\\")
+        end = _CUT_ESCAPE.sub(rb"\1", self._head[len(before) :], count=1)
+        head = _LAST_CHARACTER.sub(b"", before + end)
         mark = cut_mark(len(head), self._string_bytes)
         self.cuts.append(CutString(mark, self._string_bytes))
         # The line end in it is escaped, as everything in a JSON string.

@@ -81,8 +81,9 @@ def _find_only(db: apsw.Connection, name: str) -> int | None:
     found = [each for way in ways for each in _list_exact(db, way)]
     if not found:
         # The first by id is the parent, if there is one of all others.
-        found = sorted(filter(None, (_find_first(db, way) for way in ways)))[:1]
-        found += filter(None, (_find_first(db, way, *found) for way in ways))
+        first = sorted(filter(None, (_find_first(db, way) for way in ways)))[:1]
+        others = filter(None, (_find_first(db, way, *first) for way in ways))
+        found = [*first, *others]
     ids = {native_id for native_id, _ in found}
     top = {each for native_id, each in found if not is_below(native_id, ids)}
     return top.pop() if len(top) == 1 else None
