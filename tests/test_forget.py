@@ -9,7 +9,9 @@ import pytest
 
 from backstory import (
     BadQuery,
+    FactNotFound,
     Forgetting,
+    ForgottenFact,
     LogEntry,
     Memory,
     Session,
@@ -313,6 +315,74 @@ def test_a_forgotten_fact_is_gone_from_backups_and_copies(lived: Memory) -> None
     assert len(traces(lived, "the fence is green")) >= 3
 
 
+def test_a_fact_is_forgotten_everywhere_and_has_a_receipt(lived: Memory) -> None:
+    notebook = lived.notebook
+    lived.forget(SESSION)
+    notebook.add_fact("The Qzwxv is below the stairs.")
+    notebook.add_fact("The fence is green.")
+    text = notebook.read_memory()
+    notebook.replace_memory(text + "\n", text, keep_backup=True)
+    notebook.write_aside(text, "MEMORY-edited.md")
+    lived.index()
+    lived.embed()
+    assert {"index.db", "history.db"} <= {each.split("-")[0] for each in traces(lived)}
+
+    preview = lived.forget(fact="below the stairs", dry_run=True)
+    assert preview.facts == (ForgottenFact("The Qzwxv is below the stairs.", 2),)
+    assert preview.forgetting is None
+    receipt = lived.forget(fact="below the stairs")
+
+    assert traces(lived) == []
+    assert traces(lived, "stairs") == []
+    assert receipt.facts == preview.facts
+    assert receipt.forgetting == lived.forgettings()[-1]
+    assert (receipt.forgetting.messages, receipt.forgetting.facts) == (0, 1)
+    assert found(lived, "fence")
+
+
+def test_a_fact_that_only_a_backup_has_is_forgotten_too(lived: Memory) -> None:
+    notebook = lived.notebook
+    notebook.add_fact("The Qzwxv is below the stairs.")
+    notebook.add_fact("The fence is green.")
+    text = notebook.read_memory()
+    without = text.replace("- The Qzwxv is below the stairs.\n", "")
+    notebook.replace_memory(without, text, keep_backup=True)
+
+    report = lived.forget(fact="below the stairs")
+
+    assert report.facts == (ForgottenFact("The Qzwxv is below the stairs.", 1),)
+    assert [each for each in traces(lived) if each.startswith("memory")] == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"sessions": SESSION},
+        {"messages": 1},
+        {"project": "demo"},
+        {"host": "claude-code"},
+        {"before": DAY},
+        {"after": DAY},
+        {"with_notes": True},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+def test_a_fact_stands_alone(lived: Memory, more: dict[str, object]) -> None:
+    lived.notebook.add_fact("The fence is green.")
+    before = lived.notebook.read_memory(), titles(lived)
+
+    with pytest.raises(BadQuery, match="cannot be combined"):
+        lived.forget(fact="green", **more)  # type: ignore[arg-type]
+
+    assert (lived.notebook.read_memory(), titles(lived)) == before
+
+
+def test_a_fact_that_is_not_there_cannot_be_forgotten(lived: Memory) -> None:
+    with pytest.raises(FactNotFound):
+        lived.forget(fact="red")
+    assert lived.forgettings() == []
+
+
 # -- the command ---
 
 
@@ -360,6 +430,7 @@ def test_the_receipt_as_json(shell: Shell) -> None:
         ],
         "messages": 1,
         "log_entries": [],
+        "facts": [],
         "with_notes": False,
         "copies": [],
         "erased": True,
@@ -369,6 +440,8 @@ def test_the_receipt_as_json(shell: Shell) -> None:
             "sessions": 1,
             "messages": 1,
             "hosts": ["claude-code"],
+            "facts": 0,
+            "reason": "asked for",
         },
     }
 
@@ -377,8 +450,8 @@ def test_the_command_lists_and_undoes(shell: Shell) -> None:
     shell.run("forget", SESSION, "--yes")
 
     assert shell.out("forget", "--list") == (
-        "NUMBER  FORGOTTEN         SESSIONS  MESSAGES  HOSTS\n"
-        "     1  2026-03-01 12:00         1         1  claude-code\n"
+        "NUMBER  FORGOTTEN         SESSIONS  MESSAGES  FACTS  WHY        HOSTS\n"
+        "     1  2026-03-01 12:00         1         1      0  asked for  claude-code\n"
     )
     shell.out("forget", "--undo", "1")
     assert "1 new session" in shell.out("index")
@@ -389,3 +462,50 @@ def test_nothing_that_matches_is_not_an_error_but_a_word(shell: Shell) -> None:
 
     assert done.returncode == 1
     assert done.stdout == "Nothing matches, so nothing is forgotten.\n"
+
+
+def test_the_command_forgets_a_fact(shell: Shell) -> None:
+    shell.out("memory", "add", "Likes tea")
+
+    assert shell.out("forget", "--fact", "tea", "--yes") == (
+        "This deletes 1 fact of MEMORY.md:\n"
+        "  Likes tea\n"
+        "Forgotten: 1 fact.\n"
+        "No language model notes it again unless you add it yourself, or allow it with "
+        "'backstory forget --undo 1'.\n"
+    )
+    assert shell.out("forget", "--list") == (
+        "NUMBER  FORGOTTEN         SESSIONS  MESSAGES  FACTS  WHY        HOSTS\n"
+        "     1  2026-03-01 12:00         0         0      1  asked for\n"
+    )
+    assert shell.out("forget", "--undo", "1") == "A language model may note it again.\n"
+
+
+@pytest.mark.parametrize("option", [("--list",), ("--undo", "1")], ids=str)
+@pytest.mark.parametrize(
+    "named", [(SESSION,), ("--host", "codex"), ("--fact", "x"), ("--dry-run",)], ids=str
+)
+def test_listing_and_undoing_stand_alone(
+    shell: Shell, option: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    done = shell.run("forget", *named, *option)
+
+    assert done.returncode == 2
+    assert "stand alone" in done.stderr
+
+
+def test_most_of_what_is_kept_is_not_deleted_without_a_warning(
+    shell: Shell, home: Path
+) -> None:
+    append(
+        session_file(home, OTHER),
+        a_line("Paint the fence green.", uuid="u4", session=OTHER),
+    )
+    shell.out("index")
+
+    everything = shell.run("forget", "--project", "/", "--dry-run")
+    one = shell.run("forget", SESSION, "--dry-run")
+
+    warning = "WARNING: this is everything that is kept (2 messages)."
+    assert everything.stdout.splitlines()[-1] == warning
+    assert "WARNING" not in one.stdout

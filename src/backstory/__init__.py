@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from backstory.values.forgetting import (
         ForgetReport,
         Forgetting,
+        ForgottenFact,
         ForgottenSession,
         LogEntry,
     )
@@ -113,7 +114,9 @@ __all__ = [
     "Fitted",
     "ForgetReport",
     "Forgetting",
+    "ForgottenFact",
     "ForgottenSession",
+    "FoundFact",
     "Hit",
     "HitSource",
     "IndexReport",
@@ -190,7 +193,7 @@ _NAMES_BY_MODULE = {
         "StoreProblem StoreTooNew StoreUnwritable UnknownName UnusableAnswer"
     ),
     "memory": "Memory",
-    "notes.notebook": "NoteFile Notebook NotesSummary",
+    "notes.notebook": "FoundFact NoteFile Notebook NotesSummary",
     "repair": "check_home repair_home",
     "runs.history": "RunHistory",
     "runs.live": "LiveRun",
@@ -199,7 +202,9 @@ _NAMES_BY_MODULE = {
     "text.tokens": "most_tokens",
     "tools": "Tool ToolResult schemas",
     "values.activity": "Activity DayActivity ProjectActivity SessionActivity",
-    "values.forgetting": "ForgetReport Forgetting ForgottenSession LogEntry",
+    "values.forgetting": (
+        "ForgetReport Forgetting ForgottenFact ForgottenSession LogEntry"
+    ),
     "values.history": "Message Problem Role Session SessionKind",
     "values.hits": (
         "Episode EpisodeResult Hit HitSource RecallResult Recalled ScorePart "

@@ -1,4 +1,4 @@
-"""Forget conversations: gone from every file of a home, and never read in again."""
+"""Forget conversations and facts: gone from every file of a home, for good."""
 
 import re
 import time
@@ -28,8 +28,10 @@ from backstory.text.arguments import (
     to_text,
 )
 from backstory.values.forgetting import (
+    ASKED_FOR,
     ForgetReport,
     Forgetting,
+    ForgottenFact,
     ForgottenSession,
     LogEntry,
     WhatToForget,
@@ -67,22 +69,56 @@ class Forgetter:
         Raises ``UnknownName`` if there is no such thing, ``BadQuery`` if nothing is
         named.
         """
+        if what.fact is not None:
+            _check_alone(what, with_notes=with_notes)
+            return self._forget_fact(what.fact, dry_run=dry_run)
         chosen = self._choose(what)
-        sessions = [each.session for each in chosen]
-        entries = self._find_log_entries(sessions)
-        report = ForgetReport(
+        report = self._describe(chosen, with_notes=with_notes)
+        if dry_run or not chosen:
+            return report
+        return self._carry_out(chosen, report)
+
+    def _describe(
+        self, chosen: "Sequence[_Chosen]", *, with_notes: bool
+    ) -> ForgetReport:
+        entries = self._find_log_entries([each.session for each in chosen])
+        return ForgetReport(
             tuple(ForgottenSession(each.session, each.count) for each in chosen),
             tuple(entries),
             tuple(list_copies(self.home)),
             with_notes,
+            kept_messages=self.history.count_messages(),
         )
-        if dry_run or not chosen:
-            return report
+
+    def _carry_out(
+        self,
+        chosen: "Sequence[_Chosen]",
+        report: ForgetReport,
+        *,
+        reason: str = ASKED_FOR,
+    ) -> ForgetReport:
         forgetting = self.history.forget(
-            [each.to_part() for each in chosen], now=self.clock()
+            [each.to_part() for each in chosen], now=self.clock(), reason=reason
         )
-        if with_notes:
-            self._remove_log_entries(sessions, {entry.day for entry in entries})
+        if report.with_notes:
+            sessions = [each.session for each in chosen]
+            days = {entry.day for entry in report.log_entries}
+            self._remove_log_entries(sessions, days)
+        return self._finish(report, forgetting)
+
+    def _forget_fact(self, words: str, *, dry_run: bool) -> ForgetReport:
+        found = self.notebook.find_fact(words)
+        fact = ForgottenFact(found.text, len(found.copies))
+        report = ForgetReport(copies=tuple(list_copies(self.home)), facts=(fact,))
+        if dry_run:
+            return report
+        self.notebook.forget_fact(found.text)
+        forgetting = self.history.forget([], now=self.clock(), facts=1)
+        self.notebook.number_removed_fact(found.text, forgetting.forgetting_id)
+        return self._finish(report, forgetting)
+
+    def _finish(self, report: ForgetReport, forgetting: Forgetting) -> ForgetReport:
+        """Erase what was deleted from everything that is made of it."""
         self.update_index()
         return replace(report, forgetting=forgetting, is_erased=self._erase())
 
@@ -98,6 +134,7 @@ class Forgetter:
                 f"nothing was forgotten under the number {show_value(number)}",
                 hint="run 'backstory forget --list' to see the numbers",
             )
+        self.notebook.allow_facts_of(number)
         return undone
 
     def _erase(self) -> bool:
@@ -135,7 +172,7 @@ class Forgetter:
         if period == EVER and what.project is None and what.host is None:
             raise BadQuery(
                 "it is not clear what to forget",
-                hint="name a session, a message, a project, a host or days",
+                hint="name a session, a message, a project, a host, days or a fact",
             )
         where = SessionFilter(self.check_host(what.host))
         found = list_sessions(self.history, where, project=what.project)
@@ -240,6 +277,16 @@ class _Chosen:
 
     def to_part(self) -> ForgottenPart:
         return ForgottenPart(self.session.session_id, self.message_ids, self.is_lasting)
+
+
+def _check_alone(what: WhatToForget, *, with_notes: bool) -> None:
+    """Raise ``BadQuery`` if a fact is named together with anything else."""
+    if what != WhatToForget(fact=what.fact) or with_notes:
+        raise BadQuery(
+            "a fact cannot be combined with sessions, messages, a project, a host, "
+            "days or notes",
+            hint="forget the fact by itself, then the rest",
+        )
 
 
 def _to_names(value: str | int | Collection[str | int], name: str) -> list[str]:

@@ -128,15 +128,17 @@ class Maintenance:
         host: str | None = None,
         before: date | str | None = None,
         after: date | str | None = None,
+        fact: str | None = None,
         with_notes: bool = False,
         dry_run: bool = False,
     ) -> ForgetReport:
         """Delete conversations for good; they are left out when they are read again.
 
         Name sessions, ``messages`` (of them, or by number), or conditions, which narrow
-        each other. ``dry_run`` only tells what would be deleted.
+        each other; or a ``fact`` of MEMORY.md. ``dry_run`` only tells what would be
+        deleted.
         """
-        what = WhatToForget(sessions, messages, project, host, before, after)
+        what = WhatToForget(sessions, messages, project, host, before, after, fact)
         run = self._parts.forgetter.forget
         return run(what, with_notes=with_notes, dry_run=dry_run)
 

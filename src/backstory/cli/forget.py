@@ -1,4 +1,4 @@
-"""forget: delete conversations for good."""
+"""forget: delete conversations and facts for good."""
 
 import sys
 from datetime import date
@@ -22,7 +22,7 @@ from backstory.render.people.forgetting import (
 from backstory.values.forgetting import ForgetReport
 
 
-@commands.command(short_help="Delete conversations for good.")
+@commands.command(short_help="Delete conversations or a fact for good.")
 @click.argument("session", nargs=-1)
 @click.option(
     "--message",
@@ -37,6 +37,7 @@ from backstory.values.forgetting import ForgetReport
 @click.option("--host", metavar="NAME", help="All of this agent program.")
 @click.option("--before", type=FIRST_DAY, help="All that was said before this day.")
 @click.option("--after", type=LAST_DAY, help="All that was said after this day.")
+@click.option("--fact", metavar="TEXT", help="A fact of MEMORY.md: words only it has.")
 @click.option("--with-notes", is_flag=True, help="Also what daily logs say about it.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
@@ -52,6 +53,7 @@ def forget(
     host: str | None,
     before: date | None,
     after: date | None,
+    fact: str | None,
     with_notes: bool,
     yes: bool,
     dry_run: bool,
@@ -59,13 +61,19 @@ def forget(
     undo: int | None,
     as_json: bool,
 ) -> None:
-    """Delete conversations for good, and never read them again.
+    """Delete conversations for good, and never read them again; or a fact.
 
     SESSION is an id or the beginning of one; subagents go with it. Instead of it,
-    --project, --host, --before and --after narrow each other. What is deleted is erased
-    from all files of the home. The agent program's own files stay; they are only left
-    out from now on.
+    --project, --host, --before and --after narrow each other; --fact stands alone. What
+    is deleted is erased from all files of the home. The agent program's own files stay;
+    they are only left out from now on.
     """
+    named = (session, messages, project, host, before, after, fact)
+    is_named = any(each is not None and each != () for each in named)
+    if (as_list or undo is not None) and (is_named or with_notes or dry_run):
+        raise click.UsageError("--list and --undo stand alone: name nothing to forget.")
+    if as_list and undo is not None:
+        raise click.UsageError("Use either --list or --undo.")
     if as_list:
         _list(app, as_json)
         return
@@ -81,6 +89,7 @@ def forget(
             host=host,
             before=before,
             after=after,
+            fact=fact,
             with_notes=with_notes,
             dry_run=dry_run,
         )
@@ -88,7 +97,7 @@ def forget(
     preview = run(dry_run=True)
     if not as_json:
         _show(app, preview, is_dry_run=dry_run)
-    if dry_run or not preview.sessions:
+    if dry_run or preview.is_empty:
         receipt = preview
     else:
         _ask(yes)
@@ -97,12 +106,12 @@ def forget(
         click.echo(to_json(forget_object(receipt)))
     else:
         echo_lines(render_receipt(receipt))
-    if not preview.sessions:
+    if preview.is_empty:
         raise SystemExit(FOUND_NOTHING)
 
 
 def _show(app: App, preview: ForgetReport, *, is_dry_run: bool) -> None:
-    if not preview.sessions:
+    if preview.is_empty:
         click.echo("Nothing matches, so nothing is forgotten.")
         return
     sessions = [each.session for each in preview.sessions]
@@ -141,5 +150,8 @@ def _undo(app: App, number: int, as_json: bool) -> None:
     undone = app.memory.undo_forget(number)
     if as_json:
         click.echo(to_json(forgetting_object(undone)))
-    else:
+        return
+    if undone.sessions or undone.messages:
         click.echo("'backstory index' reads it again, where its files still exist.")
+    if undone.facts:
+        click.echo("A language model may note it again.")

@@ -123,8 +123,12 @@ def forget(app: App, fact: tuple[str, ...]) -> None:
 
     FACT may be any words that occur in that fact only.
     """
-    gone = _open_notebook(app).forget_fact(" ".join(fact))
-    click.echo(f"Forgotten: {_shown(gone)}")
+    notebook = _open_notebook(app)
+    found = notebook.find_fact(" ".join(fact))
+    click.echo(f"Forgotten: {_shown(notebook.forget_fact(found.text))}")
+    if found.copies:
+        files = render_count(len(found.copies), "older or edited version")
+        click.echo(f"It is gone from {files} of MEMORY.md as well.")
 
 
 @memory.command()
@@ -143,7 +147,7 @@ def edit(app: App) -> None:
     try:
         after = _run_editor(command, copy)
         if after != begun:
-            notebook.replace_memory(after, before, keep_backup=True)
+            notebook.replace_memory(after, before, keep_backup=True, by_person=True)
     except (BackstoryError, OSError, KeyboardInterrupt) as exc:
         _keep_if_changed(copy, begun, exc)
         raise

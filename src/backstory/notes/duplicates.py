@@ -62,6 +62,12 @@ class NormalizedFact:
     def stems(self) -> frozenset[str]:
         return _stems(self.words) - _FILLER_STEMS
 
+    @property
+    def telling(self) -> tuple[str, ...]:
+        """The stems in their order, without those that can be left out."""
+        stems = (_stem(word) for word in self.words)
+        return tuple(stem for stem in stems if stem not in _FILLER_STEMS)
+
 
 def normalize_fact(fact: str) -> NormalizedFact:
     """What is compared of a fact: not its case, spaces, punctuation or emphasis."""
@@ -123,12 +129,13 @@ def _have_names_in_order(one: NormalizedFact, other: NormalizedFact) -> bool:
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:
-    """The words without a final s, in which ``like`` and ``likes`` differ."""
+    return frozenset(map(_stem, words))
+
+
+def _stem(word: str) -> str:
+    """The word without a final s, in which ``like`` and ``likes`` differ."""
     # In a script without spaces, a word may be a whole sentence.
-    return frozenset(
-        word if is_spaceless(word[0]) else word.removesuffix("s") or word
-        for word in words
-    )
+    return word if is_spaceless(word[0]) else word.removesuffix("s") or word
 
 
 def _letter_or_space(character: str) -> str:

@@ -5,6 +5,7 @@ the new text replaces the file, the file is read again, and if somebody saved it
 between, the change is made to that version. A crash leaves the old text or the new one.
 """
 
+import logging
 import os
 import re
 import stat
@@ -13,10 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, NoReturn
 
 from backstory.errors import (
+    BackstoryError,
     BadQuery,
     FactAmbiguous,
     FactNotFound,
@@ -31,6 +34,7 @@ from backstory.notes.daily_logs import (
     has_blocks,
     merge_logs,
     remove_blocks,
+    split_blocks,
 )
 from backstory.notes.facts import DEFAULT_TOPIC, check_fact
 from backstory.notes.find import (
@@ -49,6 +53,12 @@ from backstory.notes.origins import (
     parse_origins,
     write_origins,
 )
+from backstory.notes.removed import (
+    REMOVED_NAME,
+    Removed,
+    RemovedRecord,
+    leave_out_removed,
+)
 from backstory.system.files import (
     is_inside,
     make_private_folder,
@@ -64,6 +74,8 @@ from backstory.text.markdown.lines import split_lines
 from backstory.text.redaction import mask_secrets
 from backstory.values.identity import bytes_hash
 from backstory.values.notes import FactOrigin
+
+logger = logging.getLogger(__name__)
 
 LOCK_NAME = "notes.lock"
 MAX_BACKUPS = 20
@@ -99,6 +111,14 @@ class NotesSummary:
     facts: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class FoundFact:
+    """A fact as MEMORY.md or a copy has it, and the copies that have it too."""
+
+    text: str
+    copies: tuple[Path, ...]
+
+
 class Notebook:
     """The long-term memory and the daily logs of one home.
 
@@ -111,6 +131,7 @@ class Notebook:
         self.folder = home / "memory"
         self.memory_path = self.folder / "MEMORY.md"
         self._origins_path = self.folder / ORIGINS_NAME
+        self._removed = RemovedRecord(home / REMOVED_NAME)
         self._is_closed = False
 
     def close(self) -> None:
@@ -206,12 +227,14 @@ class Notebook:
         *,
         mask: bool = True,
         origin: FactOrigin | None = None,
+        unless_removed: bool = False,
     ) -> str | None:
         """Add a fact below its topic in MEMORY.md; returns the fact as it was added.
 
-        None means that the memory already says it. Secrets are masked unless ``mask``
-        is off. Raises ``BadQuery`` for a fact that is empty or too long. Without an
-        ``origin`` it is a fact of the person whose memory this is.
+        None means that the memory already says it or, with ``unless_removed``, that a
+        person removed it. Secrets are masked unless ``mask`` is off. Without an
+        ``origin`` it is a fact of the person whose memory this is. Raises ``BadQuery``
+        for a fact that is empty or too long.
         """
         check_text(fact, "fact")
         check_text(topic, "topic")
@@ -219,6 +242,8 @@ class Notebook:
 
         def change(text: str) -> str:
             if find_known(text, checked) is not None:
+                return text
+            if unless_removed and self._removed.read().seen_in(text).has_fact(checked):
                 return text
             changed = facts.add_fact(text, topic, checked)
             self._record_change(text, changed, origin)
@@ -256,37 +281,79 @@ class Notebook:
             self._record_change(text, changed, origin)
             return changed
 
-        self.change_memory(change)
+        self._change(self.memory_path, change, by_person=not new.strip())
         return words
+
+    def find_fact(self, fact: str) -> "FoundFact":
+        """The fact that ``forget_fact`` would remove. Raises what that raises."""
+        check_text(fact, "fact")
+        copies = {path: self._look_at(path).text for path in self._list_copies()}
+        whole = self._find_whole(fact, copies.values())
+        return FoundFact(
+            whole,
+            tuple(
+                path
+                for path, text in copies.items()
+                if _without_fact(text, whole) != text
+            ),
+        )
+
+    def _find_whole(self, fact: str, copies: Iterable[str]) -> str:
+        """The whole fact; one that MEMORY.md has no more may be in a copy."""
+        try:
+            return facts.get_fact(self.read_memory(), fact)
+        except FactNotFound:
+            for text in copies:
+                with suppress(FactNotFound, FactAmbiguous):
+                    return facts.get_fact(text, fact)
+            raise
 
     def forget_fact(self, fact: str) -> str:
         """Remove the fact that says this or contains it; returns the whole fact.
 
-        It is removed from backups and edited copies too. Raises ``FactNotFound`` and
-        ``FactAmbiguous`` as ``update_fact`` does.
+        It is removed from backups and edited copies too, and no model adds it again
+        unless a person does. Raises ``FactNotFound`` and ``FactAmbiguous`` as
+        ``update_fact`` does.
         """
-        check_text(fact, "fact")
-        removed = ""
+        found = self.find_fact(fact)
 
         def change(text: str) -> str:
-            nonlocal removed
-            removed = facts.get_fact(text, fact)
-            return facts.remove_fact(text, fact)
+            with suppress(FactNotFound):  # only a copy has it
+                return facts.remove_fact(text, found.text)
+            return text
 
-        self.change_memory(change)
-        self._forget_in_copies(removed)
-        return removed
+        self._change(self.memory_path, change, by_person=True)
+        self.number_removed_fact(found.text, None)
+        self._forget_in_copies(found)
+        return found.text
 
-    def _forget_in_copies(self, fact: str) -> None:
+    def _forget_in_copies(self, fact: "FoundFact") -> None:
         with locked(self._home / LOCK_NAME):
-            for path in self._list_copies():
+            for path in fact.copies:
                 seen = self._look_at(path)
-                without = _without_fact(seen.text, fact)
+                without = _without_fact(seen.text, fact.text)
                 if without is None:
                     with storing(path):
                         path.unlink(missing_ok=True)
                 elif without != seen.text:
                     seen.replace(_encode(without))
+
+    def number_removed_fact(self, fact: str, forgetting: int | None) -> None:
+        """Record the number under which a removed fact can be allowed to return."""
+        self._change_removed(lambda held: held.with_fact(fact, forgetting))
+
+    def allow_facts_of(self, forgetting: int) -> None:
+        """Let facts return that were removed under this number."""
+        self._change_removed(lambda held: held.without_forgetting(forgetting))
+
+    def was_removed(self, fact: str) -> bool:
+        """Whether a person removed this from MEMORY.md, here or in an editor."""
+        return self._removed.read().seen_in(self.read_memory()).has_fact(fact)
+
+    def _change_removed(self, change: Callable[[Removed], Removed]) -> None:
+        self._make_folder(self.folder)
+        with locked(self._home / LOCK_NAME):
+            self._removed.change(change)
 
     def _list_copies(self) -> list[Path]:
         """Older versions of MEMORY.md, and those that an editor was opened with."""
@@ -317,12 +384,14 @@ class Notebook:
         *,
         keep_backup: bool = False,
         origins: Mapping[str, Iterable[FactOrigin]] | None = None,
+        by_person: bool = False,
     ) -> None:
         """Replace the whole text; ``expected`` is the text that was read.
 
         Raises ``NotesConflict`` if MEMORY.md is no longer the same. A backup of the old
         text is named after the time it was saved; the last twenty are kept. ``origins``
-        are those of new facts, by what they say.
+        are those of new facts, by what they say. What is removed ``by_person`` is not
+        added again by a model.
         """
         check_text(text, "text")
 
@@ -336,7 +405,7 @@ class Notebook:
             self._record_origins(text, origins or {})
             return text
 
-        self.change_memory(change)
+        self._change(self.memory_path, change, by_person=by_person)
 
     def append_log(self, day: date | str, block: str, marker: str) -> bool:
         """Add a block at the end of a day's log; returns whether it is new.
@@ -359,6 +428,10 @@ class Notebook:
     ) -> None:
         """Remove blocks of a day's log by their markers; a log with no other goes."""
         path = self.log_path(day)
+        blocks = split_blocks(self._read(path) or "")
+        markers = [each.marker for each in blocks if each.marker]
+        meant = list(filter(is_meant, markers))
+        self._change_removed(lambda held: held.with_entries(meant))
         _, after = self._change(path, lambda text: remove_blocks(text, is_meant))
         if not has_blocks(after):
             with storing(path):
@@ -371,7 +444,8 @@ class Notebook:
 
         def change(text: str) -> str:
             nonlocal added
-            merged, added = merge_memories(text, theirs)
+            removed = self._removed.read().seen_in(text)
+            merged, added = merge_memories(text, leave_out_removed(theirs, removed))
             return merged
 
         self.change_memory(change)
@@ -385,7 +459,10 @@ class Notebook:
 
         def change(text: str) -> str:
             nonlocal added
-            merged, added = merge_logs(text, theirs, on_day)
+            wanted = remove_blocks(theirs, self._removed.read().has_entry)
+            if not has_blocks(wanted):
+                return text
+            merged, added = merge_logs(text, wanted, on_day)
             return merged
 
         self._change(self.log_path(day), change)
@@ -447,8 +524,17 @@ class Notebook:
                     return path
         raise StoreUnwritable(f"{self.folder}: too many files named {stem}")
 
-    def _change(self, path: Path, change: Callable[[str], str]) -> tuple[str, str]:
-        """Make a change to a file; returns its text before and after."""
+    def _change(
+        self,
+        path: Path,
+        change: Callable[[str], str],
+        *,
+        by_person: bool = False,
+    ) -> tuple[str, str]:
+        """Make a change to a file; returns its text before and after.
+
+        What a person thereby removes from MEMORY.md is recorded.
+        """
         self._make_folder(path.parent)
         with locked(self._home / LOCK_NAME):
             _sweep(self._real(path).parent)
@@ -456,9 +542,31 @@ class Notebook:
                 seen = self._look_at(path)
                 old = seen.text
                 new = replace_surrogates(change(old))
-                if new == old or seen.replace(_encode_note(new, path)):
+                if new == old:
+                    return old, new
+                raw = _encode_note(new, path)
+                if path == self.memory_path:
+                    self._removed.change(
+                        partial(
+                            Removed.before_change,
+                            before=old,
+                            after=new,
+                            by_person=by_person,
+                        )
+                    )
+                if seen.replace(raw):
+                    if path == self.memory_path:
+                        self._note_facts(new)
                     return old, new
         raise NotesConflict(f"{path}: somebody else keeps saving it")
+
+    def _note_facts(self, text: str) -> None:
+        """Remember which facts there are, to see which are removed in an editor."""
+        try:
+            self._removed.change(partial(Removed.after_change, after=text))
+        except BackstoryError as exc:
+            # The notes themselves are written, which is what was asked for.
+            logger.warning("%s", exc)
 
     def _make_folder(self, folder: Path) -> None:
         self._check_open()

@@ -131,6 +131,7 @@ def forget_object(report: ForgetReport) -> dict[str, object]:
             {"day": entry.day.isoformat(), "heading": entry.heading}
             for entry in report.log_entries
         ],
+        "facts": [{"text": fact.text, "copies": fact.copies} for fact in report.facts],
         "with_notes": report.with_notes,
         "copies": [str(path) for path in report.copies],
         "erased": report.is_erased,
@@ -145,6 +146,8 @@ def forgetting_object(forgetting: Forgetting) -> dict[str, object]:
         "sessions": forgetting.sessions,
         "messages": forgetting.messages,
         "hosts": list(forgetting.hosts),
+        "facts": forgetting.facts,
+        "reason": forgetting.reason,
     }
 
 

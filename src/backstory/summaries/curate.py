@@ -116,8 +116,13 @@ class Curator:
         """
 
         def parse(answer: str) -> tuple[str, Curation]:
-            seen = None if is_all else facts
-            return apply_answer(memory, parse_object(answer), said, seen=seen)
+            return apply_answer(
+                memory,
+                parse_object(answer),
+                said,
+                seen=None if is_all else facts,
+                is_removed=self.notebook.was_removed,
+            )
 
         try:
             return ask_until_usable(

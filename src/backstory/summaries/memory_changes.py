@@ -54,20 +54,21 @@ def apply_answer(
     said: Mapping[date, SaidOnDay],
     *,
     seen: Sequence[Fact] | None = None,
+    is_removed: Callable[[str], bool] = lambda fact: False,
 ) -> tuple[str, Curation]:
     """The memory with the changes of an answer; those that cannot be made are skipped.
 
     ``said`` is what the user said on the days of the logs: what is new in a fact must
-    be in it. ``seen`` are the facts that the model was shown, if not all. Raises
-    ``BadAnswer`` for an answer of another shape, or one that would remove most of these
-    facts.
+    be in it. ``seen`` are the facts that the model was shown, if not all;
+    ``is_removed`` tells what a person removed. Raises ``BadAnswer`` for an answer of
+    another shape, or one that would remove most of these facts.
     """
     if not answer.keys() & {"remove", "replace", "add"}:
         raise BadAnswer("it has none of the lists that were asked for")
     # Facts that are there twice need no model's judgement.
     memory, repeated = remove_repeats(memory)
     before = list_facts(memory) if seen is None else seen
-    draft = _Draft(memory, said, saw_all=seen is None)
+    draft = _Draft(memory, said, saw_all=seen is None, is_removed=is_removed)
     replaced = _parse_dicts(answer, "replace")
     removed = [_find_fact(each, before) for each in _parse_list(answer, "remove")]
     changed = [*removed, *(_find_fact(each.get("old"), before) for each in replaced)]
@@ -104,6 +105,7 @@ class _Draft:
     memory: str
     said: Mapping[date, SaidOnDay]
     saw_all: bool
+    is_removed: Callable[[str], bool]
     removed: list[str] = field(default_factory=list)
     replaced: list[tuple[str, str]] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
@@ -116,7 +118,7 @@ class _Draft:
         ``known`` are the words of all facts that the model changes.
         """
         restored = restore_secrets(new, old, others)
-        if restored is None or restored == old:
+        if restored is None or restored == old or self.is_removed(restored):
             return
         words = restored
         told = self._find_new_words(words, known)
@@ -146,6 +148,8 @@ class _Draft:
     def add(self, fact: str, *, topic: str, on_days: Sequence[date]) -> None:
         if MASKED in fact or find_known(self.memory, fact):
             # With a mask for what matters, a fact says nothing.
+            return
+        if self.is_removed(fact):
             return
         told = [self.said[day].find(fact) for day in on_days]
         if sum(map(bool, told)) < DAYS_NEEDED:

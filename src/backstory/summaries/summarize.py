@@ -357,7 +357,9 @@ class Summarizer:
             )
             # A fact without any letters is refused.
             with suppress(BadQuery):
-                added = self.notebook.add_fact(new.fact, new.topic, origin=origin)
+                added = self.notebook.add_fact(
+                    new.fact, new.topic, origin=origin, unless_removed=True
+                )
                 self.report.facts += bool(added)
 
     def _heading(self, session: Session, summaries: Sequence[Summary]) -> str:

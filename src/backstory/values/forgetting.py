@@ -7,10 +7,13 @@ from pathlib import Path
 
 from backstory.values.history import Session
 
+# Why something was forgotten, unless a setting says so.
+ASKED_FOR = "asked for"
+
 
 @dataclass(frozen=True, slots=True)
 class WhatToForget:
-    """What to forget: sessions by name, single messages, or all that meet conditions.
+    """What to forget: sessions by name, messages, a fact, or all that meet conditions.
 
     With ``sessions``, ``messages`` are messages of those; the conditions narrow each
     other. ``before`` and ``after`` are days, which are not included.
@@ -22,13 +25,15 @@ class WhatToForget:
     host: str | None = None
     before: date | str | None = None
     after: date | str | None = None
+    fact: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
     """One time that something was forgotten; ``forgetting_id`` can be undone.
 
-    ``sessions`` were forgotten whole; ``messages`` are all that were deleted.
+    ``sessions`` were forgotten whole; ``messages`` are all that were deleted. The
+    ``reason`` is that it was asked for, or the setting that wants it.
     """
 
     forgetting_id: int
@@ -36,6 +41,8 @@ class Forgetting:
     sessions: int
     messages: int
     hosts: tuple[str, ...]
+    facts: int = 0
+    reason: str = ASKED_FOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +66,20 @@ class LogEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgottenFact:
+    """A fact of MEMORY.md, and how many backups and edited copies have it too."""
+
+    text: str
+    copies: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetReport:
     """What was forgotten, or would be if ``forgetting`` is None.
 
-    ``log_entries`` are about those sessions; they went too if ``with_notes``.
+    ``log_entries`` are about those sessions; they went too if ``with_notes``. So did
+    the ``facts``, if they are not themselves what was to be forgotten.
+    ``kept_messages`` is how many messages there were in all.
     ``copies`` are files that may still contain what was forgotten. ``is_erased`` is
     false while another process reads an older state of the database: what was deleted
     is then still in its log.
@@ -74,6 +91,12 @@ class ForgetReport:
     with_notes: bool = False
     forgetting: Forgetting | None = None
     is_erased: bool = True
+    facts: tuple[ForgottenFact, ...] = ()
+    kept_messages: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.sessions and not self.facts
 
     @property
     def messages(self) -> int:

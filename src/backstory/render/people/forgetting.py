@@ -7,10 +7,18 @@ from backstory.render.format import render_count, render_local, render_path, ren
 from backstory.render.layout import cut_to_width, render_columns
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
-from backstory.values.forgetting import ForgetReport, Forgetting, ForgottenSession
+from backstory.values.forgetting import (
+    ForgetReport,
+    Forgetting,
+    ForgottenFact,
+    ForgottenSession,
+)
 
 # Of more sessions or entries than this, only the first are listed.
 _MAX_LISTED = 20
+_MAX_FACT_CHARS = 500
+# From this share of all messages on, there is a warning.
+_MOST = 0.5
 
 
 def render_preview(
@@ -22,11 +30,17 @@ def render_preview(
     is_dry_run: bool,
 ) -> Iterator[str]:
     """What would be forgotten; ``names`` are the short ids of the sessions."""
-    yield f"This {'would delete' if is_dry_run else 'deletes'} {_describe(report)}:"
-    rows = [_to_row(each, names) for each in report.sessions[:_MAX_LISTED]]
-    for line in list(render_columns([""] * 5, rows, width=None))[1:]:
-        yield _fit(f"  {line}", width)
-    yield from _more(len(report.sessions))
+    verb = "would delete" if is_dry_run else "deletes"
+    if report.sessions:
+        yield f"This {verb} {_describe(report)}:"
+        rows = [_to_row(each, names) for each in report.sessions[:_MAX_LISTED]]
+        for line in list(render_columns([""] * 5, rows, width=None))[1:]:
+            yield _fit(f"  {line}", width)
+        yield from _more(len(report.sessions))
+        yield from _warn_of_share(report)
+    else:
+        yield f"This {verb} {render_count(len(report.facts), 'fact')} of MEMORY.md:"
+    yield from _list_facts(report.facts, width)
     if report.log_entries:
         yield (
             "And what the daily logs say about it:"
@@ -39,6 +53,26 @@ def render_preview(
     for path in report.copies:
         shown = render_path(str(path), home)
         yield f"{shown} may contain it as well; delete it if you do not need it."
+
+
+def _warn_of_share(report: ForgetReport) -> Iterator[str]:
+    """A warning if it is most of what there is."""
+    kept = report.kept_messages
+    if len(report.sessions) == 1 or report.messages < _MOST * kept:
+        return
+    share = "everything"
+    if report.messages < kept:
+        share = f"{100 * report.messages // kept}% of everything"
+    yield f"WARNING: this is {share} that is kept ({kept:,} messages)."
+
+
+def _list_facts(facts: Sequence[ForgottenFact], width: int | None) -> Iterator[str]:
+    for fact in facts[:_MAX_LISTED]:
+        yield _fit(f"  {one_line(neutralize(fact.text), _MAX_FACT_CHARS)}", width)
+        if fact.copies:
+            files = render_count(fact.copies, "older or edited version")
+            yield f"  It is in {files} of MEMORY.md as well, and goes there too."
+    yield from _more(len(facts))
 
 
 def _to_row(each: ForgottenSession, names: Mapping[int, str]) -> tuple[str, ...]:
@@ -74,6 +108,14 @@ def render_receipt(report: ForgetReport) -> Iterator[str]:
     if report.forgetting is None:
         return
     number = report.forgetting.forgetting_id
+    if not report.sessions:
+        yield f"Forgotten: {render_count(len(report.facts), 'fact')}."
+        yield (
+            "No language model notes it again unless you add it yourself, or allow it "
+            f"with 'backstory forget --undo {number}'."
+        )
+        yield from _tell_if_read(report)
+        return
     yield f"Forgotten: {_describe(report)}."
     if report.with_notes and report.log_entries:
         entries = len(report.log_entries)
@@ -83,6 +125,10 @@ def render_receipt(report: ForgetReport) -> Iterator[str]:
         "It is left out when its files are read again; "
         f"'backstory forget --undo {number}' allows it."
     )
+    yield from _tell_if_read(report)
+
+
+def _tell_if_read(report: ForgetReport) -> Iterator[str]:
     if not report.is_erased:
         yield (
             "Another process is still reading the databases: what was deleted is gone "
@@ -98,9 +144,11 @@ def render_forgettings(found: Sequence[Forgetting]) -> Iterator[str]:
             render_local(each.forgotten_at),
             str(each.sessions),
             str(each.messages),
+            str(each.facts),
+            each.reason,
             ", ".join(each.hosts),
         )
         for each in found
     ]
-    heads = ("NUMBER", "FORGOTTEN", "SESSIONS", "MESSAGES", "HOSTS")
-    yield from render_columns(heads, rows, right={0, 2, 3}, width=None)
+    heads = ("NUMBER", "FORGOTTEN", "SESSIONS", "MESSAGES", "FACTS", "WHY", "HOSTS")
+    yield from render_columns(heads, rows, right={0, 2, 3, 4}, width=None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from backstory.values.forgetting import Forgetting
+from backstory.values.forgetting import ASKED_FOR, Forgetting
 from backstory.values.history import (
     Message,
     MessageTitle,
@@ -223,8 +223,17 @@ class HistoryStore(Protocol):
         """
         ...
 
-    def forget(self, parts: Sequence[ForgottenPart], *, now: datetime) -> Forgetting:
+    def forget(
+        self,
+        parts: Sequence[ForgottenPart],
+        *,
+        now: datetime,
+        facts: int = 0,
+        reason: str = ASKED_FOR,
+    ) -> Forgetting:
         """Delete parts of sessions, and never store them again.
+
+        ``facts`` is only recorded: how many facts of the notes go at the same time.
 
         A message is left out by every later ``write`` if its id was forgotten, or its
         session, unless it was said after that and this was not to last. Nothing but

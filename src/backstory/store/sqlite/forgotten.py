@@ -148,20 +148,28 @@ def _find_known(db: apsw.Connection, keys: Iterable[bytes]) -> dict[bytes, int |
 
 
 def forget(
-    db: apsw.Connection, parts: Sequence[ForgottenPart], *, now: datetime
+    db: apsw.Connection,
+    parts: Sequence[ForgottenPart],
+    *,
+    now: datetime,
+    facts: int,
+    reason: str,
 ) -> Forgetting:
     """Delete parts of sessions and remember their ids; must run in a transaction."""
     salt = _find_salt(db) or os.urandom(_SALT_BYTES)
     stored = sessions.get_sessions(db, [part.session_id for part in parts])
     db.execute(
         """
-        INSERT INTO forgettings (forgotten_at, sessions, messages, hosts, salt)
-        VALUES (?, 0, 0, ?, ?)
+        INSERT INTO forgettings (forgotten_at, sessions, messages, hosts, salt, facts,
+                                 reason)
+        VALUES (?, 0, 0, ?, ?, ?, ?)
         """,
         (
             Moment(now).to_microseconds(),
             to_json(sorted({session.host for session in stored.values()})),
             salt,
+            facts,
+            reason,
         ),
     )
     forgetting_id = db.last_insert_rowid()
@@ -332,7 +340,7 @@ def get_forgetting(db: apsw.Connection, forgetting_id: int) -> Forgetting:
 def list_forgettings(db: apsw.Connection) -> list[Forgetting]:
     rows = db.execute(
         """
-        SELECT forgetting_id, forgotten_at, sessions, messages, hosts
+        SELECT forgetting_id, forgotten_at, sessions, messages, hosts, facts, reason
           FROM forgettings ORDER BY forgetting_id
         """
     )
@@ -343,8 +351,16 @@ def list_forgettings(db: apsw.Connection) -> list[Forgetting]:
             session_count,
             message_count,
             tuple(orjson.loads(hosts)),
+            *rest,
         )
-        for forgetting_id, forgotten_at, session_count, message_count, hosts in rows
+        for (
+            forgetting_id,
+            forgotten_at,
+            session_count,
+            message_count,
+            hosts,
+            *rest,
+        ) in rows
     ]
 
 

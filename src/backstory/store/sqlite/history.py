@@ -46,7 +46,7 @@ from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
-from backstory.values.forgetting import Forgetting
+from backstory.values.forgetting import ASKED_FOR, Forgetting
 from backstory.values.history import Message, Problem, Session
 from backstory.values.notes import SeenNote
 from backstory.values.proof import ProveMessages, prove_nothing
@@ -161,11 +161,20 @@ class SqliteHistory:
             if any(note.text is None for note in changed):
                 empty_log(self._db)
 
-    def forget(self, parts: Sequence[ForgottenPart], *, now: datetime) -> Forgetting:
+    def forget(
+        self,
+        parts: Sequence[ForgottenPart],
+        *,
+        now: datetime,
+        facts: int = 0,
+        reason: str = ASKED_FOR,
+    ) -> Forgetting:
         with self._using():
             set_durability(self._db, is_durable=True)
             with transaction(self._db):
-                return forgotten.forget(self._db, parts, now=now)
+                return forgotten.forget(
+                    self._db, parts, now=now, facts=facts, reason=reason
+                )
 
     def undo_forgetting(self, forgetting_id: int) -> Forgetting | None:
         with self._using(), transaction(self._db):

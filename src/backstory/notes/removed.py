@@ -1,0 +1,172 @@
+"""What a person removed from the notes: a record in the home, which holds no text.
+
+A fact is known by a salted hash of its words, an entry of a daily log by one of its
+marker. The record also has the hashes of the facts that MEMORY.md had when Backstory
+last wrote it: those that are gone since were removed in an editor.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+
+from backstory.errors import BadQuery, FactAmbiguous, FactNotFound, SourceUnreadable
+from backstory.notes.duplicates import normalize_fact
+from backstory.notes.facts import iter_statements_of, remove_fact, remove_repeats
+from backstory.system.files import read_small_file, replace_file, storing
+from backstory.text.redaction import mask_secrets
+
+REMOVED_NAME = "removed-notes.json"
+
+_MAX_BYTES = 20_000_000
+_SALT_BYTES = 16
+_KEY_BYTES = 16
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was removed; ``facts`` are keys, each with the number of its forgetting."""
+
+    salt: bytes = field(default_factory=lambda: secrets.token_bytes(_SALT_BYTES))
+    known: frozenset[str] = frozenset()
+    facts: Mapping[str, int | None] = field(default_factory=dict)
+    entries: frozenset[str] = frozenset()
+
+    def has_fact(self, fact: str) -> bool:
+        """Whether a person removed this, in these words or nearly so."""
+        return self._key_of_fact(fact) in self.facts
+
+    def has_entry(self, marker: str) -> bool:
+        """Whether the entry with this marker was removed from a daily log."""
+        return self._hash("entry", marker) in self.entries
+
+    # -- what happened ---
+
+    def seen_in(self, text: str) -> "Removed":
+        """With what was removed from MEMORY.md, whose text this is, in an editor.
+
+        A fact that is in the text again was added by hand, and counts no more.
+        """
+        return self._without_present(self._keys_of(text))
+
+    def before_change(self, before: str, after: str, *, by_person: bool) -> "Removed":
+        """What to record before a change is made, lest it be lost in a crash."""
+        was, now = self._keys_of(before), self._keys_of(after)
+        found = self._without_present(was)
+        gone = dict.fromkeys(was - now if by_person else ())
+        facts = {key: held for key, held in found.facts.items() if key not in now}
+        return replace(found, known=was & now, facts={**facts, **gone})
+
+    def after_change(self, after: str) -> "Removed":
+        return replace(self, known=self._keys_of(after))
+
+    def with_fact(self, fact: str, forgetting: int | None) -> "Removed":
+        """With a fact that was removed, which may have been in a copy only."""
+        return replace(self, facts={**self.facts, self._key_of_fact(fact): forgetting})
+
+    def with_entries(self, markers: Iterable[str]) -> "Removed":
+        keys = {self._hash("entry", marker) for marker in markers}
+        return replace(self, entries=self.entries | keys)
+
+    def without_forgetting(self, forgetting: int) -> "Removed":
+        """Without what was removed by one forgetting, so that it may return."""
+        facts = {key: held for key, held in self.facts.items() if held != forgetting}
+        return replace(self, facts=facts)
+
+    def _without_present(self, present: frozenset[str]) -> "Removed":
+        gone = dict.fromkeys(self.known - present)
+        facts = {
+            key: forgetting
+            for key, forgetting in {**gone, **self.facts}.items()
+            if key not in present
+        }
+        return replace(self, facts=facts)
+
+    # -- keys ---
+
+    def _keys_of(self, text: str) -> frozenset[str]:
+        return frozenset(map(self._key_of_fact, iter_statements_of(text)))
+
+    def _key_of_fact(self, fact: str) -> str:
+        # What a model writes is masked, so it is compared as if all were.
+        said = normalize_fact(mask_secrets(fact))
+        return self._hash("fact", *said.telling, "", *said.numbers, "", *said.symbols)
+
+    def _hash(self, *parts: str) -> str:
+        digest = blake2b(key=self.salt, digest_size=_KEY_BYTES)
+        for part in parts:
+            encoded = part.encode("utf-8", errors="surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "big"))
+            digest.update(encoded)
+        return digest.hexdigest()
+
+
+def leave_out_removed(text: str, removed: Removed) -> str:
+    """Another MEMORY.md without the facts that were removed from ours."""
+    text, _ = remove_repeats(text)
+    for fact in filter(removed.has_fact, list(iter_statements_of(text))):
+        # A part of a fact that is gone already, or one that holds the file together.
+        with suppress(FactNotFound, FactAmbiguous, BadQuery):
+            text = remove_fact(text, fact)
+    return text
+
+
+# -- the file -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedRecord:
+    """The record as a file; whoever changes it has the lock of the notes."""
+
+    path: Path
+
+    def read(self) -> Removed:
+        return parse_removed(self._read_raw())
+
+    def change(self, change: Callable[[Removed], Removed]) -> None:
+        """Raises ``StoreFull`` or ``StoreUnwritable``."""
+        raw = self._read_raw()
+        held = parse_removed(raw)
+        changed = change(held)
+        if changed != held:
+            with storing(self.path):
+                replace_file(self.path, write_removed(changed), instead_of=raw)
+
+    def _read_raw(self) -> bytes | None:
+        try:
+            return read_small_file(self.path, max_bytes=_MAX_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise SourceUnreadable(f"{self.path}: {exc.strerror}") from exc
+
+
+def parse_removed(raw: bytes | None) -> Removed:
+    """What the record says; an empty one if there is none that can be read."""
+    with suppress(ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        held = json.loads(raw or b"")
+        return Removed(
+            bytes.fromhex(held["salt"]),
+            frozenset(map(str, held["known"])),
+            {
+                str(key): forgetting if type(forgetting) is int else None
+                for key, forgetting in held["facts"].items()
+            },
+            frozenset(map(str, held["entries"])),
+        )
+    return Removed()
+
+
+def write_removed(removed: Removed) -> bytes:
+    held = {
+        "version": _VERSION,
+        "salt": removed.salt.hex(),
+        "known": sorted(removed.known),
+        "facts": dict(sorted(removed.facts.items())),
+        "entries": sorted(removed.entries),
+    }
+    return f"{json.dumps(held, indent=1)}\n".encode()
