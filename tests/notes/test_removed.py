@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,12 @@ from backstory.memory import Memory
 from backstory.notes.archive import merge_archive, read_archive, write_archive
 from backstory.notes.notebook import Notebook
 from backstory.notes.removed import REMOVED_NAME, parse_removed
+from backstory.values.reports import Curation
 from tests.llm_server import LlmServer, Script, running_server
 from tests.samples import a_memory
 
 SUSHI = "Likes sushi"
+Curate = Callable[[], Curation]
 DAY = date(2026, 2, 20)
 
 
@@ -189,7 +191,7 @@ def write_a_log(memory: Memory, server: LlmServer, session: str, fact: str) -> N
     remembered = [{"topic": "Preferences", "fact": fact}]
     answer = {"topics": ["Dinner"], "remember": remembered}
     server.follow(Script(json.dumps(answer)))
-    memory.record(session, "user", "We talked about food.")
+    memory.record(session, "user", "As you know, I like sushi.")
     memory.end_session(session)
     memory.write_logs()
 
@@ -207,25 +209,44 @@ def test_no_log_adds_it_again(
     assert texts(memory.notebook) == []
 
 
-@pytest.mark.parametrize("remove", WAYS, ids=lambda way: way.__name__)
-def test_no_curation_proposes_it_again(
-    memory: Memory, server: LlmServer, remove: Callable[[Notebook], None]
-) -> None:
-    today = memory._parts.today()
-    days = [date.fromordinal(today.toordinal() - back) for back in (1, 2)]
+@pytest.fixture
+def proposed(memory: Memory, server: LlmServer) -> Curate:
+    """A curation that proposes a fact which the user stated on two days."""
+    days = [memory._parts.today() - timedelta(days=back) for back in (1, 2)]
     for day in days:
+        sent_at = datetime.combine(day, time(12), UTC)
+        memory.record(str(day), "user", "I like sushi", sent_at=sent_at)
         memory.notebook.append_log(day, "## Food\n- sushi", str(day))
-    memory.notebook.add_fact(SUSHI)
-    memory.notebook.add_fact("Likes fish")
-    remove(memory.notebook)
     named = [day.isoformat() for day in days]
     answer = {
         "add": [{"topic": "Food", "fact": "User likes sushi", "days": named}],
         "replace": [{"old": "Likes fish", "new": "Likes sushi"}],
     }
-    server.follow(Script(json.dumps(answer)))
 
-    curation = memory.curate()
+    def curate() -> Curation:
+        server.follow(Script(json.dumps(answer)))
+        return memory.curate()
+
+    return curate
+
+
+def test_a_curation_adds_what_was_never_removed(
+    memory: Memory, proposed: Curate
+) -> None:
+    memory.notebook.add_fact("Plays the cello")
+
+    assert proposed().added == ("User likes sushi",)
+
+
+@pytest.mark.parametrize("remove", WAYS, ids=lambda way: way.__name__)
+def test_no_curation_proposes_it_again(
+    memory: Memory, proposed: Curate, remove: Callable[[Notebook], None]
+) -> None:
+    memory.notebook.add_fact(SUSHI)
+    memory.notebook.add_fact("Likes fish")
+    remove(memory.notebook)
+
+    curation = proposed()
 
     assert (curation.added, curation.replaced) == ((), ())
     assert texts(memory.notebook) == ["Likes fish"]
