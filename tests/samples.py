@@ -27,6 +27,7 @@ from backstory.system.machine import Machine
 from backstory.values.history import Item
 from backstory.values.moments import Moment
 from backstory.values.reports import IndexReport
+from tests.prepared_home import prepare_home
 
 TRANSCRIPTS = Path(__file__).parent / "data" / "transcripts"
 
@@ -104,6 +105,7 @@ def a_memory(
         environ=machine.environ,
         flags=settings,
     )
+    prepare_home(folder / "backstory")
     if clock is None:
         return Memory(folder / "backstory", chosen, machine)
     return Memory(folder / "backstory", chosen, machine, clock=clock)

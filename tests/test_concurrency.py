@@ -307,7 +307,8 @@ def test_a_check_on_a_full_disk_finds_no_damage(small_disk: Path) -> None:
     with a_memory(small_disk) as memory:
         memory.record("trip", "user", "small")
     home = small_disk / "backstory"
-    (home / "index.db").touch()
+    (home / "index.db").write_bytes(b"")
+    (home / "embeddings.db").unlink()
     with suppress(OSError):
         (small_disk / "filler").write_bytes(bytes(2 << 20))
 

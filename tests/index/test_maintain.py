@@ -242,6 +242,8 @@ def test_a_worker_does_not_embed_with_what_was_chosen_for_one_run(
 
 
 def test_looking_at_the_status_makes_no_file(tmp_path: Path) -> None:
+    # There is a home, so no prepared one is copied.
+    (tmp_path / "backstory").mkdir()
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         say(memory, "alpha")
         before = files(memory.home)

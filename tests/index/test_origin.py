@@ -391,6 +391,7 @@ def test_a_check_says_that_the_history_is_lost(
             f"  it is {how}, but the index knows 2 messages of it; restore a backup of "
             "history.db, or run 'backstory salvage' to save their texts",
             f"{lost.kept / 'index.db'}: sound",
+            f"{lost.kept / 'embeddings.db'}: sound",
         ],
     )
     assert lost.run("salvage").returncode == 0

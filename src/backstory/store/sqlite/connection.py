@@ -7,7 +7,9 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import resources
+from importlib.abc import Traversable
 from pathlib import Path
 
 import apsw
@@ -179,7 +181,7 @@ def _open_to_read(path: Path, migrations: str) -> apsw.Connection | None:
             try:
                 db.set_busy_timeout(BUSY_TIMEOUT_MS)
                 db.execute("PRAGMA temp_store = MEMORY")
-                if schema_version(db) == len(read_migrations(migrations)):
+                if schema_version(db) == latest_version(migrations):
                     return db
             except apsw.Error:
                 db.close(True)
@@ -256,15 +258,15 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 def migrate(db: apsw.Connection, path: Path, package: str) -> None:
     """Apply the numbered scripts of ``package`` that are new to this database.
 
-    Each runs in one transaction with its version number, so two processes that open a
-    new file at once apply each script once.
+    All of them in one transaction with the version number: of two processes that open
+    a new file at once, one applies them, and nobody sees a schema in between.
     """
-    scripts = read_migrations(package)
+    latest = latest_version(package)
     version = schema_version(db)
-    if version > len(scripts):
+    if version > latest:
         raise StoreTooNew(
             f"{path}: written by a newer Backstory "
-            f"(schema {version}, this version knows {len(scripts)})",
+            f"(schema {version}, this version knows {latest})",
             path=path,
         )
     if not version and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
@@ -272,14 +274,13 @@ def migrate(db: apsw.Connection, path: Path, package: str) -> None:
         if not schema_version(db):
             raise StoreDamaged(f"{path}: it has tables of no version", path=path)
         version = schema_version(db)
-    for number, script in enumerate(scripts, start=1):
-        if number <= version:
-            continue
-        with transaction(db):
-            if schema_version(db) < number:
-                for statement in split_statements(script):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version = {number:d}")
+    if version == latest:
+        return
+    with transaction(db):
+        for script in read_migrations(package)[schema_version(db) :]:
+            for statement in split_statements(script):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {latest:d}")
 
 
 def schema_version(db: apsw.Connection) -> int:
@@ -288,13 +289,22 @@ def schema_version(db: apsw.Connection) -> int:
     return version
 
 
-def read_migrations(package: str) -> list[str]:
-    folder = resources.files(package)
-    files = sorted(
-        (entry for entry in folder.iterdir() if entry.name.endswith(".sql")),
-        key=lambda entry: entry.name,
-    )
-    return [entry.read_text(encoding="utf-8") for entry in files]
+def latest_version(package: str) -> int:
+    """The version of a schema to which all scripts of ``package`` were applied."""
+    return len(_list_migrations(package))
+
+
+@cache
+def read_migrations(package: str) -> tuple[str, ...]:
+    scripts = _list_migrations(package)
+    return tuple(script.read_text(encoding="utf-8") for script in scripts)
+
+
+@cache
+def _list_migrations(package: str) -> list[Traversable]:
+    files = resources.files(package).iterdir()
+    scripts = [file for file in files if file.name.endswith(".sql")]
+    return sorted(scripts, key=lambda script: script.name)
 
 
 def split_statements(script: str) -> Iterator[str]:
