@@ -30,3 +30,8 @@ def leave_room(disk: Path, room_kb: int) -> Path:
     room = shutil.disk_usage(disk).free - room_kb * 1024
     filler.write_bytes(bytes(max(0, room)))
     return filler
+
+
+def make_read_only(disk: Path) -> None:
+    """Keep everybody from writing, root as well."""
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)

@@ -2,19 +2,23 @@
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import apsw
 import pytest
 
 from backstory.hooks.ask import ask_server
 from backstory.hooks.live_sessions import LiveSession, find_live_session
 from backstory.hooks.runtime import list_runtime_folders
 from backstory.hooks.server import HookServer
+from backstory.ingest.announced import iter_announced
 from backstory.memory import Memory
 from backstory.system.locks import try_locked
 from tests.hooks.hook_home import (
@@ -27,8 +31,9 @@ from tests.hooks.hook_home import (
     fill,
     make_home,
 )
-from tests.processes import comes_true
+from tests.processes import comes_true, kill_sometime
 from tests.samples import a_memory
+from tests.small_disks import leave_room, make_read_only, small_disk
 
 ASKED = {"session_id": "s1", "cwd": PROJECT, "prompt": QUESTION}
 PROMPT = ("prompt", "--host", "claude-code")
@@ -119,6 +124,8 @@ BROKEN = {
     "nothing": (PROMPT, b""),
     "not UTF-8": (PROMPT, b'{"prompt": "\xff"}'),
     "nested too deep": (PROMPT, b"[" * 100_000),
+    "an endless number": (PROMPT, b'{"prompt": ' + b"9" * 10_000 + b"}"),
+    "more than any host passes": (PROMPT, b" " * (33 * 1024 * 1024)),
     "an unknown host": (("prompt", "--host", "emacs"), b"{}"),
     "an unknown event": (("lunch", "--host", "codex"), b"{}"),
     "no host": (("prompt",), b"{}"),
@@ -175,6 +182,31 @@ def test_without_standard_input_nothing_happens(hooks: Hooks) -> None:
     assert is_silent(done)
 
 
+def test_an_input_that_cannot_be_read_is_one_line_in_the_log(hooks: Hooks) -> None:
+    written = os.open(os.devnull, os.O_WRONLY)
+    done = subprocess.run(
+        hooks.command(*PROMPT), stdin=written, capture_output=True, env=hooks.environ
+    )
+    os.close(written)
+
+    assert is_silent(done)
+    assert len(hooks.log()) == 1
+
+
+def test_an_output_that_takes_nothing_is_one_line_in_the_log(hooks: Hooks) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            hooks.command(*PROMPT),
+            input=json.dumps(ASKED).encode(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=hooks.environ,
+        )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(hooks.log()) == 1
+
+
 # -- the home -------------------------------------------------------------------------
 
 
@@ -199,6 +231,85 @@ def test_without_an_index_nothing_is_found_or_built(hooks: Hooks) -> None:
 
     assert is_silent(hooks.run(*PROMPT, payload=ASKED))
     assert not (hooks.home / "index.db").exists()
+
+
+@pytest.mark.parametrize("name", ["index.db", "history.db"])
+def test_a_locked_database_is_not_waited_for(hooks: Hooks, name: str) -> None:
+    db = apsw.Connection(str(hooks.home / name))
+    db.pragma("locking_mode", "EXCLUSIVE")
+    db.execute("BEGIN EXCLUSIVE")
+
+    assert is_silent(hooks.run(*PROMPT, payload=ASKED))
+    assert len(hooks.log()) == 1
+    db.close()
+    assert SAID in str(hooks.answer("prompt", "claude-code", ASKED))
+
+
+def test_a_home_that_nobody_can_write_is_read(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        hooks = Hooks(make_home(disk), environ_of(tmp_path))
+        make_read_only(disk)
+
+        done = hooks.run(*PROMPT, payload=ASKED)
+        opened = hooks.run("session-start", "--host", "claude-code", payload=ASKED)
+
+        assert SAID in done.stdout.decode()
+        assert b"Answers in German" in opened.stdout
+        for event in ("before-compaction", "session-end"):
+            ended = hooks.run(event, "--host", "claude-code", payload=ASKED)
+            assert is_silent(ended)
+        assert (done.stderr, opened.stderr, hooks.log()) == (b"", b"", [])
+
+
+def test_on_a_full_disk_hooks_read_and_leave_nothing_half_written(
+    tmp_path: Path,
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        hooks = Hooks(make_home(disk), environ_of(tmp_path))
+        leave_room(disk, 0)
+        before = files_in(disk)
+
+        done = hooks.run(*PROMPT, payload=ASKED)
+        ended = hooks.run("session-end", "--host", "claude-code", payload=ASKED)
+
+        assert SAID in done.stdout.decode()
+        assert is_silent(ended)
+        # The log has room for no line. SQLite's own files are empty, or shared memory.
+        new = {name for name in files_in(disk) - before if "-" not in name}
+        assert new <= {"backstory/hooks.log"}
+
+
+def files_in(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def test_a_hook_that_is_killed_leaves_nothing_in_the_way(hooks: Hooks) -> None:
+    events = ("session-start", "prompt", "before-compaction", "session-end")
+    for number, event in enumerate(events):
+        payload = {**ASKED, "session_id": event}
+        chance = random.Random(number)
+        deaths = 0
+        while kill_sometime(
+            lambda event=event, payload=payload: hooks.answer(  # type: ignore[misc]
+                event, "claude-code", payload
+            ),
+            chance,
+            attempt=deaths,
+        ):
+            deaths += 1
+        assert deaths
+
+    assert SAID in str(hooks.answer("prompt", "claude-code", ASKED))
+    announced = list(iter_announced(str(hooks.home)))
+    assert {(each.session_id, each.cause) for each in announced} == {
+        ("before-compaction", "compaction"),
+        ("session-end", "session end"),
+    }
+    for each in announced:
+        each.delete()
+    assert list((hooks.home / "announced").iterdir()) == []
 
 
 def test_the_log_does_not_grow_for_ever(hooks: Hooks) -> None:
@@ -314,6 +425,30 @@ def test_a_folder_that_others_can_enter_is_not_used(
         assert list_runtime_folders(str(memory.home), hooks.environ) == []
         assert SAID in str(hooks.answer("prompt", "claude-code", ASKED))
         folder.chmod(0o700)
+
+
+def test_a_request_of_another_user_is_refused(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = of(memory, tmp_path)
+    request = {"event": "session-start", "cwd": PROJECT}
+    with HookServer(memory) as server:
+        answer = ask_server(str(memory.home), hooks.environ, request)
+        assert answer is not None
+        # As if this server were another user's.
+        user = os.getuid()
+        monkeypatch.setattr("backstory.hooks.server.os.getuid", lambda: user + 1)
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(server.path)
+            sent = json.dumps({**request, "home": str(memory.home)}).encode()
+            with suppress(OSError):  # it may have hung up
+                asking.sendall(sent)
+                asking.shutdown(socket.SHUT_WR)
+            try:
+                received = asking.recv(100)
+            except ConnectionResetError:
+                received = b""
+        assert received == b""
 
 
 def test_many_hooks_and_servers_at_once(memory: Memory, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import time
 import zlib
 from contextlib import suppress
 
+from backstory.system.small_files import write_small_file
+
 _SUFFIX = ".given"
 _MAX_KEYS = 1_000
 _MAX_BYTES = 100_000
@@ -52,13 +54,10 @@ class GivenMemories:
 
     def _write(self, lines: list[str]) -> None:
         self._lines = lines[-_MAX_KEYS:]
-        new = f"{self._path}.{os.getpid()}"
+        text = "\n".join([self._session, *self._lines]) + "\n"
         # Without it, something may be given twice; that is no reason to fail.
         with suppress(OSError):
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with open(descriptor, "w", encoding="utf-8", errors="replace") as file:
-                file.write("\n".join([self._session, *self._lines]) + "\n")
-            os.replace(new, self._path)
+            write_small_file(self._path, text.encode("utf-8", errors="replace"))
 
 
 def clear_old(folder: str) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from backstory.hooks.hosts import HookCall
 from backstory.hooks.runtime import list_runtime_folders, make_runtime_folder
+from backstory.system.small_files import write_small_file
 
 _SUFFIX = ".session"
 # Between a host and its hook; its other children do not descend from them.
@@ -83,14 +84,7 @@ def note_live_session(
         "transcript": call.transcript,
         "cwd": call.cwd,
     }
-    path = _note_path(folder, host.pid)
-    new = f"{path}.{os.getpid()}"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(descriptor, json.dumps(note).encode())
-    finally:
-        os.close(descriptor)
-    os.replace(new, path)
+    write_small_file(_note_path(folder, host.pid), json.dumps(note).encode())
 
 
 def forget_live_session(
@@ -107,10 +101,13 @@ def forget_live_session(
 
 def clear_stale_notes(folder: str) -> None:
     """Delete the notes of processes that have ended."""
+    # Only needed when a session begins.
+    from backstory.system.processes import is_running
+
     for name in os.listdir(folder):
         number, _, suffix = name.partition(".")
         if f".{suffix}".startswith(_SUFFIX) and number.isdigit():
-            if _is_running(int(number)):
+            if is_running(int(number)):
                 continue
             with suppress(OSError):
                 os.unlink(os.path.join(folder, name))
@@ -206,13 +203,3 @@ def _find_in_list() -> Callable[[int], _Process | None]:
         name = os.path.basename(name)
         found[int(pid)] = _Process(int(pid), int(parent), name, " ".join(started))
     return found.get
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

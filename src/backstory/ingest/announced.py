@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
+from backstory.system.small_files import delete_unfinished, write_small_file
+
 _FOLDER = "announced"
 _SUFFIX = ".json"
 _MAX_NOTES = 1_000
@@ -41,12 +43,7 @@ def announce_session(home: str, host: str, session_id: str, cause: str) -> None:
         raise OSError(f"{folder}: the worker has not read it for a long time")
     note = json.dumps({"host": host, "session_id": session_id, "cause": cause})
     path = os.path.join(folder, f"{os.urandom(8).hex()}{_SUFFIX}")
-    descriptor = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.write(descriptor, note.encode())
-    finally:
-        os.close(descriptor)
-    os.replace(f"{path}.new", path)
+    write_small_file(path, note.encode())
 
 
 def has_announced(home: str) -> bool:
@@ -66,9 +63,10 @@ def iter_announced(home: str) -> Iterator[AnnouncedSession]:
     except OSError:
         return
     for name in sorted(names):
-        if not name.endswith(_SUFFIX):
-            continue
         path = os.path.join(folder, name)
+        if not name.endswith(_SUFFIX):
+            delete_unfinished(path)
+            continue
         try:
             with open(path, "rb") as file:
                 note = json.loads(file.read(_MAX_BYTES))

@@ -18,9 +18,20 @@ _MIGRATIONS = {"index.db": "index_migrations", "history.db": "history_migrations
 def open_read_only(home: str, name: str) -> apsw.Connection:
     """A database of a home. Raises LookupError if it is of another version."""
     path = os.path.join(home, name)
-    # Without a log, nobody may be able to create one; then the file does not change.
+    # Without a log, nobody writes, and nobody may be able to create one.
     has_log = os.path.exists(f"{path}-wal")
-    way = "mode=ro" if has_log or os.access(home, os.W_OK) else "immutable=1"
+    if not has_log and not os.access(home, os.W_OK):
+        return _open(path, name, "immutable=1")
+    try:
+        return _open(path, name, "mode=ro")
+    except (apsw.CantOpenError, apsw.FullError, apsw.IOError):
+        # On a full disk there is no room for what SQLite shares beside the log.
+        if has_log:
+            raise
+        return _open(path, name, "immutable=1")
+
+
+def _open(path: str, name: str, way: str) -> apsw.Connection:
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     db = apsw.Connection(
         f"file:{quoted}?{way}",

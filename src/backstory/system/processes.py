@@ -1,0 +1,14 @@
+"""Other processes of this machine."""
+
+import os
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process with this number, whoever's it is."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,38 @@
+"""Write small files: others see all of one or none, also if this process is killed.
+
+For hooks, so nothing that is slow to import is imported here. What such a file says may
+be lost in a power cut.
+"""
+
+import errno
+import os
+from contextlib import suppress
+
+
+def write_small_file(path: str, content: bytes) -> None:
+    """Write a file that only its owner can read, or replace it. Raises OSError."""
+    new = f"{path}.{os.getpid()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(new, flags, 0o600)
+        try:
+            if os.write(descriptor, content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        finally:
+            os.close(descriptor)
+        os.replace(new, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+
+
+def delete_unfinished(path: str) -> None:
+    """Delete what is left of a small file whose writer was killed; nothing else."""
+    # Hooks do not need it.
+    from backstory.system.processes import is_running
+
+    number = path.rpartition(".")[2]
+    if number.isdecimal() and not is_running(int(number)):
+        with suppress(OSError):
+            os.unlink(path)
