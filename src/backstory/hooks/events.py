@@ -4,7 +4,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from backstory.hooks.ask import ask_server
@@ -35,11 +35,19 @@ _KEY_BYTES = 8
 
 
 def answer_event(
-    event: str, host_name: str, home: str, payload: bytes, environ: Mapping[str, str]
+    event: str,
+    host_name: str,
+    home: str,
+    payload: bytes,
+    environ: Mapping[str, str],
+    *,
+    on_announced: Callable[[], None] | None = None,
 ) -> bytes:
     """What to print at an event; empty if there is nothing to add.
 
-    Raises ValueError for what makes no sense, and whatever else goes wrong.
+    ``on_announced`` is called when the end of a session is noted, so that it counts
+    whatever happens later. Raises ValueError for what makes no sense, and whatever else
+    goes wrong.
     """
     host = HOOK_HOSTS.get(host_name)
     if host is None:
@@ -54,15 +62,22 @@ def answer_event(
         raise FileNotFoundError(f"there is no memory in {home}")
     if call.is_of_subagent:
         return b""
-    text = _Answering(call, home, environ).answer()
+    text = _Answering(call, home, environ, on_announced).answer()
     if not text or event not in host.takes:
         return b""
     return json.dumps(host.shape(host.events[event], text)).encode()
 
 
 class _Answering:
-    def __init__(self, call: HookCall, home: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        call: HookCall,
+        home: str,
+        environ: Mapping[str, str],
+        on_announced: Callable[[], None] | None,
+    ) -> None:
         self._call = call
+        self._on_announced = on_announced
         self._home = home
         self._environ = environ
 
@@ -194,6 +209,8 @@ class _Answering:
             return
         cause = _CAUSES[call.event]
         announce_session(self._home, call.host.reads, call.session_id, cause)
+        if self._on_announced is not None:
+            self._on_announced()
         # Only now: the note is what counts, and the rest takes longer.
         from backstory.hooks.waking import wake_worker
 
