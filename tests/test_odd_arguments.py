@@ -82,6 +82,7 @@ def usual_arguments(memory: Memory) -> dict[str, dict[str, Any]]:
         "live_run": {"session": "trip"},
         "index": {"path": memory.home / "nothing"},
         "folder_of": {"session": "trip"},
+        "origin_of": {"session": "trip"},
         # Nothing that there is: it would be gone.
         "forget": {"project": "/nowhere"},
         "undo_forget": {"forgetting": 1},

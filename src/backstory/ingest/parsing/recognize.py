@@ -136,7 +136,10 @@ def _recognize(
 ) -> Iterator[Source | Problem | FoundFile]:
     try:
         head = read_head(file.path)
-    except (OSError, ValueError, SourceUnreadable) as exc:
+    except SourceUnreadable as exc:
+        yield Problem(str(exc), path=str(file.path))
+        return
+    except (OSError, ValueError) as exc:
         yield Problem(f"it cannot be read ({_reason(exc)})", path=str(file.path))
         return
     if head.startswith(b"PK\x03\x04"):

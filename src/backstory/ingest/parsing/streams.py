@@ -40,7 +40,6 @@ _FOREIGN_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
-    zstandard.ZstdError,
 )
 # Opening a damaged zip file can raise these as well; reading an opened entry cannot.
 ZIP_ERRORS = (*_FOREIGN_ERRORS, KeyError, ValueError)
@@ -90,11 +89,8 @@ def read_head(path: Path) -> bytes:
     with open_file(path) as file:
         if path.suffix.lower() != ".zst":
             return head_of(file)
-        try:
-            with _decompressed(file) as stream:
-                return head_of(stream)
-        except zstandard.ZstdError as exc:
-            raise ValueError(str(exc)) from exc
+        with _decompressed(file) as stream:
+            return head_of(stream)
 
 
 def head_of(stream: IO[bytes]) -> bytes:
@@ -151,7 +147,7 @@ def _decompressed(file: IO[bytes]) -> io.BufferedReader:
 
 
 class _Limited(io.RawIOBase):
-    """An unpacked stream that ends in ``SourceUnreadable`` if it gets too long."""
+    """An unpacked stream; what is too long or damaged ends in ``SourceUnreadable``."""
 
     def __init__(self, stream: zstandard.ZstdDecompressionReader, packed: int) -> None:
         self._stream = stream
@@ -163,8 +159,24 @@ class _Limited(io.RawIOBase):
 
     # Any: io's own type for what bytes can be read into is not public.
     def readinto(self, buffer: Any) -> int:
-        count = self._stream.readinto(buffer)
+        try:
+            count = self._stream.readinto(buffer)
+        except zstandard.ZstdError as exc:
+            raise SourceUnreadable(_describe(exc)) from exc
         self._left -= count
         if self._left < 0:
             raise SourceUnreadable(too_much(self._packed))
         return count
+
+
+def _describe(error: zstandard.ZstdError) -> str:
+    """Why something cannot be unpacked. The library says it only in its own words."""
+    said = str(error).rpartition(": ")[2]
+    if "too much memory" in said:
+        return (
+            f"unpacking it takes more than {_MAX_WINDOW_BYTES:,} bytes of memory, "
+            "which no transcript does"
+        )
+    if said == "Unknown frame descriptor":
+        return "it is not compressed with zstd, although its name says so"
+    return f"it cannot be unpacked, as it is damaged (zstd says: {said})"
