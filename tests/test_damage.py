@@ -270,9 +270,10 @@ def test_pages_that_are_only_zeros_give_no_wrong_answer(
 
 
 @pytest.mark.parametrize("name", DATABASES)
+@pytest.mark.parametrize("is_first_hit", [False, True])
 @pytest.mark.parametrize("seed", seeds(1, soaking=40))
 def test_zeros_over_the_end_of_a_page_give_no_wrong_answer(
-    filled: Path, tmp_path: Path, name: str, seed: int
+    filled: Path, tmp_path: Path, name: str, is_first_hit: bool, seed: int
 ) -> None:
     chance = random.Random(seed)
     a_copy(filled, tmp_path / "truth")
@@ -280,6 +281,8 @@ def test_zeros_over_the_end_of_a_page_give_no_wrong_answer(
     home = a_copy(filled, tmp_path / "holed")
     at = chance.randrange((home / name).stat().st_size)
     overwrite(home / name, at, bytes(PAGE_BYTES - at % PAGE_BYTES))
+    if is_first_hit:
+        overwrite(home / name, PAGE_BYTES // 2, bytes(PAGE_BYTES // 2))
 
     assert wrong_answers(tmp_path / "holed", truth) == []
 
@@ -290,6 +293,21 @@ def test_zeros_over_the_end_of_a_page_are_named(filled: Path, tmp_path: Path) ->
     page = erase_end(home / "history.db")
 
     assert problems_of_history(home) == (f"page {page} (messages) is damaged",)
+
+
+# From where it says whose it is; a block of a disk; and one byte of its last cell.
+@pytest.mark.parametrize("lost_bytes", [4_050, 512, 9])
+def test_zeros_over_the_ends_of_the_first_page_and_another_are_named(
+    filled: Path, tmp_path: Path, lost_bytes: int
+) -> None:
+    home = a_copy(filled, tmp_path / "holed")
+    history = home / "history.db"
+
+    page = erase_end(history)
+    overwrite(history, PAGE_BYTES - lost_bytes, bytes(lost_bytes))
+
+    named = [each.split()[:2] for each in problems_of_history(home)]
+    assert named == [["page", "1"], ["page", str(page)]]
 
 
 def erase_end(history: Path) -> int:

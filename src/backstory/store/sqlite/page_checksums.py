@@ -11,9 +11,10 @@ SQLite's log (-wal) has checksums of its own, which SQLite compares when it reco
 there, our bytes are zeros. Pages that another program copied from the log, such as the
 ``sqlite3`` shell in a backup, have zeros in the file too. Since every transaction of
 ours writes the first page, that page is among them. So if the first page has its
-checksum, all pages must have theirs. If not, pages without one count as sound, until we
-write the first page again: before that, all pages get their checksums. If another
-program changes a page that has a checksum, it counts as damaged.
+checksum, all pages must have theirs. If not, and nothing of it is lost, pages without
+one count as sound, until we write the first page again: before that, all pages get
+their checksums. If another program changes a page that has a checksum, it counts as
+damaged.
 """
 
 import time
@@ -73,8 +74,15 @@ def needs_checksums(first: bytes) -> bool:
 
     Other programs may have written some of its pages if they wrote the first.
     """
-    is_complete = int.from_bytes(first[_ID_AT], "big") == _APPLICATION_ID
-    return has_checksums(first) and has_checksum(first) and is_complete
+    if not has_checksums(first):
+        return False
+    if has_checksum(first):
+        return int.from_bytes(first[_ID_AT], "big") == _APPLICATION_ID
+    # Hooks, which import little, seldom need it.
+    from backstory.store.sqlite.raw_tables import is_whole_first_page
+
+    # A page that lost its end lost its checksum, too. No program has written that.
+    return not is_whole_first_page(first, CONTENT_BYTES)
 
 
 def _has_our_size(header: bytes) -> bool:

@@ -77,7 +77,7 @@ class RawFile:
                 _, at = _varint(page, at)
             except IndexError:
                 continue
-            here = self._count_here(size)
+            here = self.count_here(size)
             left, at = size - here, at + here
             following = int.from_bytes(page[at : at + 4], "big") if left > 0 else 0
             while left > 0 and following:
@@ -111,7 +111,7 @@ class RawFile:
         if size > len(self.pages) * self.usable_bytes:
             # A wrong number; what continues in itself would never end.
             return None
-        here = self._count_here(size)
+        here = self.count_here(size)
         payload = page[at : at + here]
         following = int.from_bytes(page[at + here : at + here + 4], "big")
         while len(payload) < size:
@@ -122,7 +122,7 @@ class RawFile:
             following = int.from_bytes(more[:4], "big")
         return payload[:size]
 
-    def _count_here(self, size: int) -> int:
+    def count_here(self, size: int) -> int:
         """How many bytes of a row are in its own page."""
         usable = self.usable_bytes
         most = usable - 35
@@ -134,6 +134,64 @@ class RawFile:
 
     def _start(self, number: int) -> int:
         return _HEADER_BYTES if number == 1 else 0
+
+
+def is_whole_first_page(page: bytes, usable_bytes: int) -> bool:
+    """Whether nothing in the first page of a database, the list of tables, was lost.
+
+    Every byte of it must belong to a cell or be known to be free, as SQLite checks it;
+    and no cell has zeros that it cannot have.
+    """
+    start = _HEADER_BYTES
+    content = int.from_bytes(page[start + 5 : start + 7], "big")
+    try:
+        used = _count_cells(page, RawFile({1: page}, usable_bytes))
+        free = _count_free(page, int.from_bytes(page[start + 1 : start + 3], "big"))
+        return used + free + page[start + 7] == usable_bytes - content
+    except (IndexError, ValueError):
+        return False
+
+
+def _count_cells(page: bytes, file: RawFile) -> int:
+    """How many bytes the cells of the first page have. Raises ValueError for damage."""
+    start = _HEADER_BYTES
+    total = 0
+    if page[start] == _INTERIOR:
+        for at in _cells(page, start, start + 12):
+            key, end = _varint(page, at + 4)
+            if not key or not any(page[at : at + 4]):
+                raise ValueError("a cell names no page")
+            total += end - at
+    elif page[start] == _LEAF:
+        for at in _cells(page, start, start + 8):
+            size, payload_at = _varint(page, at)
+            _, payload_at = _varint(page, payload_at)
+            here = file.count_here(size)
+            end = payload_at + here
+            if here < size:
+                end += 4
+                if not any(page[end - 4 : end]):
+                    raise ValueError("a row names no page to continue in")
+            elif any("\0" in str(each) for each in _values(page[payload_at:end])):
+                raise ValueError("a text has a zero in it")
+            total += max(4, end - at)
+    else:
+        raise ValueError("no kind of page that has a table")
+    return total
+
+
+def _count_free(page: bytes, at: int) -> int:
+    """How many bytes are free between cells. Raises ValueError for damage."""
+    total = 0
+    while at:
+        following, size = (
+            int.from_bytes(page[place : place + 2], "big") for place in (at, at + 2)
+        )
+        if size < 4 or (following and following <= at):
+            raise ValueError("no free block")
+        total += size
+        at = following
+    return total
 
 
 def split_pages(raw: bytes, is_good: Callable[[bytes, int], bool]) -> dict[int, bytes]:
