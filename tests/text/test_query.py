@@ -40,11 +40,7 @@ def test_a_question_becomes_a_query() -> None:
             Term("last", ("last",)),
             Term("week", ("week",)),
         ),
-        subject=(
-            Term("decide", ("decide",)),
-            Term("Auth", ("auth",)),
-            Term("Tokens", ("tokens",)),
-        ),
+        subject=(Term("Auth", ("auth",)), Term("Tokens", ("tokens",))),
         phrases=("auth tokens",),
         days=(DayRange(date(2026, 2, 23), date(2026, 3, 1)),),
         wants_recent=False,

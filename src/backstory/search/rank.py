@@ -22,7 +22,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.index import BestPassage, Unit
 from backstory.values.hits import HIT_SOURCES, HitSource, ScorePart
 from backstory.values.moments import EPOCH
-from backstory.values.query import Query
+from backstory.values.query import DayRange, Query
 from backstory.values.units import OF_A_DAY, Container, UnitKind
 
 # How much a message's session adds to it.
@@ -36,8 +36,11 @@ _PASSAGE_SHARE = 0.2
 _GOOD_COSINE = 0.4
 # And one above this is some fit, even if it is the lowest.
 UNRELATED_COSINE = 0.2
-# A named day beats a somewhat better wording on another day.
-_DAY_BONUS = 0.3
+# A named day or week beats any wording of another time. A month or a year beats only a
+# somewhat better one: it is often when something happened, and it was told later.
+_SHORT_DAYS = 7
+_SHORT_BONUS = 1.0
+_LONG_BONUS = 0.3
 _PHRASE_BONUS = 0.3
 # The meaning score of a unit without a vector, as a share of its words score.
 _UNEMBEDDED_SHARE = 0.6
@@ -191,8 +194,11 @@ def rank(
     *,
     has_vectors: bool,
     wants_recent: bool = False,
+    days: Sequence[DayRange] = (),
 ) -> list[Ranked]:
     """All candidates, best first; ties are broken by age, then by id.
+
+    ``days`` are those that the query names.
 
     If some are exact matches, they get the upper half of the scores.
     """
@@ -218,6 +224,8 @@ def rank(
     support = _session_support(groups, fits)
     beside = _beside_support(groups, fits)
     exact = find_exact(candidates)
+    is_short = all((each.last - each.first).days < _SHORT_DAYS for each in days)
+    day_bonus = _SHORT_BONUS if is_short else _LONG_BONUS
     # The sum of all that can be added, so that no score exceeds one.
     whole = (
         1
@@ -225,7 +233,7 @@ def rank(
         + _BESIDE_SHARE
         + 2 * _NEXT_BUT_ONE_SHARE
         + _PHRASE_BONUS
-        + _DAY_BONUS * any(each.is_on_named_day for each in candidates)
+        + day_bonus * any(each.is_on_named_day for each in candidates)
     )
     source_weights = {source: weights.of(source) for source in HitSource}
     ranked = []
@@ -237,7 +245,7 @@ def rank(
             + _SESSION_SHARE * support[unit_id]
             + beside[unit_id]
             + _PHRASE_BONUS * each.has_phrase
-            + _DAY_BONUS * each.is_on_named_day
+            + day_bonus * each.is_on_named_day
         )
         factors = (
             added / whole,

@@ -131,13 +131,16 @@ class TunedProfile:
             weights,
             has_vectors=bool(found.cosines),
             wants_recent=query.wants_recent and not query.days,
+            days=query.days,
         )
 
     def rank_for_chunks(
         self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
     ) -> list[Ranked]:
         candidates = to_candidates(query, found, now=now)
-        return rank(candidates, weights, has_vectors=bool(found.cosines))
+        return rank(
+            candidates, weights, has_vectors=bool(found.cosines), days=query.days
+        )
 
     def is_relevant(self, ranked: Ranked, coverage: float) -> bool:
         return is_relevant(coverage, ranked.candidate, ranked.part("words"))

@@ -86,6 +86,13 @@ _TALK = """
     besprochen gemacht geredet gesagt gesprochen passiert zusammenfassung
 """
 _TALK_WORDS = frozenset(_TALK.split())
+# They ask for what was decided; what it was about matters more.
+_DECIDED = """
+    agree agreed conclude concluded conclusion decide decided decision decisions settle
+    settled
+    beschlossen entscheidung entschieden
+"""
+_DECIDED_WORDS = frozenset(_DECIDED.split())
 # In a question about somebody's days, they ask for all that was done; elsewhere, they
 # may be what is looked for: "the build".
 _DONE = """
@@ -116,9 +123,15 @@ def parse_query(text: str, *, today: "date | None") -> Query:
     subject = _parse_subject(read, [*named, *recent])
     # "the restaurant we talked about" need not have the word "talked" in it.
     subject = tuple(each for each in subject if not _asks_for_talk(each)) or subject
-    if not dates:
+    if dates:
+        # Neither need what was decided on a day have the word "decided".
+        others = tuple(each for each in subject if not _asks_for_decision(each))
+        subject = others or subject
+    else:
         subject = subject or terms
-    elif all(_is_function_word(term) or _asks_for_talk(term) for term in subject):
+    if dates and all(
+        _is_function_word(term) or _asks_for_talk(term) for term in subject
+    ):
         subject = ()
     return Query(
         text=text,
@@ -331,6 +344,10 @@ def near_spellings(word: str) -> list[str]:
 def _asks_for_talk(term: Term) -> bool:
     # The terms of a spaceless run are pairs, some of them halves of two words.
     return fold(term.text) in _TALK_WORDS or _TALK_SIGNS.issuperset(term.text)
+
+
+def _asks_for_decision(term: Term) -> bool:
+    return fold(term.text) in _DECIDED_WORDS
 
 
 def _likely_pairs(run: str) -> list[str]:
