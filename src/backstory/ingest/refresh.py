@@ -189,7 +189,7 @@ class Refresh:
 
         One with messages of its own may never be meant to read those of other programs.
         """
-        if self._store.count_messages():
+        if self._store.has_messages():
             return []
         by_host = _by_host(self._finder.iter_of_hosts(None))
         sizes = [

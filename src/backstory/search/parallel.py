@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from backstory.errors import StoreProblem
 from backstory.system.threads import DaemonThreadPool
 
+# For each kind of search, if several searches run at once.
 _THREADS = 4
 # How long closing waits for the threads; one may be stuck in an embedder.
 _END_WAIT_S = 1.0
@@ -29,15 +30,20 @@ class Outcome(Generic[Found]):
 
 
 class Parallel:
-    """Threads for searches. A task that is late is abandoned with its thread."""
+    """Threads for searches. A task that is late is abandoned with its thread.
+
+    Tasks of one name run in the same thread as far as possible: each thread has a
+    connection of its own, whose cache has the pages that such tasks read.
+    """
 
     def __init__(self) -> None:
-        self._threads: DaemonThreadPool | None = None
+        self._threads: dict[str, DaemonThreadPool] = {}
         self._pid = 0
 
     def close(self) -> None:
-        if self._threads is not None and self._pid == os.getpid():
-            self._threads.shutdown(wait_s=_END_WAIT_S)
+        if self._pid == os.getpid():
+            for threads in self._threads.values():
+                threads.shutdown(wait_s=_END_WAIT_S)
 
     def run(
         self, tasks: Mapping[str, Callable[[], Found]], *, until: float
@@ -49,9 +55,9 @@ class Parallel:
             started_in[name] = threading.get_ident()
             return task()
 
-        threads = self._get_threads()
+        threads = {name: self._get_threads(name) for name in tasks}
         futures = {
-            name: threads.submit(partial(work, name, task))
+            name: threads[name].submit(partial(work, name, task))
             for name, task in tasks.items()
         }
         wait(futures.values(), timeout=max(0.0, until - time.monotonic()))
@@ -64,19 +70,20 @@ class Parallel:
                 outcome.done[name] = future.result()
             except StoreProblem as exc:
                 outcome.failed[name] = exc
-        if outcome.late:
-            self._abandon(threads)
+        for name in outcome.late:
+            self._abandon(name, threads[name])
         return outcome
 
-    def _get_threads(self) -> DaemonThreadPool:
+    def _get_threads(self, name: str) -> DaemonThreadPool:
         # A forked child has none of its parent's threads.
-        if self._threads is None or self._pid != os.getpid():
-            self._threads = DaemonThreadPool(_THREADS, "backstory-search")
+        if self._pid != os.getpid():
+            self._threads = {}
             self._pid = os.getpid()
-        return self._threads
+        thread_name = f"backstory-search-{name.replace(' ', '-')}"
+        return self._threads.setdefault(name, DaemonThreadPool(_THREADS, thread_name))
 
-    def _abandon(self, threads: DaemonThreadPool) -> None:
+    def _abandon(self, name: str, threads: DaemonThreadPool) -> None:
         """Use new threads from now on: the late ones may be stuck for a long time."""
         threads.shutdown(wait_s=0)
-        if self._threads is threads:
-            self._threads = None
+        if self._threads.get(name) is threads:
+            del self._threads[name]

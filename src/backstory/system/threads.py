@@ -16,14 +16,17 @@ _Task = Callable[[], None]
 
 
 class DaemonThreadPool:
-    """Up to ``max_threads`` daemon threads, started when all others are busy."""
+    """Up to ``max_threads`` daemon threads, started when all others are busy.
+
+    So tasks that never overlap all run in the same thread.
+    """
 
     def __init__(self, max_threads: int, name: str) -> None:
         self._max_threads = max_threads
         self._name = name
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        # How many threads wait for a task that nobody has submitted yet.
+        # How many threads have done their task and were not given another.
         self._idle = threading.Semaphore(0)
         self._lock = threading.Lock()
 
@@ -31,13 +34,14 @@ class DaemonThreadPool:
         future: Future[Result] = Future()
 
         def run() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
             try:
                 result = work()
             except BaseException as exc:
+                # Idle before anybody hears of it and submits the next task.
+                self._idle.release()
                 future.set_exception(exc)
             else:
+                self._idle.release()
                 future.set_result(result)
 
         if not self._idle.acquire(blocking=False):
@@ -56,7 +60,6 @@ class DaemonThreadPool:
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
             task()
-            self._idle.release()
 
     def shutdown(self, *, wait_s: float) -> None:
         """Let each thread end after its task; wait up to ``wait_s`` for each."""

@@ -378,6 +378,10 @@ class HistoryStore(Protocol):
         """How many messages there are."""
         ...
 
+    def has_messages(self) -> bool:
+        """Whether there are any, which is faster to tell."""
+        ...
+
     @property
     def identity(self) -> str:
         """A text that is unique to this history."""

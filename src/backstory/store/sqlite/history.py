@@ -323,6 +323,10 @@ class SqliteHistory:
         with self._using():
             return sessions.count_messages(self._db)
 
+    def has_messages(self) -> bool:
+        with self._using():
+            return sessions.has_messages(self._db)
+
     @property
     def identity(self) -> str:
         with self._using():

@@ -107,5 +107,7 @@ def _open(path: Path) -> apsw.Connection:
     with translated(path):
         # What a power cut loses is read from the history again.
         set_durability(db, is_durable=False)
-        db.execute("PRAGMA cache_size = -16000")
+        # Words of a million messages: their lengths alone, which ranking reads for
+        # every message that has a word of the query, take 10 MB.
+        db.execute("PRAGMA cache_size = -32000")
     return db

@@ -288,6 +288,11 @@ def count_messages(db: apsw.Connection) -> int:
     return count
 
 
+def has_messages(db: apsw.Connection) -> bool:
+    found = db.execute("SELECT 1 FROM sessions WHERE message_count > 0 LIMIT 1").get
+    return found is not None
+
+
 def find_project(db: apsw.Connection, host: str, native_id: str) -> str | None:
     found: str | None = db.execute(
         "SELECT project FROM sessions WHERE host = ? AND native_id = ?",
