@@ -18,6 +18,7 @@ from backstory import (
     UnknownName,
 )
 from backstory.notes.log_markers import marker_start
+from backstory.values.notes import FactOrigin, Teller
 from tests.builders import SESSION, a_line, append, session_file
 from tests.index_builders import WordEmbedder, an_indexed_memory, found
 from tests.shell import Shell
@@ -295,6 +296,67 @@ def test_a_log_with_nothing_else_goes_whole(lived: Memory) -> None:
     lived.forget(SESSION, with_notes=True)
 
     assert lived.notebook.list_logs() == []
+
+
+def note_facts(memory: Memory) -> None:
+    """Facts of the session, of the other one, of both, and of the person."""
+    sessions = [memory.session(name) for name in (SESSION, OTHER)]
+    told = [
+        FactOrigin(Teller.USER, each.host, each.native_id, DAY, (number,))
+        for number, each in enumerate(sessions, start=1)
+    ]
+    notebook = memory.notebook
+    notebook.add_fact("Hid the Qzwxv", origin=told[0])
+    notebook.add_fact("Has a green fence", origin=told[1])
+    notebook.add_fact("Owns a house", origin=told[0])
+    text = notebook.read_memory()
+    notebook.replace_memory(text + "\n", text, origins={"Owns a house": told})
+    notebook.add_fact("Is called Anna")
+
+
+def test_facts_noted_from_it_are_named_and_stay(lived: Memory) -> None:
+    note_facts(lived)
+
+    report = lived.forget(SESSION)
+
+    assert report.facts == (ForgottenFact("Hid the Qzwxv"),)
+    assert report.forgetting is not None
+    assert report.forgetting.facts == 0
+    assert "Hid the Qzwxv" in lived.notebook.read_memory()
+    # Where it came from was forgotten.
+    assert traces(lived, SESSION) == ["history.db"]  # the path of its file
+    assert {
+        fact: [each.session for each in origins]
+        for fact, origins in lived.notebook.read_origins().items()
+    } == {"Has a green fence": [OTHER], "Owns a house": [OTHER]}
+
+
+def test_facts_noted_from_it_go_on_request(lived: Memory) -> None:
+    note_facts(lived)
+
+    report = lived.forget(SESSION, with_notes=True)
+
+    assert traces(lived) == []
+    assert report.forgetting is not None
+    assert report.forgetting.facts == 1
+    facts = [line for line in lived.notebook.read_memory().splitlines() if "- " in line]
+    assert facts == ["- Has a green fence", "- Owns a house", "- Is called Anna"]
+    assert lived.notebook.was_removed("Hid the Qzwxv")
+    lived.undo_forget(report.forgetting.forgetting_id)
+    assert not lived.notebook.was_removed("Hid the Qzwxv")
+
+
+def test_a_fact_goes_with_the_message_it_was_noted_from(lived: Memory) -> None:
+    session = lived.session(SESSION)
+    numbers = [message.message_id for message in lived.messages(SESSION)]
+    for fact, number in zip(("Asks", "Answers"), numbers, strict=False):
+        origin = FactOrigin(Teller.USER, session.host, SESSION, DAY, (number,))
+        lived.notebook.add_fact(fact, origin=origin)
+
+    report = lived.forget(messages=numbers[1], with_notes=True)
+
+    assert report.facts == (ForgottenFact("Answers"),)
+    assert "Asks" in lived.notebook.read_memory()
 
 
 def test_a_forgotten_fact_is_gone_from_backups_and_copies(lived: Memory) -> None:

@@ -39,6 +39,7 @@ from backstory.values.forgetting import (
 from backstory.values.history import Message, Session
 from backstory.values.identity import is_below
 from backstory.values.moments import WHOLE_DAY, Moment
+from backstory.values.notes import FactOrigin
 
 # The number of a message; SQLite has no longer ones.
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -87,6 +88,7 @@ class Forgetter:
             tuple(entries),
             tuple(list_copies(self.home)),
             with_notes,
+            facts=tuple(self._find_facts(chosen)),
             kept_messages=self.history.count_messages(),
         )
 
@@ -97,13 +99,22 @@ class Forgetter:
         *,
         reason: str = ASKED_FOR,
     ) -> ForgetReport:
-        forgetting = self.history.forget(
-            [each.to_part() for each in chosen], now=self.clock(), reason=reason
-        )
+        gone = [fact.text for fact in report.facts] if report.with_notes else []
+        for fact in gone:
+            self.notebook.forget_fact(fact)
         if report.with_notes:
             sessions = [each.session for each in chosen]
             days = {entry.day for entry in report.log_entries}
             self._remove_log_entries(sessions, days)
+        self.notebook.drop_origins(_is_from(chosen))
+        forgetting = self.history.forget(
+            [each.to_part() for each in chosen],
+            now=self.clock(),
+            facts=len(gone),
+            reason=reason,
+        )
+        for fact in gone:
+            self.notebook.number_removed_fact(fact, forgetting.forgetting_id)
         return self._finish(report, forgetting)
 
     def _forget_fact(self, words: str, *, dry_run: bool) -> ForgetReport:
@@ -253,6 +264,14 @@ class Forgetter:
                     found.append(LogEntry(day, heading))
         return found
 
+    def _find_facts(self, chosen: "Sequence[_Chosen]") -> Iterator[ForgottenFact]:
+        """The facts that models noted from these sessions, and from no other."""
+        is_from = _is_from(chosen)
+        for fact, origins in self.notebook.read_origins().items():
+            if all(map(is_from, origins)):
+                copies = self.notebook.find_fact(fact).copies
+                yield ForgottenFact(fact, len(copies))
+
     def _remove_log_entries(
         self, sessions: Sequence[Session], days: Collection[date]
     ) -> None:
@@ -277,6 +296,19 @@ class _Chosen:
 
     def to_part(self) -> ForgottenPart:
         return ForgottenPart(self.session.session_id, self.message_ids, self.is_lasting)
+
+
+def _is_from(chosen: "Sequence[_Chosen]") -> Callable[[FactOrigin], bool]:
+    """Tells whether a fact comes from what is forgotten."""
+    parts = {(each.session.host, each.session.native_id): each for each in chosen}
+
+    def is_from(origin: FactOrigin) -> bool:
+        part = parts.get((origin.host or "", origin.session or ""))
+        if part is None or part.message_ids is None:
+            return part is not None
+        return bool(origin.messages) and set(origin.messages) <= set(part.message_ids)
+
+    return is_from
 
 
 def _check_alone(what: WhatToForget, *, with_notes: bool) -> None:

@@ -40,7 +40,7 @@ def render_preview(
         yield from _warn_of_share(report)
     else:
         yield f"This {verb} {render_count(len(report.facts), 'fact')} of MEMORY.md:"
-    yield from _list_facts(report.facts, width)
+        yield from _list_facts(report.facts, width)
     if report.log_entries:
         yield (
             "And what the daily logs say about it:"
@@ -50,6 +50,13 @@ def render_preview(
         for entry in report.log_entries[:_MAX_LISTED]:
             yield _fit(f"  {entry.day}  {neutralize(entry.heading)}", width)
         yield from _more(len(report.log_entries))
+    if report.sessions and report.facts:
+        yield (
+            "And the facts of MEMORY.md that were noted from it:"
+            if report.with_notes
+            else "MEMORY.md has facts noted from it; --with-notes deletes them too:"
+        )
+        yield from _list_facts(report.facts, width)
     for path in report.copies:
         shown = render_path(str(path), home)
         yield f"{shown} may contain it as well; delete it if you do not need it."
@@ -71,7 +78,7 @@ def _list_facts(facts: Sequence[ForgottenFact], width: int | None) -> Iterator[s
         yield _fit(f"  {one_line(neutralize(fact.text), _MAX_FACT_CHARS)}", width)
         if fact.copies:
             files = render_count(fact.copies, "older or edited version")
-            yield f"  It is in {files} of MEMORY.md as well, and goes there too."
+            yield f"    (also in {files} of the file)"
     yield from _more(len(facts))
 
 
@@ -121,6 +128,8 @@ def render_receipt(report: ForgetReport) -> Iterator[str]:
         entries = len(report.log_entries)
         words = "1 entry" if entries == 1 else f"{entries:,} entries"
         yield f"{words} of the daily logs went with it."
+    if report.with_notes and report.facts:
+        yield f"{render_count(len(report.facts), 'fact')} of MEMORY.md went with it."
     yield (
         "It is left out when its files are read again; "
         f"'backstory forget --undo {number}' allows it."
