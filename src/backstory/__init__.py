@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         DamagedPage,
         IndexReport,
         IndexStatus,
+        KeptExcluded,
         LogReport,
         LogStatus,
         SalvagedHistory,
@@ -122,6 +123,7 @@ __all__ = [
     "IndexReport",
     "IndexStatus",
     "InstallRefused",
+    "KeptExcluded",
     "LiveRun",
     "LogEntry",
     "LogReport",
@@ -214,8 +216,8 @@ _NAMES_BY_MODULE = {
     "values.notes": "FactOrigin Teller",
     "values.query": "DayRange Query Term",
     "values.reports": (
-        "CheckedFile Curation DamagedPage IndexReport IndexStatus LogReport LogStatus "
-        "SalvagedHistory SavedTexts SourceSummary Status"
+        "CheckedFile Curation DamagedPage IndexReport IndexStatus KeptExcluded "
+        "LogReport LogStatus SalvagedHistory SavedTexts SourceSummary Status"
     ),
     "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource TextResult",
 }

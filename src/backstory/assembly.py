@@ -5,6 +5,7 @@ where they are built.
 """
 
 import logging
+import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -66,7 +67,13 @@ from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Problem, Session
 from backstory.values.lazy import lazy_property
 from backstory.values.notes import FactOrigin, Teller
-from backstory.values.reports import IndexReport, LogStatus, OnProgress, Status
+from backstory.values.reports import (
+    IndexReport,
+    KeptExcluded,
+    LogStatus,
+    OnProgress,
+    Status,
+)
 from backstory.values.runs import RunLimits
 
 if TYPE_CHECKING:
@@ -80,6 +87,9 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+# How often one process looks for what is too old to be kept.
+_FORGETTING_S = 3600.0
 
 Run = TypeVar("Run", bound="RunHistory")
 
@@ -106,6 +116,7 @@ class Parts:
         self.start_worker = start_worker
         # Checked here, so that a typo shows at once and not when something is read.
         self.excluded_hosts = read_excluded_hosts(settings)
+        self._forgetting_due = 0.0
         self._runs: weakref.WeakSet[RunHistory] = weakref.WeakSet()
         self.own_answers = OwnAnswers()
         self.rules = read_rules(settings, machine, self.drop_injected)
@@ -160,6 +171,7 @@ class Parts:
         """Do what waits for the background worker."""
         self._mark_announced()
         self.refresh.read_wanted(self._read_in_background)
+        self._forget_old()
         self.maintainer.work()
         self.summaries.work()
 
@@ -281,6 +293,8 @@ class Parts:
             ),
             index=self.maintainer.status(),
             logs=self._log_status(),
+            excluded=self.list_excluded(),
+            last_forgetting=next(reversed(self.history.list_forgettings()), None),
         )
 
     def _log_status(self) -> LogStatus:
@@ -320,6 +334,7 @@ class Parts:
 
     def update_index(self) -> IndexReport:
         """Make findable what was just read, and see which sessions have gone quiet."""
+        self._forget_old()
         report = self.maintainer.update()
         self.triggers.mark_quiet()
         return report
@@ -461,7 +476,43 @@ class Parts:
             list_projects=self.list_projects,
             more_folders=self.settings.texts("index.folders"),
             clock=self.clock,
+            on_deleted=self._forget_deleted,
         )
+
+    def _forget_deleted(self, host: str, native_ids: Sequence[str]) -> None:
+        if not self.settings.flag("keep.deleted_sessions"):
+            self.forgetter.forget_deleted(host, native_ids)
+
+    def _forget_old(self) -> None:
+        """Forget what the settings do not keep; not all the time, as it takes long."""
+        days = self.settings.whole("keep.days")
+        tool_output_days = self.settings.whole("keep.tool_output_days")
+        if (days or tool_output_days) and time.monotonic() >= self._forgetting_due:
+            self._forgetting_due = time.monotonic() + _FORGETTING_S
+            self.forgetter.forget_old(days=days, tool_output_days=tool_output_days)
+
+    def list_excluded(self) -> tuple[KeptExcluded, ...]:
+        """What is kept though the settings exclude it now."""
+        hosts = {name: (SessionFilter(name),) for name in sorted(self.excluded_hosts)}
+        folders = {
+            str(absolute(folder, self.machine)): tuple(
+                SessionFilter(folder=str(path))
+                for path in both_names(absolute(folder, self.machine))
+            )
+            for folder in self.settings.texts("exclude.folders")
+        }
+        found = []
+        for option, named in (("--host", hosts), ("--project", folders)):
+            for name, filters in named.items():
+                sessions = {
+                    each.session_id: each.message_count
+                    for where in filters
+                    for each in self.history.list_sessions(where)
+                }
+                if sessions:
+                    counts = (len(sessions), sum(sessions.values()))
+                    found.append(KeptExcluded(option, name, *counts))
+        return tuple(found)
 
     @lazy_property
     def summaries(self) -> "Summaries":

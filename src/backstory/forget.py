@@ -3,8 +3,9 @@
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from backstory.errors import BadQuery, UnknownName, show_value
@@ -36,7 +37,7 @@ from backstory.values.forgetting import (
     LogEntry,
     WhatToForget,
 )
-from backstory.values.history import Message, Session
+from backstory.values.history import Message, Role, Session
 from backstory.values.identity import is_below
 from backstory.values.moments import WHOLE_DAY, Moment
 from backstory.values.notes import FactOrigin
@@ -132,6 +133,59 @@ class Forgetter:
         """Erase what was deleted from everything that is made of it."""
         self.update_index()
         return replace(report, forgetting=forgetting, is_erased=self._erase())
+
+    # -- what the settings say ---
+
+    def forget_old(self, *, days: int, tool_output_days: int) -> list[Forgetting]:
+        """Forget what is older than a number of days, and results of tools that are.
+
+        0 days mean all time. What was noted from it stays.
+        """
+        rules = (
+            ("keep.days", days, None),
+            ("keep.tool_output_days", tool_output_days, Role.TOOL_RESULT),
+        )
+        done = []
+        for reason, age, role in rules:
+            if not age:
+                continue
+            parts = self.history.list_said_before(self._days_ago(age), role=role)
+            if parts:
+                done.append(self._forget_unasked(parts, reason))
+        if done:
+            self.update_index()
+        return done
+
+    def _days_ago(self, days: int) -> datetime:
+        with suppress(OverflowError):
+            return self.clock() - timedelta(days=days)
+        return datetime.min.replace(year=2, tzinfo=UTC)
+
+    def forget_deleted(self, host: str, native_ids: Sequence[str]) -> None:
+        """Forget sessions that their own program has moved to its trash.
+
+        They are erased from the index when it next follows the history.
+        """
+        wanted = set(native_ids)
+        parts = [
+            ForgottenPart(each.session_id)
+            for each in self.history.list_sessions(SessionFilter(host))
+            if each.native_id in wanted
+        ]
+        if parts:
+            self._forget_unasked(parts, "deleted in its program")
+
+    def _forget_unasked(
+        self, parts: Sequence[ForgottenPart], reason: str
+    ) -> Forgetting:
+        sessions = self.history.get_sessions([each.session_id for each in parts])
+        chosen = [
+            _Chosen(sessions[each.session_id], each.message_ids) for each in parts
+        ]
+        self.notebook.drop_origins(_is_from(chosen))
+        forgetting = self.history.forget(parts, now=self.clock(), reason=reason)
+        self.history.erase_deleted()
+        return forgetting
 
     def list_forgettings(self) -> list[Forgetting]:
         return self.history.list_forgettings()

@@ -11,6 +11,7 @@ from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
 from backstory.values.reports import (
     Curation,
     IndexReport,
+    KeptExcluded,
     LogReport,
     OnCount,
     OnProgress,
@@ -159,6 +160,10 @@ class Maintenance:
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""
         return self._parts.local_sources.sources()
+
+    def excluded(self) -> tuple[KeptExcluded, ...]:
+        """What was read before the settings excluded it, and is still kept."""
+        return self._parts.list_excluded()
 
     def status(self) -> Status:
         """How much is kept, when it was last read, and what went wrong."""

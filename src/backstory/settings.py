@@ -145,6 +145,25 @@ SETTINGS = (
         minimum=0.05,
     ),
     Setting(
+        "keep.days",
+        0,
+        "How many days conversations are kept; what was said before is forgotten when "
+        "sources are read. 0 keeps everything.",
+        minimum=0,
+    ),
+    Setting(
+        "keep.deleted_sessions",
+        False,
+        "Keep a session that its own program moved to the trash after it was read; if "
+        "false, it is forgotten. Only OneClaw has a trash that can be read.",
+    ),
+    Setting(
+        "keep.tool_output_days",
+        0,
+        "The same as keep.days, for the results of tools alone.",
+        minimum=0,
+    ),
+    Setting(
         "llm.context_tokens",
         0,
         "Context size in tokens, prompt and answer together; 0 for the default.",

@@ -482,6 +482,8 @@ def test_status_sums_up(used_shell: Shell) -> None:
             "daily_tokens": 200_000,
             "problem": None,
         },
+        "excluded": [],
+        "last_forgetting": None,
     }
 
 

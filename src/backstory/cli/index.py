@@ -18,6 +18,7 @@ from backstory.cli.parameters import PATH
 from backstory.render.format import render_count
 from backstory.render.objects import report_object, source_object, to_json
 from backstory.render.people.reports import (
+    render_excluded,
     render_problems,
     render_report,
     render_sources,
@@ -72,6 +73,7 @@ def index(
     else:
         took_s = time.monotonic() - started
         echo_lines(render_report(report, home=app.user_home, took_s=took_s))
+        echo_lines(render_excluded(app.memory.excluded()))
     if not has_all:
         index = app.memory.status().index
         missing = render_count(index.with_meaning - index.embedded, "vector")

@@ -5,9 +5,13 @@ import click
 from backstory.cli.app import App, commands, echo_lines, terminal_width
 from backstory.render.format import render_path
 from backstory.render.objects import setting_object, status_object, to_json
-from backstory.render.people.reports import render_settings, render_status
+from backstory.render.people.reports import (
+    render_excluded,
+    render_settings,
+    render_status,
+)
 from backstory.settings import change_setting, unset_setting
-from backstory.system.machine import find_user_file
+from backstory.system.machine import find_home, find_user_file
 from backstory.text.escape import neutralize
 
 
@@ -52,6 +56,8 @@ def set_value(app: App, name: str, value: str) -> None:
     chosen = change_setting(app.machine, name, value)
     click.echo(f"Set {chosen.setting.name} in {_user_file(app)}.")
     _say_if_overridden(app, chosen.setting.variable)
+    if name.startswith("exclude.") and find_home(app.machine, app.home).is_dir():
+        echo_lines(render_excluded(app.memory.excluded()))
 
 
 @settings.command("unset", short_help="Go back to the default of a setting.")

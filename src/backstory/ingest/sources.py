@@ -48,6 +48,7 @@ class LocalSources:
     list_projects: Callable[[], list[str]]
     more_folders: Sequence[str]
     clock: Callable[[], datetime]
+    on_deleted: Callable[[str, Sequence[str]], None]
 
     def index(
         self,
@@ -109,6 +110,7 @@ class LocalSources:
             self.clock,
             companions=frozenset(row.name for row in FORMATS if row.is_companion),
             rules=self.rules,
+            on_deleted=self.on_deleted,
         )
 
     def _found(self, hosts: Iterable[Host]) -> Iterator[Found]:

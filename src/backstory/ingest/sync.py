@@ -9,7 +9,7 @@ point and repeated at any time; the store is the same as after one clean reading
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -72,6 +72,8 @@ class HistorySync:
     rules: Rules
     companions: frozenset[str] = frozenset()
     localize: Localize = read_as_local
+    # Told the host and the ids of sessions that are in their program's trash.
+    on_deleted: Callable[[str, Sequence[str]], None] = lambda host, native_ids: None
     # Problems that belong to no source that was read; a dictionary keeps their order.
     loose_problems: dict[Problem, None] = field(default_factory=dict)
 
@@ -143,6 +145,8 @@ class HistorySync:
         try:
             with open_foreign(source.file.path) as foreign, foreign_errors():
                 for conversation in importer.list_conversations(foreign.db):
+                    if conversation.is_deleted:
+                        continue
                     yield SourceKey(path, conversation.native_id), conversation.version
         except Exception as exc:
             # Why it cannot be read is reported when it is.
@@ -352,7 +356,11 @@ class _Pass:
         self._check_size(source, _MAX_HURRIED_DATABASE_BYTES)
         origin = self._origin(source, {})
         with DatabaseReading.open(source, importer, signature) as reading:
+            deleted = []
             for conversation in reading.iter_conversations():
+                if conversation.is_deleted:
+                    deleted.append(conversation.native_id)
+                    continue
                 key = _key_of(source, conversation.native_id)
                 if self._known.is_up_to_date(key, conversation.version):
                     self._unchanged += 1
@@ -361,6 +369,8 @@ class _Pass:
                 intake = self._intake(source, conversation.native_id)
                 reading.read(conversation, origin, intake=intake)
                 self._finish(intake)
+        if deleted:
+            self._sync.on_deleted(source.host, deleted)
         self._finish_database(source, signature)
         self._read_bytes += source.file.size_bytes
 

@@ -470,6 +470,8 @@ class Notebook:
 
     def drop_origins(self, is_meant: Callable[[FactOrigin], bool]) -> None:
         """Remove what is recorded about where facts come from; the facts stay."""
+        if self._look_at(self._origins_path).raw is None:
+            return
         self._make_folder(self.folder)
         with locked(self._home / LOCK_NAME):
             seen = self._look_at(self._origins_path)

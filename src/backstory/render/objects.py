@@ -194,6 +194,17 @@ def status_object(status: Status) -> dict[str, object]:
             "daily_tokens": status.logs.daily_tokens,
             "problem": status.logs.problem or None,
         },
+        "excluded": [
+            {
+                "name": each.name,
+                "sessions": each.sessions,
+                "messages": each.messages,
+                "command": each.command,
+            }
+            for each in status.excluded
+        ],
+        "last_forgetting": status.last_forgetting
+        and forgetting_object(status.last_forgetting),
     }
 
 

@@ -1,10 +1,12 @@
 """What long operations report, and the state of a home."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 
+from backstory.values.forgetting import Forgetting
 from backstory.values.history import Problem
 from backstory.values.notes import FactOrigin
 
@@ -222,6 +224,21 @@ class LogStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptExcluded:
+    """What was read of a host or a folder before the settings excluded it."""
+
+    option: str
+    name: str
+    sessions: int
+    messages: int
+
+    @property
+    def command(self) -> str:
+        """The command that forgets it."""
+        return shlex.join(["backstory", "forget", self.option, self.name])
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The state of one Backstory home."""
 
@@ -234,3 +251,5 @@ class Status:
     problems: tuple[Problem, ...] = ()
     index: IndexStatus = field(default_factory=IndexStatus)
     logs: LogStatus = field(default_factory=LogStatus)
+    excluded: tuple[KeptExcluded, ...] = ()
+    last_forgetting: Forgetting | None = None

@@ -106,11 +106,11 @@ def test_a_thread_that_changed_has_a_new_version(change: str) -> None:
 def test_what_is_written_after_its_response_changes_the_version(change: str) -> None:
     db = apsw.Connection(":memory:")
     db.execute(RESPONSES.read_text(encoding="utf-8"))
-    before = dict(conversations(db))
+    before = {each.native_id: each.version for each in conversations(db)}
 
     db.execute(change)
 
-    after = dict(conversations(db))
+    after = {each.native_id: each.version for each in conversations(db)}
     assert [name for name in after if after[name] != before[name]] == ["01conv"]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from backstory.errors import UnknownName
 from backstory.memory import Memory
 from tests.samples import TRANSCRIPTS
 
@@ -28,17 +29,22 @@ def execute(path: Path, sql: str) -> None:
     db.close()
 
 
-def test_a_conversation_deleted_after_it_was_read_stays(
+def test_a_conversation_deleted_after_it_was_read_returns_only_on_request(
     memory: Memory, oneclaw: Path
 ) -> None:
     memory.index()
-    before = list(memory.messages(memory.session(READING_LIST)))
-
+    before = [message.text for message in memory.messages(READING_LIST)]
     execute(oneclaw, "UPDATE sessions SET deleted_at = 1772200000000")
-    report = memory.index()
+    memory.index()
 
-    assert (report.read, report.new_messages, report.changed_messages) == (0, 0, 0)
-    assert list(memory.messages(memory.session(READING_LIST))) == before
+    execute(oneclaw, "UPDATE sessions SET deleted_at = NULL")
+    memory.index()
+    with pytest.raises(UnknownName):
+        memory.session(READING_LIST)
+
+    memory.undo_forget(1)
+    memory.index()
+    assert [message.text for message in memory.messages(READING_LIST)] == before
 
 
 def test_a_conversation_taken_back_from_the_trash_is_read(

@@ -43,10 +43,14 @@ class Record(NamedTuple):
 
 
 class Conversation(NamedTuple):
-    """One conversation in a database; ``version`` changes when it does."""
+    """One conversation in a database; ``version`` changes when it does.
+
+    One that ``is_deleted`` is in the program's trash, and not read.
+    """
 
     native_id: str
     version: str
+    is_deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

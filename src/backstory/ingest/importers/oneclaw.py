@@ -81,7 +81,10 @@ class OneClaw:
         attached = _attachment_states(db)
         for session in iter_rows(db, "sessions", _SESSION_COLUMNS):
             session_id = as_text(session["id"])
-            if session_id is None or session["deleted_at"] is not None:
+            if session_id is None:
+                continue
+            if session["deleted_at"] is not None:
+                yield Conversation(session_id, "", is_deleted=True)
                 continue
             seen = [str(session[name]) for name in _SESSION_COLUMNS]
             yield Conversation(

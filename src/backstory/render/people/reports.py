@@ -6,11 +6,14 @@ from pathlib import Path
 from backstory.render.format import render_count, render_local, render_path, render_size
 from backstory.render.layout import render_columns, to_cell
 from backstory.settings import Chosen
+from backstory.text.escape import neutralize
+from backstory.values.forgetting import Forgetting
 from backstory.values.history import Problem
 from backstory.values.reports import (
     CheckedFile,
     IndexReport,
     IndexStatus,
+    KeptExcluded,
     LogStatus,
     SalvagedHistory,
     SourceSummary,
@@ -129,11 +132,32 @@ def render_status(status: Status, *, home: Path) -> Iterator[str]:
         ("Index", _index_state(status.index)),
         ("Logs", _log_state(status.logs)),
         ("Last read", render_local(last_read_at) if last_read_at else "never"),
+        *_last_forgetting(status.last_forgetting),
         ("Problems", f"{len(status.problems):,}" if status.problems else "none"),
     )
     for name, value in facts:
         yield f"{name + ':':<11}{to_cell(value)}"
+    yield from render_excluded(status.excluded)
     yield from _list_problems(status.problems, home)
+
+
+def _last_forgetting(last: Forgetting | None) -> Iterator[tuple[str, str]]:
+    if last is not None:
+        messages = render_count(last.messages, "message")
+        facts = f", {render_count(last.facts, 'fact')}" if last.facts else ""
+        at = render_local(last.forgotten_at)
+        yield "Forgotten", f"last {at}: {messages}{facts} ({last.reason})"
+
+
+def render_excluded(excluded: Sequence[KeptExcluded]) -> Iterator[str]:
+    """What is kept though the settings exclude it, and how to delete it."""
+    for each in excluded:
+        sessions = render_count(each.sessions, "session")
+        messages = render_count(each.messages, "message")
+        yield neutralize(
+            f"{each.name} is excluded, but {sessions} ({messages}) from before are "
+            f"kept; '{each.command}' deletes them."
+        )
 
 
 def _index_state(index: IndexStatus) -> str:

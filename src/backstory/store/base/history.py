@@ -16,6 +16,7 @@ from backstory.values.history import (
     MessageTitle,
     NewMessage,
     Problem,
+    Role,
     Session,
     SessionFacts,
 )
@@ -253,6 +254,15 @@ class HistoryStore(Protocol):
         ...
 
     # -- reading ---
+
+    def list_said_before(
+        self, at: datetime, *, role: Role | None = None
+    ) -> list[ForgottenPart]:
+        """What was said before a time, perhaps only by one role, of each session.
+
+        A message without a time was said when its session began.
+        """
+        ...
 
     def list_forgettings(self) -> list[Forgetting]:
         """Everything that was forgotten, in order, as numbers only."""

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
 
 import apsw
 import orjson
@@ -23,7 +25,7 @@ from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.write_messages import id_by_content
 from backstory.text.words import fold
 from backstory.values.forgetting import Forgetting
-from backstory.values.history import SessionFacts
+from backstory.values.history import Role, SessionFacts
 from backstory.values.moments import Moment, from_microseconds
 
 _SALT_BYTES = 16
@@ -325,6 +327,24 @@ def _drop_quoting_title(
         db.execute(
             "UPDATE sessions SET title = NULL WHERE session_id = ?", (session_id,)
         )
+
+
+def list_said_before(
+    db: apsw.Connection, at: datetime, *, role: Role | None
+) -> list[ForgottenPart]:
+    rows = db.execute(
+        """
+        SELECT session_id, message_id
+          FROM messages JOIN sessions USING (session_id)
+         WHERE COALESCE(sent_at, started_at) < ?1 AND (?2 IS NULL OR role = ?2)
+         ORDER BY session_id, message_id
+        """,
+        (Moment(at).to_microseconds(), None if role is None else role.value),
+    )
+    return [
+        ForgottenPart(session_id, tuple(message_id for _, message_id in of_session))
+        for session_id, of_session in groupby(rows, key=itemgetter(0))
+    ]
 
 
 # -- what was forgotten ---------------------------------------------------------------

@@ -47,7 +47,7 @@ from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.forgetting import ASKED_FOR, Forgetting
-from backstory.values.history import Message, Problem, Session
+from backstory.values.history import Message, Problem, Role, Session
 from backstory.values.notes import SeenNote
 from backstory.values.proof import ProveMessages, prove_nothing
 
@@ -189,6 +189,12 @@ class SqliteHistory:
             return empty_log(self._db)
 
     # -- reading ---
+
+    def list_said_before(
+        self, at: datetime, *, role: Role | None = None
+    ) -> list[ForgottenPart]:
+        with self._using():
+            return forgotten.list_said_before(self._db, at, role=role)
 
     def list_forgettings(self) -> list[Forgetting]:
         with self._using():
