@@ -153,7 +153,7 @@ def test_a_hook_that_fails_in_silence_is_a_problem(
     mark, text, _ = found["hook"]
     assert (code, mark) == (3, "problem")
     assert text.startswith("it fails (")
-    assert "session-start of cursor: StoreDamaged: " in text
+    assert f"NotADBError: {shell.kept / 'history.db'}: " in text
 
 
 def a_program(path: Path, script: str) -> tuple[str]:

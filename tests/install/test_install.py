@@ -387,6 +387,15 @@ def test_a_project_has_files_of_its_own(shell: Shell, path: str) -> None:
     removed = run(inside, path, "uninstall", "--project")
 
     assert (installed.returncode, removed.returncode) == (0, 0)
+    # What is committed has no path of this machine, and needs the PATH.
+    shared = {
+        name: content
+        for name, content in during.items()
+        if name.startswith("project/") and "/.claude/" not in name and content
+    }
+    here = str(Path(sys.executable).parent).encode()
+    assert [name for name, content in shared.items() if here in content] == []
+    assert "'backstory' is not on your PATH" in installed.stdout
     assert sorted(name for name, content in during.items() if content is not None) == [
         ".claude.json",
         *sorted(

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -94,9 +94,9 @@ def install(
         _choose_model(app, logs, daily_tokens, is_asking=is_asking)
     reports = [setup.install(row) for row in rows]
     if as_json:
-        _print_installed_json(app, reports, dry_run)
+        _print_installed_json(app, setup, reports, dry_run)
     else:
-        _print_installed(app, reports, dry_run)
+        _print_installed(app, setup, reports, dry_run)
     _exit_with(reports)
 
 
@@ -226,6 +226,18 @@ class _Setup:
     def uninstall(self, row: HostRow) -> HostReport:
         return self._report(row, self.installation.uninstall)
 
+    def iter_left_to_do(self, rows: Sequence[HostRow]) -> Iterator[str]:
+        """What the user has to do, so that these programs start us."""
+        yield from (row.approve for row in rows if row.approve)
+        is_shared = self.target.project and not all(row.is_private for row in rows)
+        missing = self.target.find_missing() if is_shared else None
+        if missing is not None:
+            folder = Path(self.target.commands.backstory[0]).parent
+            yield (
+                f"'{missing}' is not on your PATH, and the files in this folder name "
+                f"it so, for everybody who has a copy of them: add {folder}"
+            )
+
     def _report(
         self, row: HostRow, change: Callable[..., Sequence[Change]]
     ) -> HostReport:
@@ -301,7 +313,9 @@ def _ask_for_model(app: App, daily_tokens: int | None) -> tuple[str, int | None]
 # -- what was done ---
 
 
-def _print_installed(app: App, reports: Sequence[HostReport], is_dry_run: bool) -> None:
+def _print_installed(
+    app: App, setup: _Setup, reports: Sequence[HostReport], is_dry_run: bool
+) -> None:
     for report in reports:
         lines = render_host(
             report,
@@ -319,14 +333,14 @@ def _print_installed(app: App, reports: Sequence[HostReport], is_dry_run: bool) 
         read = app.memory.index(on_progress=on_progress)
     took_s = time.monotonic() - started
     echo_lines(render_report(read, home=app.user_home, took_s=took_s))
-    approvals = [row.approve for row in connected if row.approve]
-    if approvals:
-        echo_lines(["\nStill to do:", *(f"  {line}" for line in approvals)])
+    left = list(setup.iter_left_to_do(connected))
+    if left:
+        echo_lines(["\nStill to do:", *(f"  {line}" for line in left)])
     echo_lines(["\nTry it:", *(f"  {line}" for line in _suggestions(app, connected))])
 
 
 def _print_installed_json(
-    app: App, reports: Sequence[HostReport], is_dry_run: bool
+    app: App, setup: _Setup, reports: Sequence[HostReport], is_dry_run: bool
 ) -> None:
     connected = [report.row for report in reports if report.error is None]
     made: dict[str, object] = {
@@ -334,7 +348,7 @@ def _print_installed_json(
     }
     if connected and not is_dry_run:
         made["read"] = report_object(app.memory.index())
-        made["approve"] = [row.approve for row in connected if row.approve]
+        made["approve"] = list(setup.iter_left_to_do(connected))
         made["try"] = _suggestions(app, connected)
     click.echo(to_json(made))
 

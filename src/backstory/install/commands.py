@@ -1,9 +1,13 @@
-"""The command lines with which agent programs start us: absolute, as PATH differs."""
+"""The command lines with which agent programs start us.
+
+They are absolute, as PATH differs; only in files that are shared with others, where the
+paths of this machine mean nothing, they are left to PATH.
+"""
 
 import shlex
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backstory.system.machine import Machine, find_home
@@ -14,6 +18,7 @@ PROMPT = "prompt"
 BEFORE_COMPACTION = "before-compaction"
 SESSION_END = "session-end"
 
+_PROGRAM = "backstory"
 _HOOK = "backstory-hook"
 _HOOK_MODULE = "backstory.hooks"
 
@@ -32,6 +37,10 @@ class StartCommands:
         home = [] if self.home is None else ["--home", str(self.home)]
         return [*self.backstory, *home, "mcp", *(["--host", host] if host else [])]
 
+    def by_path(self) -> "StartCommands":
+        """The same for files that are shared: PATH says where we are."""
+        return replace(self, backstory=(_PROGRAM,), hook=(_HOOK,))
+
     def hook_words(self, event: str, host: str) -> list[str]:
         """The command that a hook runs."""
         home = [] if self.home is None else ["--home", str(self.home)]
@@ -49,7 +58,7 @@ def find_commands(machine: Machine, home: Path, *, python: Path) -> StartCommand
     bare = Machine(machine.platform, machine.home, {}, machine.folder)
     default = find_home(bare, None)
     return StartCommands(
-        _script(python, "backstory", "backstory", is_windows),
+        _script(python, _PROGRAM, "backstory", is_windows),
         _script(python, _HOOK, _HOOK_MODULE, is_windows),
         None if home == default else home,
         is_windows,

@@ -22,6 +22,17 @@ class Target:
     commands: StartCommands
     project: Path | None = None
 
+    @property
+    def shared_commands(self) -> StartCommands:
+        """How to start us in files of a project, which people commit."""
+        return self.commands if self.project is None else self.commands.by_path()
+
+    def find_missing(self) -> str | None:
+        """The program that shared files name and PATH lacks; None if it has all."""
+        shared = self.shared_commands
+        words = (shared.backstory[0], shared.hook[0])
+        return next((each for each in words if self.find_program(each) is None), None)
+
     def locate(self, *places: str) -> Path:
         """The first of these places that applies on this machine; see ``Folder``."""
         found = Folder(places, ()).locate(self.machine)
@@ -38,7 +49,8 @@ class HostRow:
     """One agent program.
 
     ``places`` are folders that show that it was used here, ``plan`` returns the changes
-    that install us, and ``approve`` is what it then asks the user to approve.
+    that install us, and ``approve`` is what it then asks the user to approve. With
+    ``is_private``, its files of a project are the user's own, and never shared.
     """
 
     name: str
@@ -48,6 +60,7 @@ class HostRow:
     plan: Callable[[Target], Sequence[Step]]
     approve: str = ""
     has_hooks: bool = True
+    is_private: bool = False
 
     def is_here(self, target: Target) -> bool:
         """Whether the program is on this machine, or was used on it."""

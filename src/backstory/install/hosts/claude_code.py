@@ -71,4 +71,5 @@ CLAUDE_CODE = HostRow(
     "claude",
     (("${CLAUDE_CONFIG_DIR}", "~/.claude"),),
     _plan,
+    is_private=True,
 )

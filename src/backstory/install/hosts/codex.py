@@ -32,10 +32,12 @@ def _plan(target: Target) -> Sequence[Step]:
     folder = target.locate("${CODEX_HOME}", "~/.codex")
     if target.project is not None:
         folder = target.project / ".codex"
-    entry = server_entry(target.commands, _NAME)
+    entry = server_entry(target.shared_commands, _NAME)
     return (
         TomlEdit(folder / "config.toml", ("mcp_servers", SERVER), entry),
-        JsonEdit(folder / "hooks.json", hook_groups(target.commands, _NAME, _EVENTS)),
+        JsonEdit(
+            folder / "hooks.json", hook_groups(target.shared_commands, _NAME, _EVENTS)
+        ),
     )
 
 

@@ -34,9 +34,9 @@ def _plan(target: Target) -> Sequence[Step]:
     if target.project is not None:
         servers = target.project / ".mcp.json"
         hooks = target.project / ".github/hooks/backstory.json"
-    entry = {"type": "local", **server_entry(target.commands, "copilot-cli")}
+    entry = {"type": "local", **server_entry(target.shared_commands, "copilot-cli")}
     entry["tools"] = ["*"]
-    groups = hook_groups(target.commands, _NAME, _EVENTS)
+    groups = hook_groups(target.shared_commands, _NAME, _EVENTS)
     written = {"hooks": {hook.keys[-1]: [hook.value] for hook in groups}}
     return (
         JsonEdit(servers, (ServerEntry(("mcpServers", SERVER), entry),)),

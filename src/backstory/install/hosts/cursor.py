@@ -25,9 +25,10 @@ def _plan(target: Target) -> Sequence[Step]:
     folder = target.locate("~/.cursor")
     if target.project is not None:
         folder = target.project / ".cursor"
-    entry = server_entry(target.commands, _NAME)
+    commands = target.shared_commands
+    entry = server_entry(commands, _NAME)
     hooks = tuple(
-        HookEntry(("hooks", name), {"command": target.commands.hook_line(event, _NAME)})
+        HookEntry(("hooks", name), {"command": commands.hook_line(event, _NAME)})
         for name, event in _EVENTS
     )
     return (

@@ -32,9 +32,9 @@ def _plan(target: Target) -> Sequence[Step]:
     if target.project is not None:
         folder = target.project / ".gemini"
     server = ServerEntry(
-        ("mcpServers", SERVER), server_entry(target.commands, "gemini-cli")
+        ("mcpServers", SERVER), server_entry(target.shared_commands, "gemini-cli")
     )
-    hooks = hook_groups(target.commands, _NAME, _EVENTS)
+    hooks = hook_groups(target.shared_commands, _NAME, _EVENTS)
     return (JsonEdit(folder / "settings.json", (server, *hooks)),)
 
 

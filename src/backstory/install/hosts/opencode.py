@@ -25,11 +25,11 @@ def _plan(target: Target) -> Sequence[Step]:
     if target.project is not None:
         settings = _find_settings(target.project)
         folder = target.project / ".opencode"
-    command = target.commands.server(_NAME)
+    command = target.shared_commands.server(_NAME)
     entry = {"type": "local", "command": command, "enabled": True}
     return (
         JsonEdit(settings, (_SCHEMA, ServerEntry(("mcp", SERVER), entry))),
-        OwnFile(folder / "plugin/backstory.js", _plugin(target.commands)),
+        OwnFile(folder / "plugin/backstory.js", _plugin(target.shared_commands)),
     )
 
 

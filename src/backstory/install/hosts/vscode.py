@@ -19,7 +19,7 @@ def _plan(target: Target) -> Sequence[Step]:
     path = target.locate(*_USER_FOLDER) / "mcp.json"
     if target.project is not None:
         path = target.project / ".vscode/mcp.json"
-    entry = {"type": "stdio", **server_entry(target.commands, None)}
+    entry = {"type": "stdio", **server_entry(target.shared_commands, None)}
     return (JsonEdit(path, (ServerEntry(("servers", SERVER), entry),)),)
 
 

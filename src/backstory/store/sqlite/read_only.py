@@ -43,7 +43,11 @@ def _open(path: str, name: str, way: str) -> apsw.Connection:
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     scripts = os.listdir(os.path.join(os.path.dirname(__file__), _MIGRATIONS[name]))
     version = sum(script.endswith(".sql") for script in scripts)
-    if db.execute("PRAGMA user_version").get != version:
+    try:
+        found = db.execute("PRAGMA user_version").get
+    except apsw.Error as exc:
+        raise type(exc)(f"{path}: {exc}") from exc
+    if found != version:
         raise LookupError(f"{path}: of another version")
     return db
 
