@@ -59,6 +59,13 @@ class Maintenance:
         """
         return self._parts.read_new()
 
+    def count_unread(self) -> dict[str, int]:
+        """How many files of each agent program changed since they were read.
+
+        Only of programs that were read before. Nothing is read.
+        """
+        return self._parts.refresh.count_unread()
+
     def watch(
         self,
         *,

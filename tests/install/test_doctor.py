@@ -15,6 +15,7 @@ from backstory.install.record import InstallRecord
 from backstory.memory import Memory
 from backstory.settings import read_settings
 from backstory.system.machine import Machine
+from tests.builders import a_line, append, session_file
 from tests.install.host_files import write_files
 from tests.shell import Shell
 
@@ -59,6 +60,22 @@ def test_a_working_installation_is_well(shell: Shell, tmp_path: Path) -> None:
                 "backstory settings set llm.name MODEL",
             ),
         },
+    )
+
+
+def test_files_that_were_not_read_yet_are_told(shell: Shell, tmp_path: Path) -> None:
+    file = session_file(shell.home)
+    append(file, a_line("the ferry to Rousay", uuid="1"))
+    shell.run("index")
+    _, before = findings(shell, tmp_path)
+
+    append(file, a_line("leaves at 9:40", uuid="2"))
+    code, after = findings(shell, tmp_path)
+
+    assert "agents' files" not in before
+    assert (code, after["agents' files"]) == (
+        0,
+        ("note", "changed since they were read: 1 of Claude Code", "backstory index"),
     )
 
 

@@ -200,6 +200,12 @@ class Refresh:
             return []
         return [f"nothing has been read yet of {', '.join(sizes)}; {_INDEX_HINT}"]
 
+    def count_unread(self) -> dict[str, int]:
+        """How many files of each agent program changed since they were read."""
+        read = self._store.list_read_files()
+        unread = self._choose_changed(self._see_all(read), read)
+        return {_title(host): len(files) for host, files in _by_host(unread).items()}
+
     # -- in the background ---
 
     def want_all(self) -> bool:

@@ -290,7 +290,8 @@ def _read_hook_log(home: Path) -> list[str]:
 
 def _examine_memory(open_memory: Callable[[], Memory]) -> Iterator[Finding]:
     try:
-        status = open_memory().status()
+        memory = open_memory()
+        status, unread = memory.status(), memory.count_unread()
     except BackstoryError as exc:
         yield Finding(Mark.PROBLEM, "history", str(exc), exc.hint)
         return
@@ -303,6 +304,14 @@ def _examine_memory(open_memory: Callable[[], Memory]) -> Iterator[Finding]:
         count = len(status.problems)
         yield Finding(
             Mark.NOTE, "sources", f"{count} could not be read", "backstory status"
+        )
+    if unread:
+        listed = ", ".join(f"{count:,} of {name}" for name, count in unread.items())
+        yield Finding(
+            Mark.NOTE,
+            "agents' files",
+            f"changed since they were read: {listed}",
+            "backstory index",
         )
     index = status.index
     if index.is_behind:
