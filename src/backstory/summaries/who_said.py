@@ -38,6 +38,7 @@ _DAY = lazy_pattern(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 _ENDING = 2
 _SHORTEST_STEM = 4
 _PIECE_CHARS = 4_000
+_MAX_LINE_CHARS = 10_000
 
 # What tells a reader how to behave from now on, in the languages that are used most.
 # It only decides over lines that are no preference and that the user did not say.
@@ -130,8 +131,11 @@ def _wanted(fact: str, known: str) -> tuple[frozenset[str], list[str]]:
 
 
 def is_order(line: str) -> bool:
-    """Whether a line tells its reader what to do from now on, by its words."""
-    return _ORDER.search(line) is not None
+    """Whether a line tells its reader what to do from now on, by its words.
+
+    One that is too long to be looked through counts as an order.
+    """
+    return len(line) > _MAX_LINE_CHARS or _ORDER.search(line) is not None
 
 
 def _iter_windows(
