@@ -53,11 +53,14 @@ class HitSearch:
                 break
         hits, notices = profile.finish(
             query,
-            [add_excerpt(hit, query) for hit in chosen.hits],
+            [add_excerpt(hit, query, found.passages) for hit in chosen.hits],
             chosen.noise,
             limit=request.limit,
         )
-        shown = tuple(hit if hit.excerpt else add_excerpt(hit, query) for hit in hits)
+        shown = tuple(
+            hit if hit.excerpt else add_excerpt(hit, query, found.passages)
+            for hit in hits
+        )
         return SearchResult(query, shown, (*found.notices, *notices))
 
     def _choose(
@@ -171,7 +174,6 @@ def score_hit(
         return None
     return replace(
         hit,
-        passage=_find_passage(hit.text, candidate.passage),
         score=round(min(1.0, max(0.0, ranked.score)), 6),
         strength=judge_candidate(query, candidate, coverage),
         parts=(
@@ -193,10 +195,14 @@ def _find_passage(text: str, best: BestPassage | None) -> tuple[int, int] | None
     return passages[best.number] if best.number < len(passages) else None
 
 
-def add_excerpt(hit: Hit, query: Query) -> Hit:
-    """The hit with the part of its text that is shown."""
-    shown = excerpt(hit.text, query, max_chars=EXCERPT_CHARS, passage=hit.passage)
-    return replace(hit, excerpt=shown)
+def add_excerpt(hit: Hit, query: Query, passages: Mapping[int, BestPassage]) -> Hit:
+    """The hit with the part of its text that is shown.
+
+    ``passages`` are the nearest ones of long messages, by number.
+    """
+    passage = _find_passage(hit.text, passages.get(hit.message_id or 0))
+    shown = excerpt(hit.text, query, max_chars=EXCERPT_CHARS, passage=passage)
+    return replace(hit, excerpt=shown, passage=passage)
 
 
 def repeats_message(hit: Hit, said_by_session: Mapping[int, Collection[str]]) -> bool:

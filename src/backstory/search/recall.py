@@ -96,7 +96,7 @@ class ChunkSearch:
                     repeats += 1
                     continue
                 seen.append(words)
-                hit = add_excerpt(hit, request.query)
+                hit = add_excerpt(hit, request.query, found.passages)
                 chosen[chunk.chunk_id] = to_recalled(chunk, hit, text, request.query)
         return list(chosen.values()), repeats
 

@@ -6,7 +6,7 @@ out, and a notice says so.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -154,24 +154,24 @@ class Retriever:
         """
         found = self._look(query, where, until=until, width=width)
         self._score(found, until=until)
-        found.units = self.index.get_units(found.unit_ids)
-        self._find_turns(found)
+        found.add(self._describe(found.unit_ids - found.units.keys()))
         return found
 
-    def _find_turns(self, found: Retrieved) -> None:
-        """Find out which sessions are agentic, and what the agent's messages answer."""
-        units = found.units.values()
-        containers = {unit.container for unit in units}
-        found.agentic = self.index.find_sessions_with_tools(
+    def _describe(self, unit_ids: Collection[int]) -> Retrieved:
+        """Units, which sessions are agentic, and which requests messages answer."""
+        units = self.index.get_units(unit_ids)
+        containers = {unit.container for unit in units.values()}
+        agentic = self.index.find_sessions_with_tools(
             {each for each in containers if isinstance(each, SessionRef)}
         )
-        found.requests = self.index.find_requests(
+        requests = self.index.find_requests(
             [
                 unit.unit_id
-                for unit in units
-                if unit.kind is UnitKind.ASSISTANT and unit.container in found.agentic
+                for unit in units.values()
+                if unit.kind is UnitKind.ASSISTANT and unit.container in agentic
             ]
         )
+        return Retrieved(units=units, agentic=agentic, requests=requests)
 
     def _look(
         self, query: Query, where: UnitFilter, *, until: float, width: int
@@ -269,6 +269,8 @@ class Retriever:
             for days in query.days:
                 on_days = within(where, days)
                 found.words |= self.index.match_words(found.plan, on_days, _DAY_POOL)
+        # While the search by meaning, which takes longer, goes on.
+        found.add(self._describe(found.words))
         return found
 
     def plan_words(self, query: Query) -> Retrieved:
