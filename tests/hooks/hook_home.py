@@ -1,15 +1,11 @@
 """A home with something to remember, and hooks that are run for it."""
 
-import atexit
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,17 +54,8 @@ def environ_of(tmp_path: Path) -> dict[str, str]:
     return {
         **os.environ,
         "HOME": str(tmp_path / "nobody"),
-        "XDG_RUNTIME_DIR": _short_folder(tmp_path),
         "BACKSTORY_CONFIG": str(config),
     }
-
-
-@cache
-def _short_folder(tmp_path: Path) -> str:
-    """A folder for sockets, whose paths must be short; deleted at the end."""
-    folder = tempfile.mkdtemp(prefix="hooks-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 class Hooks:
