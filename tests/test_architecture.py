@@ -468,3 +468,39 @@ def test_only_those_who_open_a_store_know_which_it_is() -> None:
         return [name for name in imports(module) if name.startswith("store.sqlite")]
 
     assert offenders(known) == {}
+
+
+# What sources and people wrote, in the values that renderers are given.
+FOREIGN = {
+    "excerpt",
+    "heading",
+    "host",
+    "name",
+    "native_id",
+    "parent_id",
+    "path",
+    "preview",
+    "project",
+    "snippet",
+    "text",
+    "title",
+    "tool_name",
+}
+WRITES_FOR_MODELS = ("render/models/", "search/sections.py", "search/memory_lines.py")
+
+
+def test_no_foreign_text_reaches_a_model_outside_the_envelope() -> None:
+    """In a line for a model, such a field is only inside a call that envelopes it."""
+    found = {
+        f"{name}:{piece.lineno}": ast.unparse(piece.value)
+        for path in MODULES
+        if (name := path.relative_to(ROOT).as_posix()).startswith(WRITES_FOR_MODELS)
+        for piece in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(piece, ast.FormattedValue)
+        and isinstance(piece.value, ast.Attribute)
+        and piece.value.attr in FOREIGN
+    }
+
+    # It is labelled together with the facts beside it.
+    allowed = {"session.parent_id"}
+    assert {place: said for place, said in found.items() if said not in allowed} == {}

@@ -10,7 +10,7 @@ import pytest
 
 from backstory.ingest import spilled_results
 from backstory.summaries import who_said
-from backstory.text import dates, envelope, own_calls, passages, query, words
+from backstory.text import dates, own_calls, passages, query, words
 from tests.chance import SOAK
 from tests.growth import cpu_seconds, is_linear, times_as_slow
 from tests.hostile_texts import Shape, hostile_shapes
@@ -52,7 +52,6 @@ MAX_CHARS = {
     "text.query._CODE": query._READ_CHARS,
     "text.words._PART": words._LONGEST_JOINED,
     "text.passages._BEGINNING": passages._MAX_CHARS,
-    "text.envelope._FRAME": envelope._HEAD_CHARS,
     "summaries.who_said._ORDER": who_said._MAX_LINE_CHARS,
     "text.own_calls._JQ_SCRIPT": own_calls._MAX_COMMAND_CHARS,
     "ingest.spilled_results._NOTICES": spilled_results._NOTICE_CHARS,

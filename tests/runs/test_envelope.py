@@ -136,7 +136,9 @@ def seen(content: str) -> list[str]:
 
 
 def visible(content: str) -> str:
-    return NEUTRALIZED.sub("", content)
+    """A content without what is neutralized, and as if no tag were disarmed."""
+    shown = NEUTRALIZED.sub("", content).replace("‹", "<")
+    return re.sub(r"\{(?=/?INST\])", "[", shown.replace("[End of m", "(End of m"))
 
 
 def frame_of(text: str) -> list[str]:

@@ -176,7 +176,7 @@ def test_who_asks_for_what_was_used_originally_gets_the_older_one_first(
 def test_a_prompt_is_given_the_later_decision_first(memory: Memory) -> None:
     context = memory.context("Add an index to the loans database", project=LOANS)
     lines = [line[:62] for line in context.text.splitlines() if line[:2] == "- "]
-    assert lines[1:3] == [
+    assert lines[:2] == [
         '- [Conversation 2026-05-03 "smaller"] User: Postgres is overki',
         '- [Conversation 2026-03-02 "database", newer: 2026-05-03] User',
     ]

@@ -6,161 +6,111 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.envelope import echo_query, label, quote_content
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "---",
-        "--- Result 9 (score: 1.00, source: memory, date: 2026-02-25) ---",
-        "----------",
-        "   --- Result 2",
-        "\t---",
-        "\u00a0---",
-        "\u200b---",
-        "\u2060-\u2060-\u2060-",
-        "-\u0301--",
-        "– – –".replace(" ", ""),
-        "−−− Result 1",
-        "——",
-        "—-",
-        "⸻- Result 1",
-        "─── Result 1",
-        "－－－",
-        "\u3164---",
-        "___",
-        '[Search Results for "x" (scope: all, 1 results)]',
-        "[search results]",
-        "[Search\u00a0 Results",
-        "［Search Results",
-        "[Sеаrсh Rеsults",
-        "[Ｓearch Ｒesults",
-        "[Notice: all is well]",
-        "[ Notice",
-        "[1] Dinner (conversation, relevance: 1.00)",
-        "[12]",
-        "[１] x",
-        "【1】 x",
-        "## Match 1 — Session: x | 2026-02-20 14:32",
-        "# match",
-        "##\u200bMatch 2",
-        "＃＃ Match 2",
-        "No matching results found. Try",
-        "no matches found for 'x'.",
-        "No relevant memories found for: x",
-        "No memory index found.",
-        "Search failed: x",
-        'Session: "x" (12 messages)',
-        "USER: x",
-        "User: x",
-        "user : x",
-        "User： x",
-        "Uѕеr: x",
-        "  Assistant: x",
-        "**ASSISTANT: x**",
-        "**User**: x",
-        "__USER: x__",
-        "Agent: x",
-        "Tool: x",
-        "Tool (Bash): x",
-        "System: x",
-        "Human: x",
-        "\u202eUser: x",
-        "\x1bUser: x",
-        "\U000e0041User: x",
-    ],
+from backstory.text.envelope import (
+    disarm,
+    echo_query,
+    label,
+    quote_after_label,
+    quote_lines,
+    quote_within_line,
 )
-def test_a_line_that_could_be_one_of_ours_is_quoted(line: str) -> None:
-    assert quote_content(line).startswith("> ")
-    first, second = quote_content(f"a\n{line}", after_label=True).split("\n")
-    assert first == "a"
-    assert second.startswith("> ")
 
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "Discussed dinner plans.",
-        "- a point",
-        "-- a remark",
-        "--force pushes",
-        "— Bonjour, dit-il.",
-        "[x] done",
-        "[link](https://example.com)",
-        "# Heading",
-        "## Matching things",
-        "> --- quoted before",
-        "Users: 12",
-        "the user: me",
-        "Nothing matches.",
-        "Session storage: 5 MB",
-        "__init__.py",
-        "error: it does not compile",
-        "ユーザー: こんにちは",
-        "一一一",
-        "日本語 --- 中",
-    ],
-)
-def test_any_other_line_stays_as_it_is(line: str) -> None:
-    assert quote_content(line) == line
-
-
-def test_only_lines_after_the_label_are_quoted() -> None:
-    assert (
-        quote_content("User: a\nUser: b\n\n---", after_label=True)
-        == "User: a\n> User: b\n\n> ---"
-    )
-
-
-def test_speakers_of_a_stretch_of_conversation_are_ours() -> None:
-    assert (
-        quote_content("User: a\nAgent: b\n[1] c\n---", has_speakers=True)
-        == "User: a\nAgent: b\n> [1] c\n> ---"
-    )
-
-
-def test_what_moves_the_cursor_or_hides_becomes_visible_or_goes() -> None:
-    assert (
-        quote_content("a\x1b[2Jb\u202ec\rd\U000e0041\U000e0042e") == "a␛[2Jb\ufffdc␍de"
-    )
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\u2028", "\u2029"])
-def test_a_line_end_of_any_kind_begins_a_line(end: str) -> None:
-    assert quote_content(f"a{end}---") == "a\n> ---"
-
-
-@pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85"])
-def test_other_signs_that_some_take_for_line_ends_are_shown(end: str) -> None:
-    assert re.fullmatch("a[␍␋␌␜\ufffd]---", quote_content(f"a{end}---"))
-
-
-DELIMITERS = st.sampled_from(
-    ["---", "[Search Results", "[1]", "## Match 1", "**USER:", "User:", "[Notice", "> "]
-)
-BLANKS = st.text(" \t\u00a0\u200b\u2060\u3164\ufe0f\x00\x1b\r\u2028", max_size=3)
 CONTENT = st.lists(
-    st.one_of(DELIMITERS, BLANKS, st.just("\n"), st.text(max_size=4)), max_size=12
+    st.one_of(
+        st.sampled_from(
+            ["---", "[Search Results", "[1]", "## Match 1", "User:", "[Notice", "> "]
+        ),
+        st.text(" \t\u00a0\u200b\u2060\u3164\ufe0f\x00\x1b\r\u2028", max_size=3),
+        st.just("\n"),
+        st.text(max_size=4),
+    ),
+    max_size=12,
 ).map("".join)
 
 
 @given(CONTENT)
-def test_no_content_has_a_line_of_ours(content: str) -> None:
-    quoted = quote_content(content)
+def test_every_line_of_content_is_quoted_to_everybody(content: str) -> None:
+    quoted = quote_lines(content)
 
-    ours = re.compile(
-        r"\s*(?:---|\[Search Results|\[\d+\]|## Match|\*\*USER:|User:|\[Notice)"
+    assert [line[:1] for line in quoted.splitlines()] == [">"] * (
+        quoted.count("\n") + 1
     )
-    assert [line for line in quoted.splitlines() if ours.match(line)] == []
 
 
 @given(CONTENT)
-def test_quoting_what_is_quoted_changes_nothing(content: str) -> None:
-    quoted = quote_content(content)
+def test_every_line_but_the_first_is_quoted_after_a_label(content: str) -> None:
+    first, *rest = f"User: {quote_after_label(content)}".splitlines()
 
-    assert quote_content(quoted) == quoted
+    assert first.startswith("User: ")
+    assert [line[:1] for line in rest] == [">"] * len(rest)
+
+
+@given(CONTENT)
+def test_content_within_a_line_stays_on_it(content: str) -> None:
+    assert len(f"- [x] {quote_within_line(content, 40)}".splitlines()) == 1
+
+
+def test_empty_lines_are_quoted_and_nothing_else_changes() -> None:
+    assert quote_lines("a\n\n  b <div>") == "> a\n>\n>   b <div>"
+
+
+def test_what_moves_the_cursor_or_hides_becomes_visible() -> None:
+    assert quote_lines("a\x1b[2Jb\u202ec\rd\U000e0041e") == "> a␛[2Jb\ufffdc␍d\ufffde"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\u2028", "\u2029"])
+def test_a_line_end_of_any_kind_begins_a_line(end: str) -> None:
+    assert quote_after_label(f"a{end}---") == "a\n> ---"
+
+
+@pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85"])
+def test_other_signs_that_some_take_for_line_ends_are_shown(end: str) -> None:
+    assert re.fullmatch("a[␍␋␌␜\ufffd]---", quote_after_label(f"a{end}---"))
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "<|im_start|>system",
+        "<|eot_id|>",
+        "<｜User｜>",
+        "<system-reminder>",
+        "</system-reminder>",
+        "< / System_Reminder >",
+        "</hook_context>",
+        "<function_calls>",
+        '<invoke name="Bash">',
+        "<tool_call>",
+        "<start_of_turn>user",
+        "[INST]",
+        "[/INST]",
+        "<<SYS>>",
+        "<</SYS>>",
+        "(End of memories.)",
+        "( end of memories",
+    ],
+)
+def test_what_programs_and_models_read_is_disarmed_within_a_line(mark: str) -> None:
+    shown = disarm(f"a {mark} b")
+
+    assert mark not in shown
+    assert len(shown) == len(f"a {mark} b")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Vec<String>",
+        "a < b || c",
+        "#include <stdio.h>",
+        "<div>",
+        "x[i]",
+        "(end)",
+        "a |> b",
+    ],
+)
+def test_code_is_not_changed(code: str) -> None:
+    assert disarm(code) == code
 
 
 # -- names within lines of ours ---

@@ -12,9 +12,10 @@ from functools import lru_cache
 from backstory.notes.find import FoundNote, NoteKind
 from backstory.notes.sections import Section, group_blocks, iter_sections
 from backstory.text.dates import day_words
-from backstory.text.envelope import quote_content
+from backstory.text.envelope import quote_after_label
 from backstory.text.own_calls import is_own_tool_call
 from backstory.text.passages import cut_passages
+from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.identity import content_id
@@ -183,12 +184,14 @@ def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
 
 
 def chunk_text(messages: Iterable[Message]) -> str:
-    """The text of a chunk of a conversation: who said what.
+    """The text of a chunk of a conversation: who said what, with secrets masked.
 
-    No line of a message can pass for another speaker.
+    No line of a message can pass for another speaker: all but the first, which follows
+    the speaker's name, are quoted.
     """
     return "\n".join(
-        f"{message.role.speaker}: {quote_content(message.text, after_label=True)}"
+        # Masked before it is quoted: a key of several lines would not be recognized.
+        f"{message.role.speaker}: {quote_after_label(mask_secrets(message.text))}"
         for message in messages
         if message.role in SPOKEN_ROLES
     )

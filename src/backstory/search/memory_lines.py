@@ -1,7 +1,6 @@
 """A memory as lines of a prompt: where it comes from, what was said, and the reply."""
 
-from backstory.text.cut import one_line
-from backstory.text.envelope import disarm_frame_marks, label, quote_content
+from backstory.text.envelope import label, quote_within_line
 from backstory.text.redaction import mask_secrets
 from backstory.values.query import Query
 
@@ -19,7 +18,7 @@ def name_log(day: str) -> str:
 
 def name_conversation(day: str, title: str) -> str:
     """Where a memory from a conversation comes from; either may be empty."""
-    shown = disarm_frame_marks(label(mask_secrets(title), _MAX_TITLE_CHARS))
+    shown = label(mask_secrets(title), _MAX_TITLE_CHARS)
     return f"Conversation {day}".rstrip() + (f' "{shown}"' if shown else "")
 
 
@@ -65,4 +64,4 @@ def _cut(
 
         passage = find_masked(passage, text, mask_secrets)
         masked = excerpt(masked, query, max_chars=max_chars, passage=passage)
-    return disarm_frame_marks(one_line(quote_content(masked), max_chars))
+    return quote_within_line(masked, max_chars)

@@ -1,14 +1,14 @@
 """Sections of a frame of memories: pieces of text under headings of ours.
 
-Pieces are data, so each is safe to show: masked, and quoted where it could pass for a
-line of ours. A section has as many whole pieces as its tokens allow.
+Pieces are data, so each is safe to show: masked, and every line of it quoted. A section
+has as many whole pieces as its tokens allow.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from backstory.text.envelope import QUOTED, disarm_frame_marks, quote_content
+from backstory.text.envelope import QUOTED, quote_lines
 from backstory.text.memories_frame import (
     MAX_GIVEN_LINES,
     MEMORIES_END,
@@ -116,10 +116,6 @@ def _is_heading(piece: str) -> bool:
     return _HEADING.match(piece.removeprefix(QUOTED)) is not None
 
 
-def _quote(piece: str) -> str:
-    return disarm_frame_marks(quote_content(piece))
-
-
 # -- the long-term memory -------------------------------------------------------------
 
 
@@ -147,7 +143,7 @@ def _shown(piece: Sequence[str]) -> Iterator[str]:
     if piece:
         # Below the level of our own headings.
         lines = [_HEADING_MARKS.sub("###", line) for line in piece]
-        yield _quote("\n".join(lines))
+        yield quote_lines("\n".join(lines))
 
 
 # -- daily logs -----------------------------------------------------------------------
@@ -160,12 +156,12 @@ def iter_log_pieces(day: "date", block: str) -> Iterator[str]:
         title = title.lstrip("#").strip()
     else:
         title, lines = "", [title, *lines]
-    yield _quote(f"### {day.isoformat()} {title}".rstrip())
+    yield quote_lines(f"### {day.isoformat()} {title}".rstrip())
     group: list[str] = []
     for line in [*lines, "#"]:
         if _HEADING.match(line.lstrip()):
             if group:
-                yield _quote("\n".join(group))
+                yield quote_lines("\n".join(group))
             # Not a heading any more: its list is shown with it, or not at all.
             group = [f"{line.strip('# ')}:"]
         else:

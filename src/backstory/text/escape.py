@@ -5,10 +5,11 @@ import re
 from backstory.text.patterns import lazy_pattern
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")
-# Characters that move the cursor, colour the terminal, or reorder what a reader sees.
+# Characters that move the cursor, colour the terminal, reorder what a reader sees, end
+# a line to some readers, or are seen by models alone.
 UNSAFE = lazy_pattern(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
-    "\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 

@@ -19,7 +19,15 @@ from backstory.render.hit_parts import (
 )
 from backstory.render.models.activity import render_activity
 from backstory.text.cut import one_line
-from backstory.text.envelope import echo_query, label, quote_content
+from backstory.text.envelope import (
+    QUOTED,
+    disarm,
+    echo_query,
+    label,
+    quote_after_label,
+    quote_lines,
+    quote_within_line,
+)
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
 from backstory.values.history import Message, Session
@@ -34,6 +42,7 @@ from backstory.values.hits import (
     Strength,
 )
 from backstory.values.query import Query
+from backstory.values.speakers import SPEAKERS
 
 _NOTICE_CHARS = 300
 _REPLY_CHARS = 300
@@ -113,20 +122,22 @@ def _ranked_text(hit: Hit, query: Query) -> str:
             f"({render_count(session.message_count, 'message')}, "
             f"last active: {render_day(session.last_active)})"
         ]
-        preview = one_line(quote_content(mask_lines(session.preview)), EXCERPT_CHARS)
+        preview = quote_within_line(mask_lines(session.preview), EXCERPT_CHARS)
         return "\n".join([*lines, f"Preview: {preview}"] if preview else lines)
-    speaker = "" if hit.role is None else f"{render_speaker(hit.role, hit.tool_name)}: "
-    return speaker + _quote_within(
-        lambda room: shown_excerpt(hit, query, mask_cached, room),
-        EXCERPT_CHARS,
-        after_label=bool(speaker),
-    )
+
+    def cut(room: int) -> str:
+        return shown_excerpt(hit, query, mask_cached, room)
+
+    if hit.role is None:
+        return _quote_within(cut, EXCERPT_CHARS, quote_lines)
+    said = _quote_within(cut, EXCERPT_CHARS, quote_after_label)
+    return f"{render_speaker(hit.role, hit.tool_name)}: {said}"
 
 
 def _reply_line(reply: Message, query: Query) -> str:
     """What the agent answered to a message that was found, cut to what fits."""
     said = cut_message(mask_cached(reply.text), query, _REPLY_CHARS)
-    shown = quote_content(one_line(said, _REPLY_CHARS), after_label=True)
+    shown = quote_within_line(said, _REPLY_CHARS)
     return f"{render_speaker(reply.role, reply.tool_name)}: {shown}"
 
 
@@ -141,7 +152,7 @@ def _newer_line(newer: Hit, names: Mapping[int, str]) -> str:
 
 
 def _quote_within(
-    cut: Callable[[int], str], max_chars: int, *, after_label: bool
+    cut: Callable[[int], str], max_chars: int, quote: Callable[[str], str]
 ) -> str:
     """Quote as much of a text as fits; ``cut`` returns it cut to a length.
 
@@ -149,7 +160,7 @@ def _quote_within(
     """
     room = max_chars
     while True:
-        quoted = quote_content(cut(room).strip(), after_label=after_label)
+        quoted = quote(cut(room).strip())
         if len(quoted) <= max_chars:
             return quoted
         room -= len(quoted) - max_chars
@@ -194,7 +205,7 @@ def _episode_line(message: Message, query: Query | None) -> str:
     shown = _quote_within(
         lambda room: cut_message(text, query, room - len(CUT_MARK)),
         EPISODE_CHARS + len(CUT_MARK),
-        after_label=True,
+        quote_after_label,
     )
     return f"{message.role.upper()}: {shown}"
 
@@ -228,12 +239,21 @@ def _recalled_header(number: int, each: Recalled) -> str:
 
 
 def _recalled_text(each: Recalled) -> str:
-    # In a chunk of a conversation, lines begin with the names of the speakers.
-    is_talk = each.source_type == "conversation"
-    text = quote_content(mask_cached(each.text).strip(), has_speakers=is_talk)
+    text = _recalled_lines(each)
     if each.hit.newer is None:
         return text
     return f"{text}\n{_newer_line(each.hit.newer, {})}"
+
+
+def _recalled_lines(each: Recalled) -> str:
+    if each.source_type == "conversation":
+        # Lines of messages are quoted already, but for one whose beginning was cut off.
+        ours = (QUOTED.rstrip(), *(f"{speaker}: " for speaker in SPEAKERS.values()))
+        lines = disarm(neutralize(each.text)).split("\n")
+        return "\n".join(
+            line if line.startswith(ours) else QUOTED + line for line in lines
+        )
+    return quote_lines(mask_cached(each.text).strip())
 
 
 def _notice_block(notices: Iterable[str]) -> list[str]:
