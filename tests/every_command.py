@@ -82,7 +82,7 @@ def main(folder: Path, lifetime_s: float) -> None:
     _use_python()
     # What reports something to somebody does so after some seconds.
     time.sleep(lifetime_s)
-    print(json.dumps(codes))
+    sys.stdout.write(json.dumps(codes))
 
 
 def _run(path: str, words: Sequence[str]) -> int:

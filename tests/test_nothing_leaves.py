@@ -52,7 +52,7 @@ class Call:
         """The paths that it names, each beside the folder that it is relative to."""
         folders = FOLDER.findall(self.given) or [""]
         return [
-            os.path.normpath(os.path.join(folders[min(at, len(folders) - 1)], path))
+            os.path.normpath(Path(folders[min(at, len(folders) - 1)], path))
             for at, path in enumerate(TEXT.findall(self.given))
         ]
 
@@ -114,8 +114,12 @@ def calls(places: dict[str, Path]) -> list[Call]:
     trace = places["home"].parent / "trace"
     program = [sys.executable, "-m", "tests.every_command", str(places["temporary"])]
     done = subprocess.run(
-        [strace, "-f", "-y", "--seccomp-bpf", "-s", "4096", "-o", str(trace)]
-        + ["-e", f"trace={CALLS}", "-e", "signal=none", *program, str(LIFETIME_S)],
+        [
+            *(strace, "-f", "-y", "--seccomp-bpf", "-s", "4096", "-o", str(trace)),
+            *("-e", f"trace={CALLS}", "-e", "signal=none"),
+            *program,
+            str(LIFETIME_S),
+        ],
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(places["home"]),
