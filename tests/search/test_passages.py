@@ -161,3 +161,29 @@ def test_vectors_of_passages_are_forgotten_with_the_message(memory: Memory) -> N
     assert max(before) > 256
     assert stored_vectors(memory) == [256]
     assert contents(memory)["passages"] == []
+
+
+def test_the_status_counts_the_passages_that_are_still_to_be_embedded(
+    memory: Memory, embedder: WordEmbedder
+) -> None:
+    say(memory, "ls", role="tool_call")
+    say(memory, LONG, role="assistant")
+    say(memory, "short", role="assistant")
+    memory.embed()
+    before = memory.status().index
+    told: list[tuple[int, int]] = []
+    say(memory, LONG.replace("violet", "yellow"), role="assistant")
+    memory.index()
+    waiting = memory.status().index
+
+    memory.embed(on_embedded=lambda done, total: told.append((done, total)))
+
+    after = memory.status().index
+    assert [
+        (each.embedded, each.with_meaning) for each in (before, waiting, after)
+    ] == [
+        (3, 3),
+        (3, 5),
+        (5, 5),
+    ]
+    assert told == [(4, 5), (5, 5)]

@@ -132,7 +132,7 @@ class Examiner:
         return tuple(self._judge(hit, wanted) for hit in hits)
 
     def _judge(self, hit: Hit, wanted: Wanted) -> JudgedHit:
-        message = self._wanted_message(hit, wanted)
+        message = self._wanted_message(hit.session, hit.message_id, wanted)
         is_in_session = _is_wanted_session(hit.session, wanted)
         if wanted.is_verbatim:
             is_right = _has_text(hit.text, wanted)
@@ -140,24 +140,34 @@ class Examiner:
             is_right = message is not None or _has_text(hit.text, wanted)
         else:
             is_right = is_in_session
-        reply = "" if hit.reply is None else hit.reply.text
         return JudgedHit(
             hit,
             is_right,
-            is_right or _has_text(reply, wanted),
+            is_right or self._is_reply_right(hit, wanted),
             is_in_session,
             message if is_right else None,
         )
 
-    def _wanted_message(self, hit: Hit, wanted: Wanted) -> str | None:
-        """Which of the wanted messages the hit is; None if it is none of them."""
-        if hit.session is None or hit.message_id is None:
+    def _is_reply_right(self, hit: Hit, wanted: Wanted) -> bool:
+        """Whether the reply that is shown with a hit is what was wanted."""
+        if hit.reply is None:
+            return False
+        if _has_text(hit.reply.text, wanted):
+            return True
+        message = self._wanted_message(hit.session, hit.reply.message_id, wanted)
+        return message is not None and not wanted.is_verbatim
+
+    def _wanted_message(
+        self, session: Session | None, message_id: int | None, wanted: Wanted
+    ) -> str | None:
+        """Which of the wanted messages it is; None if it is none of them."""
+        if session is None or message_id is None:
             return None
         # The ids of two agent programs may be the same.
-        if not wanted.messages or not _is_wanted_session(hit.session, wanted):
+        if not wanted.messages or not _is_wanted_session(session, wanted):
             return None
         # One that came after the ids were read is not wanted.
-        native_id = self._native_ids(hit.session).get(hit.message_id, "")
+        native_id = self._native_ids(session).get(message_id, "")
         records = (each for each in wanted.messages if _is_part_of(native_id, each))
         return next(records, None)
 

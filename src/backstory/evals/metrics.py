@@ -60,7 +60,8 @@ class PromptScore:
     """How prompts did that a memory helps.
 
     ``empty``: nothing was given. ``text``, ``message``, ``session``: a wanted one was
-    given. ``precision``: the share of right memories among all that were given.
+    given. ``precision``: the share of right memories among all that were given. A
+    message is given with its reply, so either may be the right one.
     """
 
     kind: str
@@ -221,9 +222,13 @@ def _score_prompts(
         len(answers),
         empty=_mean(answer.is_empty for answer in answers),
         text=_mean(answer.has_text for answer in answers),
-        message=_mean(any(hit.is_right for hit in each.hits) for each in answers),
+        message=_mean(
+            any(hit.is_right_with_reply for hit in each.hits) for each in answers
+        ),
         session=_mean(sessions) if sessions else None,
-        precision=_mean(hit.is_right for each in answers for hit in each.hits),
+        precision=_mean(
+            hit.is_right_with_reply for each in answers for hit in each.hits
+        ),
         mean_tokens=_mean(answer.tokens for answer in answers),
     )
 

@@ -64,12 +64,18 @@ class VectorBuilder:
                 if not waiting:
                     break
                 left_out |= self._embed_round(waiting, is_cached_only=is_cached_only)
-            if on_embedded is not None:
-                counts = self.index.counts()
-                on_embedded(counts.embedded, counts.with_meaning)
-        return self._run_passages(is_cached_only=is_cached_only) and not left_out
+            self._report(on_embedded)
+        is_complete = self._run_passages(on_embedded, is_cached_only=is_cached_only)
+        return is_complete and not left_out
 
-    def _run_passages(self, *, is_cached_only: bool) -> bool:
+    def _report(self, on_embedded: OnCount | None) -> None:
+        if on_embedded is not None:
+            counts = self.index.counts()
+            on_embedded(counts.embedded, counts.with_meaning)
+
+    def _run_passages(
+        self, on_embedded: OnCount | None, *, is_cached_only: bool
+    ) -> bool:
         """Embed the passages that are in line; returns whether none was left out."""
         left_out: set[int] = set()
         while True:
@@ -81,6 +87,7 @@ class VectorBuilder:
                 if not waiting:
                     return not left_out
                 left_out |= self._embed_passages(waiting, is_cached_only=is_cached_only)
+            self._report(on_embedded)
 
     def _drop_foreign(self) -> None:
         """Drop the vectors of another model.

@@ -193,6 +193,7 @@ class BestPassage(NamedTuple):
 class IndexCounts:
     """How many units there are, how many want a vector, and how many have one.
 
+    A unit that is also embedded passage by passage counts twice as one of the latter.
     ``messages`` are those of the units that are messages.
     """
 

@@ -84,6 +84,29 @@ def _list_waiting(
     return [ToEmbed(*row) for row in rows]
 
 
+def count_waiting(db: apsw.Connection) -> int:
+    """How many units of sessions with tools still need vectors of their passages."""
+    if not get_state(db, _WAITING):
+        return 0
+    count: int = db.execute(
+        """
+        SELECT COUNT(*)
+          FROM passages INDEXED BY passages_to_embed JOIN units USING (unit_id)
+         WHERE passages.embedding_id IS NULL
+           AND EXISTS (SELECT 1 FROM units AS tools
+                        WHERE tools.source_id = units.source_id AND tools.kind = ?)
+        """,
+        (UnitKind.OTHER,),
+    ).get
+    return count
+
+
+def count_embedded(db: apsw.Connection) -> int:
+    """How many units have vectors of their passages."""
+    count: int = db.execute("SELECT COUNT(embedding_id) FROM passages").get
+    return count
+
+
 def set_embeddings(db: apsw.Connection, made: Iterable[MadePassages]) -> int:
     """Set the numbers of vectors; returns how many units still needed theirs."""
     count = 0
