@@ -187,3 +187,18 @@ def test_the_status_counts_the_passages_that_are_still_to_be_embedded(
         (5, 5),
     ]
     assert told == [(4, 5), (5, 5)]
+
+
+def test_words_that_are_scattered_over_a_long_text_are_no_answer(
+    tmp_path: Path,
+) -> None:
+    apart = f" {FILLER * 40} ".join(["lantern", "harbor", "ticket"])
+    with an_indexed_memory(tmp_path, embedder=None) as memory:
+        say(memory, apart)
+        say(memory, f"{FILLER * 40} a ticket for the lantern in the harbor")
+        hits = memory.search("lantern harbor ticket", sources=["message"]).hits
+
+    assert [(hit.text == apart, hit.strength.value) for hit in hits] == [
+        (False, "strong"),
+        (True, "weak"),
+    ]

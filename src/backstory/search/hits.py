@@ -23,6 +23,8 @@ from backstory.values.query import Query
 
 # Whether an answer is weak must not depend on how many hits are wanted.
 _MIN_JUDGED = 10
+# The words of a query must be this near to each other to count.
+_COVERED_CHARS = 1_000
 # How many times as much is retrieved, step by step, while most hits say the same.
 _WIDTHS = (1, 4, 16)
 
@@ -169,7 +171,8 @@ def score_hit(
     hit = hydrator.to_hit(candidate.unit_id)
     if hit is None:
         return None
-    coverage = meter.measure(hit.text)
+    # Words that are scattered over a long text answer nothing together.
+    coverage = meter.measure(excerpt(hit.text, query, max_chars=_COVERED_CHARS))
     if not profile.is_relevant(ranked, coverage.share):
         return None
     return replace(

@@ -12,6 +12,8 @@ from backstory.values.hits import Hit, Strength
 from backstory.values.query import Query, Term
 
 _COVERAGE_CHARS = 20_000
+# How much of what the best passage of a long message is nearer counts.
+_PASSAGE_SHARE = 0.3
 # Up to this many terms are keywords; more are a question.
 _KEYWORDS = 2
 # A hit with this share of the words has all that matters.
@@ -91,10 +93,18 @@ def judge_candidate(query: Query, candidate: Candidate, coverage: Coverage) -> S
         return Strength.STRONG  # a day is all that was asked for
     return judge(
         coverage,
-        candidate.cosine,
+        _nearness(candidate),
         has_phrase=candidate.has_phrase,
         is_lenient=candidate.is_on_named_day or _is_spaceless(query),
     )
+
+
+def _nearness(candidate: Candidate) -> float | None:
+    """The cosine, nearer if the best passage of a long message is."""
+    cosine, passage = candidate.cosine, candidate.passage
+    if cosine is None or passage is None:
+        return cosine
+    return cosine + _PASSAGE_SHARE * max(0.0, passage.cosine - cosine)
 
 
 def judge(
