@@ -128,26 +128,31 @@ def tree_of(module: Path) -> ast.Module:
 
 
 @cache
+def nodes_of(module: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(module)))
+
+
+@cache
 def imports(module: Path) -> tuple[str, ...]:
     """The modules of ours that a module imports, without the "backstory." before them.
 
     A module that a string names counts as well, such as in a table of adapters. What
     only the type checker imports is no dependency.
     """
-    return tuple(_imports(tree_of(module)))
+    return tuple(_imports(module))
 
 
-def _imports(tree: ast.Module) -> Iterator[str]:
+def _imports(module: Path) -> Iterator[str]:
     for_types = {
         node
-        for block in ast.walk(tree)
+        for block in nodes_of(module)
         if isinstance(block, ast.If)
         and isinstance(block.test, ast.Name)
         and block.test.id == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
-    constants = constants_of(tree)
-    for node in ast.walk(tree):
+    constants = constants_of(tree_of(module))
+    for node in nodes_of(module):
         if node in for_types:
             continue
         match node:
@@ -188,7 +193,7 @@ def text_of(node: ast.expr, constants: dict[str, str]) -> str:
 
 def foreign_imports(module: Path) -> set[str]:
     found = set()
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.partition(".")[0])
         elif isinstance(node, ast.Import):
@@ -279,7 +284,7 @@ def test_sql_is_only_where_it_may_be() -> None:
             return []
         texts = [
             node.value
-            for node in ast.walk(tree_of(module))
+            for node in nodes_of(module)
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         ]
         return [text for text in texts if SQL.search(text)] + [
@@ -344,7 +349,7 @@ def test_no_module_uses_the_underscored_names_of_another() -> None:
     def borrowed(module: Path) -> list[str]:
         return [
             f"{node.module}.{alias.name}"
-            for node in ast.walk(tree_of(module))
+            for node in nodes_of(module)
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
             if alias.name.startswith("_") and not alias.name.startswith("__")
@@ -367,7 +372,7 @@ def test_no_value_is_computed_under_a_lock_that_a_fork_could_keep() -> None:
 def names_in(module: Path) -> set[str]:
     return {
         alias.name
-        for node in ast.walk(tree_of(module))
+        for node in nodes_of(module)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
@@ -377,7 +382,7 @@ def test_the_package_never_prints() -> None:
     def prints(module: Path) -> list[int]:
         return [
             node.lineno
-            for node in ast.walk(tree_of(module))
+            for node in nodes_of(module)
             if isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id == "print"
@@ -391,7 +396,7 @@ def test_an_import_inside_a_function_says_why() -> None:
         lines = source_of(module).splitlines()
         return [
             node.lineno
-            for function in ast.walk(tree_of(module))
+            for function in nodes_of(module)
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
             for node in ast.walk(function)
             if isinstance(node, ast.Import | ast.ImportFrom)
