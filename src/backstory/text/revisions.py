@@ -8,6 +8,7 @@ statements are the same except for one value ("the API listens on port 8080", "â
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from backstory.text.patterns import lazy_pattern
@@ -248,6 +249,7 @@ def _is_telling(word: str) -> bool:
     return word not in STOP_WORDS and word not in _SAYS_NOTHING
 
 
+@lru_cache(maxsize=8_192)
 def _stem(word: str) -> str:
     for ending in ("ing", "ed", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -308,11 +310,13 @@ def _chooses_something_else(later: Statement, earlier: Statement) -> bool:
 
 def _differs_in_a_value(later: Statement, earlier: Statement) -> bool:
     """Whether two statements are the same except for one value."""
-    new, old = _without_polite(later), _without_polite(earlier)
+    new, old = _without_polite(later.words), _without_polite(earlier.words)
+    if not new or not old or _stem(new[0]) != _stem(old[0]):
+        return False
     before = _count_common(new, old)
     after = _count_common(new[before:][::-1], old[before:][::-1])
     values = new[before : len(new) - after], old[before : len(old) - after]
-    if not before or not all(0 < len(value) <= _MAX_VALUE_WORDS for value in values):
+    if not all(0 < len(value) <= _MAX_VALUE_WORDS for value in values):
         return False
     subject = _topic_of(new[:before])
     around = subject | _topic_of(new[len(new) - after :])
@@ -324,8 +328,9 @@ def _differs_in_a_value(later: Statement, earlier: Statement) -> bool:
     return all(map(_has_digit, values)) or (are_names and not leads <= _BEFORE_OPINION)
 
 
-def _without_polite(statement: Statement) -> list[str]:
-    return [word for word in statement.words if word not in _POLITE]
+@lru_cache(maxsize=512)
+def _without_polite(words: tuple[str, ...]) -> list[str]:
+    return [word for word in words if word not in _POLITE]
 
 
 def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
