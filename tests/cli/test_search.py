@@ -524,7 +524,7 @@ def test_a_search_ends_with_its_answer_though_its_embedder_does_not(
 
         done = used.process("search", "plants", **chosen)
 
-    assert "A database of plants" in done.stdout
+    assert (done.returncode, "A database of plants" in done.stdout) == (0, True)
     assert "by meaning did not finish in time" in done.stderr
 
 
