@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backstory.errors import SourceUnreadable
-from backstory.notes.beginning import MAX_NOTE_BYTES
+from backstory.notes.beginning import MAX_NOTE_BYTES, MAX_NOTE_LINES
 from backstory.notes.find import (
     FoundNote,
     NoteKind,
@@ -31,7 +31,8 @@ def write(root: Path, *names: str) -> None:
 
 def a_note(path: Path, content: bytes = b"x") -> FoundNote:
     path.write_bytes(content)
-    return FoundNote(NoteKind.GUIDANCE, path, None, "1:1:1:1", 1)
+    size = len(content)
+    return FoundNote(NoteKind.GUIDANCE, path, None, "1:1:1:1", 1, size_bytes=size)
 
 
 def shown(found: Iterator[FoundNote | Problem], root: Path) -> list[str]:
@@ -406,9 +407,12 @@ def test_a_note_is_read_as_text(tmp_path: Path, content: bytes, expected: str) -
             b"a\n" + b"b" * MAX_NOTE_BYTES, "a\n", id="its last line does not fit"
         ),
         pytest.param(
-            b"abcd\n" * (MAX_NOTE_BYTES // 5 + 1),
-            "abcd\n" * (MAX_NOTE_BYTES // 5),
+            (b"x" * 99 + b"\n") * (MAX_NOTE_BYTES // 100 + 1),
+            ("x" * 99 + "\n") * (MAX_NOTE_BYTES // 100),
             id="its lines just fit",
+        ),
+        pytest.param(
+            b"a\n" * (MAX_NOTE_LINES + 1), "a\n" * MAX_NOTE_LINES, id="many lines"
         ),
     ],
 )
@@ -416,6 +420,31 @@ def test_of_a_note_that_is_too_large_the_first_lines_are_read(
     tmp_path: Path, content: bytes, expected: str
 ) -> None:
     assert read_note(a_note(tmp_path / "a.md", content)) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"a\n" * MAX_NOTE_LINES, None),
+        (
+            b"a\n" * (MAX_NOTE_LINES + 1),
+            "100,002 bytes, of which only the first 50,000 lines are searched; "
+            "split it into smaller files",
+        ),
+        (
+            b"a\n" * MAX_NOTE_BYTES,
+            "4,000,000 bytes, of which only the first 50,000 lines are searched; "
+            "split it into smaller files",
+        ),
+    ],
+    ids=["as many as there may be", "one more", "and too many bytes"],
+)
+def test_a_note_of_too_many_lines_says_how_many_are_searched(
+    tmp_path: Path, content: bytes, problem: str | None
+) -> None:
+    found = a_note(tmp_path / "a.md", content).problem
+
+    assert (found and found.reason) == problem
 
 
 def test_a_note_that_is_gone_is_our_error(tmp_path: Path) -> None:

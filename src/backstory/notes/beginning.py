@@ -7,6 +7,9 @@ import os
 import stat
 
 MAX_NOTE_BYTES = 2_000_000
+# Each may be a fact, and a short one takes as long as a long one. With lines as people
+# write them, a note has fewer.
+MAX_NOTE_LINES = 50_000
 
 
 def read_beginning(folder: str, name: str) -> str:
@@ -39,5 +42,7 @@ def decode_beginning(raw: bytes) -> str:
     """
     if len(raw) > MAX_NOTE_BYTES:
         raw = raw[: raw.rfind(b"\n", 0, MAX_NOTE_BYTES) + 1] or raw[:MAX_NOTE_BYTES]
+    if raw.count(b"\n") > MAX_NOTE_LINES:
+        raw = b"\n".join([*raw.split(b"\n", MAX_NOTE_LINES)[:-1], b""])
     text = raw.decode("utf-8", errors="replace")
     return text.removeprefix("\ufeff").replace("\r\n", "\n")

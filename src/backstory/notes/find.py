@@ -11,10 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 from backstory.errors import SourceUnreadable
-from backstory.notes.beginning import MAX_NOTE_BYTES, decode_beginning
+from backstory.notes.beginning import (
+    MAX_NOTE_BYTES,
+    MAX_NOTE_LINES,
+    decode_beginning,
+)
 from backstory.system.files import (
     describe,
     has_text_name,
@@ -52,13 +57,30 @@ class FoundNote:
     @property
     def problem(self) -> Problem | None:
         """Why not all of it is read, if it is too large."""
-        if self.size_bytes <= MAX_NOTE_BYTES:
+        if self.size_bytes <= MAX_NOTE_LINES:
+            return None
+        if _count_lines(self.path, self.signature) > MAX_NOTE_LINES:
+            searched = f"{MAX_NOTE_LINES:,} lines"
+        elif self.size_bytes > MAX_NOTE_BYTES:
+            searched = f"{MAX_NOTE_BYTES:,}"
+        else:
             return None
         return Problem(
-            f"{self.size_bytes:,} bytes, of which only the first {MAX_NOTE_BYTES:,} are"
+            f"{self.size_bytes:,} bytes, of which only the first {searched} are"
             " searched; split it into smaller files",
             path=str(self.path),
         )
+
+
+# Every search asks, and few notes are that large.
+@lru_cache(maxsize=256)
+def _count_lines(path: Path, signature: str) -> int:
+    """How many lines a file has within the most bytes that are read of it."""
+    try:
+        with open_file(path) as file:
+            return file.read(MAX_NOTE_BYTES).count(b"\n")
+    except OSError:
+        return 0
 
 
 # -- the memory of a home -------------------------------------------------------------
