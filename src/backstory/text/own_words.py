@@ -8,6 +8,7 @@ what is between them, and long passages in quotation marks.
 import re
 
 from backstory.text.patterns import lazy_pattern
+from backstory.text.words import is_spaceless
 
 # A fence is closed by a line of at least as many of the same signs.
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})")
@@ -21,6 +22,7 @@ _IN_QUOTES = lazy_pattern(
 # Shorter quotations are names of things.
 _MANY_WORDS = 3
 _MANY_CHARS = 30
+_MANY_SPACELESS = 8
 _MAX_SENTENCE_CHARS = 500
 _SENTENCE_END = lazy_pattern(r"(?<=[.!?;])\s+|(?<=[。！？；])")
 
@@ -78,5 +80,7 @@ def _without_tags(text: str) -> str:
 
 def _drop_long(found: re.Match[str]) -> str:
     quoted = found[0]
-    is_long = len(quoted.split()) >= _MANY_WORDS or len(quoted) > _MANY_CHARS
+    # Where words have no spaces between them, a few characters are many words.
+    most = _MANY_SPACELESS if any(map(is_spaceless, quoted)) else _MANY_CHARS
+    is_long = len(quoted.split()) >= _MANY_WORDS or len(quoted) > most
     return " " if is_long else quoted
