@@ -18,6 +18,8 @@ from backstory import (
     UnknownName,
 )
 from backstory.notes.log_markers import marker_start
+from backstory.store.base.summaries import Summary
+from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.values.notes import FactOrigin, Teller
 from tests.builders import SESSION, a_line, append, session_file
 from tests.index_builders import WordEmbedder, an_indexed_memory, found
@@ -87,6 +89,45 @@ def test_a_forgotten_session_does_not_return(lived: Memory, home: Path) -> None:
 
     assert traces(lived) == []
     assert titles(lived) == ["Paint the fence green."]
+
+
+def test_it_returns_by_no_other_way(lived: Memory, home: Path, tmp_path: Path) -> None:
+    lived.forget(SESSION)
+
+    # The same file elsewhere, on a machine with another home, from a program of one's
+    # own, and from what the index may still have.
+    copy = tmp_path / "backup" / f"{SESSION}.jsonl"
+    copy.parent.mkdir()
+    copy.write_bytes(session_file(home).read_bytes())
+    lived.index(path=copy)
+    moved = session_file(tmp_path / "moved")
+    session_file(home).rename(moved)
+    lived.index(path=moved)
+    host = "claude-code"
+    again = lived.record(SESSION, "user", "A Qzwxv", message="u1", host=host)
+    lived.rebuild()
+    saved = lived.salvage()
+    lived.embed()
+
+    assert (again, saved) == (None, None)
+    assert traces(lived) == []
+    assert titles(lived) == ["Paint the fence green."]
+
+
+def test_a_summary_that_waits_for_the_notes_goes_with_its_session(
+    lived: Memory,
+) -> None:
+    session = lived.session(SESSION)
+    store = SqliteSummaryStore(lived.home / "history.db")
+    first, *_, last = [each.message_id for each in lived.messages(SESSION)]
+    store.add_summary(
+        Summary(session.session_id, DAY, first, last, "marker", "The Qzwxv")
+    )
+    store.close()
+
+    lived.forget(SESSION)
+
+    assert traces(lived) == []
 
 
 def test_a_forgotten_message_leaves_the_rest(lived: Memory, home: Path) -> None:
