@@ -152,6 +152,8 @@ def _run_hook(event: str, home: Path) -> None:
 def _watch() -> None:
     """Watch until something new was read."""
     file = session_file(Path(os.environ["HOME"]), "another")
+    # A shell starts what it puts in the background deaf to it, and so its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         [*_BACKSTORY, "index", "--watch"],
         stdout=subprocess.PIPE,

@@ -97,12 +97,14 @@ def test_no_command_is_missing_here() -> None:
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def places(
+    tmp_path_factory: pytest.TempPathFactory, runtime_folder: str
+) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("world")
-    places = {name: root / name for name in ("home", "kept", "temporary", "sockets")}
+    places = {name: root / name for name in ("home", "kept", "temporary")}
     for folder in places.values():
         folder.mkdir()
-    return places
+    return {**places, "sockets": Path(runtime_folder)}
 
 
 @pytest.fixture(scope="module")

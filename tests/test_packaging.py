@@ -180,3 +180,13 @@ def test_the_lock_file_names_no_place_to_download_from() -> None:
     text = (REPOSITORY / "requirements-dev.txt").read_text(encoding="utf-8")
 
     assert re.findall(r"://|^ *--(?!hash)\S+|(?<= )/\S+", text, re.MULTILINE) == []
+
+
+def test_a_group_of_tests_is_kept_in_one_process(
+    request: pytest.FixtureRequest,
+) -> None:
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("'make test' runs tests in groups")
+
+    # What pytest-xdist goes by; a pytest it does not fit runs every group everywhere.
+    assert request.node.nodeid.endswith("@wheel")
