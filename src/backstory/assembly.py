@@ -31,7 +31,7 @@ from backstory.ingest.watch import repeat_reading
 from backstory.notes.find import FoundNote, find_guidance
 from backstory.notes.log_markers import is_marker_of
 from backstory.notes.notebook import Notebook
-from backstory.providers.embedders import load_embedder
+from backstory.providers.embedders import get_embedder_row, load_embedder
 from backstory.providers.embedders.base import Embedder
 from backstory.search.own_project import ISOLATION, OwnProject, absolute_folder
 from backstory.search.prompt_context import ContextOptions, PromptContext
@@ -708,12 +708,16 @@ def log_options(settings: Settings) -> "LogOptions":
 
 def search_options(settings: Settings) -> SearchOptions:
     number = settings.number
+    has_server = bool(get_embedder_row(settings.text("embedder.name")).default_url)
     return SearchOptions(
         weights=Weights(
             **{each.name: number(f"ranking.{each.name}") for each in fields(Weights)}
         ),
         profile=settings.text("ranking.profile"),
         timeout_s=number("search.timeout_seconds"),
+        query_timeout_s=(
+            number("embedder.query_timeout_seconds") if has_server else None
+        ),
         isolates_projects=settings.flag(ISOLATION),
     )
 

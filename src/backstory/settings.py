@@ -114,6 +114,13 @@ SETTINGS = (
         choices=tuple(row.name for row in EMBEDDERS),
     ),
     Setting(
+        "embedder.query_timeout_seconds",
+        3.0,
+        "How long a search waits for a server to embed its query, before it goes by "
+        "words alone.",
+        minimum=0.1,
+    ),
+    Setting(
         "embedder.timeout_seconds",
         30.0,
         "How long to wait for an answer from the server.",

@@ -4,7 +4,6 @@ These searches run side by side under one deadline. One that fails or is late is
 out, and a notice says so.
 """
 
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from backstory.errors import (
 from backstory.providers.embedders.base import Embedder, model_of
 from backstory.search.by_words import choose_words
 from backstory.search.parallel import Parallel
+from backstory.search.query_vectors import QueryVectors
 from backstory.store.base.index import (
     BestPassage,
     Bounds,
@@ -28,7 +28,6 @@ from backstory.store.base.index import (
     UnitFilter,
     Words,
 )
-from backstory.system.fork_safety import reset_in_child
 from backstory.text.rarity import rarity
 from backstory.values.moments import start_in_utc, start_of_day
 from backstory.values.query import DayRange, Query, Term
@@ -48,10 +47,6 @@ _MAX_WITH_PHRASE = 10_000
 _MAX_SCORED = 40_000
 # The share of the time that is left for scoring what was found.
 _SCORING_SHARE = 0.25
-# How long after a failure of the embedder searches go by words alone.
-_EMBEDDER_REST_S = 30.0
-# How many queries' vectors are kept, for searches that run at the same time.
-_MAX_QUERY_VECTORS = 16
 _WORDS_ALONE = "searched by words alone"
 
 
@@ -125,22 +120,17 @@ class Retriever:
         find_embedder: Callable[[], Embedder | None],
         *,
         on_damage: Callable[[], None],
+        query_timeout_s: float | None = None,
     ) -> None:
         self.index = index
         self._find_embedder = find_embedder
         self._on_damage = on_damage
-        self._embedder_failed: tuple[float, str] | None = None
         self._parallel = Parallel()
-        # The vectors of the latest queries, by embedder and text; the latest last.
-        self._query_vectors: dict[tuple[str, str], Vector] = {}
-        self.reset_after_fork()
-        reset_in_child(self)
-
-    def reset_after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._query_vectors = QueryVectors(query_timeout_s)
 
     def close(self) -> None:
         self._parallel.close()
+        self._query_vectors.close()
 
     # -- everything at once ---
 
@@ -257,8 +247,7 @@ class Retriever:
     def _report_late(self, name: str, found: Retrieved) -> None:
         found.notify(f"the search {name} did not finish in time")
         if name == "by meaning":
-            reason = "the embedder did not answer in time"
-            self._embedder_failed = (time.monotonic(), reason)
+            self._query_vectors.rest("the embedder did not answer in time")
 
     # -- by words ---
 
@@ -330,7 +319,7 @@ class Retriever:
 
     def _embed(self, text: str, found: Retrieved) -> "Vector | None":
         """The query's vector; None if it cannot be made, with a notice why."""
-        if (failure := self._find_failure()) is not None:
+        if (failure := self._query_vectors.find_failure()) is not None:
             found.notify(f"{_WORDS_ALONE}: {failure}")
             return None
         try:
@@ -340,15 +329,14 @@ class Retriever:
             if not self.index.has_vectors_of(embedder.fingerprint):
                 self._explain_no_vectors(embedder, found)
                 return None
-            return self._embed_once(embedder, text)
+            return self._query_vectors.embed(embedder, text)
         except (ProviderError, ConfigError) as exc:
-            self._embedder_failed = (time.monotonic(), str(exc))
             found.notify(f"{_WORDS_ALONE}: {exc}")
             return None
 
     def can_search_by_meaning(self, query: Query) -> bool:
         """Whether there is an embedder that can read the query, and vectors of it."""
-        if self._find_failure() is not None:
+        if self._query_vectors.find_failure() is not None:
             return False
         try:
             embedder = self._find_embedder()
@@ -359,14 +347,6 @@ class Retriever:
             and embedder.can_read(query.text)
             and self.index.has_vectors_of(embedder.fingerprint)
         )
-
-    def _find_failure(self) -> str | None:
-        """Why the embedder is not asked for a while; None if it is."""
-        if self._embedder_failed is None:
-            return None
-        failed_at, reason = self._embedder_failed
-        is_resting = time.monotonic() - failed_at < _EMBEDDER_REST_S
-        return reason if is_resting else None
 
     def _explain_no_vectors(self, embedder: Embedder, found: Retrieved) -> None:
         """Say why the index has no vectors that can be searched."""
@@ -381,7 +361,7 @@ class Retriever:
 
     def explain_missing(self, where: UnitFilter) -> tuple[str, ...]:
         """Say how much of what was searched by meaning has no vector yet, if any."""
-        if self._find_failure() is not None:
+        if self._query_vectors.find_failure() is not None:
             return ()
         try:
             embedder = self._find_embedder()
@@ -396,19 +376,6 @@ class Retriever:
             f"{waiting:,} of {meaningful:,} texts have no vector yet; "
             "they were searched by words alone",
         )
-
-    def _embed_once(self, embedder: Embedder, text: str) -> "Vector":
-        """The query's vector; a search needs it once for every round it makes."""
-        key = (embedder.fingerprint, text)
-        with self._lock:
-            vector = self._query_vectors.pop(key, None)
-        if vector is None:
-            vector = embedder.embed_query(text)
-        with self._lock:
-            self._query_vectors[key] = vector
-            while len(self._query_vectors) > _MAX_QUERY_VECTORS:
-                del self._query_vectors[next(iter(self._query_vectors))]
-        return vector
 
     # -- by text ---
 

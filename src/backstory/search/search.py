@@ -73,11 +73,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What the settings say about searches."""
+    """What the settings say about searches.
+
+    ``query_timeout_s`` is for the query's vector, if a server makes it.
+    """
 
     weights: Weights
     profile: str
     timeout_s: float
+    query_timeout_s: float | None = None
     isolates_projects: bool = False
 
 
@@ -418,6 +422,7 @@ class Search:
                     index,
                     lambda: self._files.embedder,
                     on_damage=self._maintainer.mark_damage,
+                    query_timeout_s=self._options.query_timeout_s,
                 )
             return self._retriever
 

@@ -32,8 +32,8 @@ _MAX_BATCH_CHARS = 100_000
 _MIN_CHARS = 64
 
 _FOR_TEXTS = Patience(max_tries=4, max_wait_s=20, max_total_s=90)
-# Somebody is waiting, and there are results without vectors, too.
-_FOR_A_QUERY = Patience(max_tries=2, max_wait_s=1, max_total_s=10)
+# A search does not wait as long; but a server that loads its model may need it.
+_FOR_A_QUERY = Patience(max_tries=2, max_wait_s=1, max_total_s=30)
 
 
 class HttpEmbedder(ABC):

@@ -1,0 +1,107 @@
+"""The vectors of queries: each is made once, and waited for only so long.
+
+A server may hang, or load its model for some time first. A search goes on without its
+vector then, but its request does too: a server that loads a model for nobody may stop.
+"""
+
+import threading
+import time
+from concurrent.futures import wait
+from functools import partial
+from typing import TYPE_CHECKING
+
+from backstory.errors import ConfigError, ProviderError, ProviderUnavailable
+from backstory.providers.embedders.base import Embedder
+from backstory.system.fork_safety import reset_in_child
+from backstory.system.threads import DaemonThreadPool
+
+if TYPE_CHECKING:
+    from backstory.providers.embedders.base import Vector
+
+# How long after a failure of the embedder it is not asked.
+_REST_S = 30.0
+# How many vectors are kept, for searches that run at the same time.
+_MAX_VECTORS = 16
+# How many requests may go on for which no search waits.
+_THREADS = 4
+
+
+class QueryVectors:
+    """Has vectors of queries made; after a failure, none for a while.
+
+    Without a ``timeout_s``, a vector is made in the thread that needs it: a model in
+    this process makes progress, and its threads have to end before the process does.
+    """
+
+    _lock: threading.Lock
+    _threads: DaemonThreadPool
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = timeout_s
+        self._failed: tuple[float, str] | None = None
+        # By embedder and text; the latest last.
+        self._vectors: dict[tuple[str, str], Vector] = {}
+        self.reset_after_fork()
+        reset_in_child(self)
+
+    def reset_after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._threads = DaemonThreadPool(_THREADS, "backstory-query-vector")
+
+    def close(self) -> None:
+        self._threads.shutdown(wait_s=0)
+
+    def find_failure(self) -> str | None:
+        """Why the embedder is not asked for a while; None if it is."""
+        failed = self._failed
+        if failed is None:
+            return None
+        failed_at, reason = failed
+        return reason if time.monotonic() - failed_at < _REST_S else None
+
+    def rest(self, reason: str) -> None:
+        """Do not ask the embedder for a while, or until a request that goes on ends."""
+        self._failed = (time.monotonic(), reason)
+
+    def embed(self, embedder: Embedder, text: str) -> "Vector":
+        """The query's vector; a search needs it once for every round it makes.
+
+        Raises ``ProviderError`` or ``ConfigError``.
+        """
+        vector = self._find(embedder, text)
+        if vector is not None:
+            return vector
+        try:
+            if self._timeout_s is None:
+                return self._make(embedder, text)
+            return self._make_within(self._timeout_s, embedder, text)
+        except (ProviderError, ConfigError) as exc:
+            self.rest(str(exc))
+            raise
+
+    def _find(self, embedder: Embedder, text: str) -> "Vector | None":
+        key = (embedder.fingerprint, text)
+        with self._lock:
+            vector = self._vectors.pop(key, None)
+            if vector is not None:
+                self._vectors[key] = vector
+        return vector
+
+    def _make_within(self, timeout_s: float, embedder: Embedder, text: str) -> "Vector":
+        making = self._threads.submit(partial(self._make, embedder, text))
+        wait([making], timeout=timeout_s)
+        if not making.done():
+            raise ProviderUnavailable(
+                f"the embedder gave no answer within {timeout_s:.3g} seconds "
+                "(embedder.query_timeout_seconds)"
+            )
+        return making.result()
+
+    def _make(self, embedder: Embedder, text: str) -> "Vector":
+        vector = embedder.embed_query(text)
+        with self._lock:
+            self._vectors[embedder.fingerprint, text] = vector
+            while len(self._vectors) > _MAX_VECTORS:
+                del self._vectors[next(iter(self._vectors))]
+        self._failed = None
+        return vector
