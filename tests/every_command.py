@@ -1,18 +1,21 @@
 """Run everything that Backstory can do, once: each command, the Python API, servers.
 
 A program of its own, so that a test can watch what it asks the system for. It prints
-which commands ran, and with which exit codes, as JSON.
+which commands ran, and with which exit codes, as JSON. Its umask is 0: files are only
+private if the program itself makes them so.
 """
 
 import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from http.client import HTTPConnection
 from io import StringIO
 from pathlib import Path
 from unittest.mock import patch
@@ -20,6 +23,7 @@ from unittest.mock import patch
 from backstory import Memory
 from backstory.cli.app import App, run
 from tests.builders import SESSION, a_line, append, session_file
+from tests.processes import comes_true
 
 # Each command, by its path, with arguments and the exit codes that they may lead to. A
 # worker runs beside them, so a file may be in use when it is to be checked.
@@ -49,9 +53,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "rebuild": ((), {0}),
     "salvage": ((), {1}),
     "eval": (("{folder}/questions.jsonl",), {0}),
-    "install": (("claude-code", "--dry-run"), {0}),
-    "uninstall": (("--dry-run",), {0}),
-    "doctor": ((), {3}),
+    "install": (("codex", "gemini", "cursor"), {0}),
+    "uninstall": (("codex", "gemini", "cursor"), {0}),
+    "doctor": ((), {0}),
     "demo": ((), {0}),
     "work": ((), {0}),
     "mcp": ((), {0}),
@@ -61,8 +65,9 @@ HOOKS = ("session-start", "prompt", "before-compaction", "session-end")
 _BACKSTORY = (sys.executable, "-m", "backstory")
 
 
-def main(folder: Path, lifetime_s: float) -> None:
-    """Run everything; temporary files go into ``folder``."""
+def main(folder: Path, port: int, lifetime_s: float) -> None:
+    """Run everything; temporary files go into ``folder``, HTTP to ``port``."""
+    os.umask(0)
     home = Path(os.environ["HOME"])
     append(
         session_file(home),
@@ -78,6 +83,7 @@ def main(folder: Path, lifetime_s: float) -> None:
     }
     for event in HOOKS:
         _run_hook(event, home)
+    _serve_http(port)
     _watch()
     _use_python()
     # What reports something to somebody does so after some seconds.
@@ -129,6 +135,47 @@ def _serve() -> int:
             pass
         server.stdin.close()
         return server.wait()
+
+
+def _serve_http(port: int) -> None:
+    """Ask the server over HTTP something, with the token and without it."""
+    with subprocess.Popen(
+        [*_BACKSTORY, "mcp", "--http", "--port", str(port)],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stderr is not None
+        server.stderr.readline()
+        token = server.stderr.readline().removeprefix("Token: ").strip()
+        assert comes_true(lambda: _is_open(port))
+        codes = [_ask_http(port, each) for each in (token, "wrong")]
+        assert codes == [200, 401], codes
+        server.terminate()
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _ask_http(port: int, token: str) -> int:
+    asked = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "search_history", "arguments": {"query": "ladder"}},
+    }
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+    connection = HTTPConnection("127.0.0.1", port)
+    connection.request("POST", "/mcp", json.dumps(asked), headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status
 
 
 def _run_hook(event: str, home: Path) -> None:
@@ -200,4 +247,4 @@ def _use_python() -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), float(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

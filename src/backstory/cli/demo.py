@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from backstory.cli.app import App, commands
+from backstory.system.files import write_new
 from backstory.system.machine import CONFIG_VARIABLE, Machine
 
 # In the week after the sample conversations, because scores depend on age.
@@ -49,7 +50,7 @@ def demo(ctx: click.Context) -> None:
     ):
         # Only default settings, and no worker that outlives the folder.
         config = Path(folder) / "config.toml"
-        config.write_text("[embedder]\nin_background = false\n", encoding="utf-8")
+        write_new(config, b"[embedder]\nin_background = false\n")
         machine = Machine("linux", home, {CONFIG_VARIABLE: str(config)})
         for words, command in _STEPS:
             click.secho(f"# {words}", dim=True)

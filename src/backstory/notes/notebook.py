@@ -572,9 +572,7 @@ class Notebook:
 
     def _make_folder(self, folder: Path) -> None:
         self._check_open()
-        # One by one: a parent folder made on the way would be readable by everybody.
-        for each in (self._home, self.folder, folder):
-            make_private_folder(each)
+        make_private_folder(folder)
 
     def _back_up(self, text: str) -> None:
         folder = self.folder / "backups"

@@ -249,9 +249,23 @@ def prefix_hash(path: Path, length: int) -> str:
 def make_private_folder(folder: Path) -> None:
     """Make a folder that only its owner may open. Raises ``StoreUnwritable``."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folders(folder)
     except OSError as exc:
         raise StoreUnwritable(f"{folder}: {exc.strerror}") from exc
+
+
+def make_private_folders(folder: Path) -> None:
+    """Make a folder and those above it that are missing. Raises OSError.
+
+    ``Path.mkdir`` makes those above it open to whomever the umask lets in.
+    """
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        if folder.parent == folder:
+            raise
+        make_private_folders(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from backstory.errors import (
 from backstory.store.sqlite import page_checksums
 from backstory.store.sqlite.database_file import create
 from backstory.store.sqlite.log_check import find_last_commit, warn_if_lost
+from backstory.system.files import make_private_folders
 from backstory.system.fork_safety import block_forks
 
 logger = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
 
 def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folders(path.parent)
         # SQLite gives its journal files the mode of the database file.
         create(path)
         if not os.access(path, os.W_OK):
