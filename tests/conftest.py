@@ -23,7 +23,7 @@ from tests.samples import a_memory
 settings.register_profile(
     "test",
     derandomize=True,
-    max_examples=40,
+    max_examples=25,
     database=None,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

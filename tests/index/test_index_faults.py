@@ -49,7 +49,10 @@ def fill(memory: Memory, *, sessions: int = 3, messages: int = 200) -> None:
     write_memory(memory, "# Facts\n\n- fact one\n- fact two of alpha\n")
 
 
-def results(memory: Memory) -> list[list[tuple[str, float]]]:
+Found = list[list[tuple[str, float]]]
+
+
+def results(memory: Memory) -> Found:
     return [
         [(hit.text, hit.score) for hit in memory.search(query).hits]
         for query in QUERIES
@@ -198,12 +201,20 @@ _DAMAGES = [
 ]
 
 
-def a_copy(filled: Path, folder: Path) -> list[list[tuple[str, float]]]:
-    """Copy the memory to ``folder``; returns what it finds there while it is whole."""
+def a_copy(filled: Path, folder: Path) -> None:
+    """Copy the memory to ``folder``, where its notes have other paths."""
     shutil.copytree(filled, folder, dirs_exist_ok=True)
     with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
         memory.index()
         memory.embed()
+
+
+@pytest.fixture(scope="module")
+def expected(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What a copy of the memory finds while it is whole."""
+    folder = tmp_path_factory.mktemp("whole")
+    a_copy(filled, folder)
+    with an_indexed_memory(folder, embedder=WordEmbedder()) as memory:
         return results(memory)
 
 
@@ -261,9 +272,12 @@ def test_scores_that_are_no_numbers_count_as_damage(
     ids=lambda damage: damage.__name__.strip("_"),
 )
 def test_a_damaged_index_is_whole_again_after_indexing(
-    filled: Path, tmp_path: Path, damage: Callable[[Path, random.Random], None]
+    filled: Path,
+    expected: Found,
+    tmp_path: Path,
+    damage: Callable[[Path, random.Random], None],
 ) -> None:
-    expected = a_copy(filled, tmp_path)
+    a_copy(filled, tmp_path)
     damage(tmp_path / "backstory", random.Random(1))
 
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
@@ -280,9 +294,12 @@ def test_a_damaged_index_is_whole_again_after_indexing(
     "damage", _DAMAGES, ids=lambda damage: damage.__name__.strip("_")
 )
 def test_a_damaged_index_is_whole_again_after_a_rebuild(
-    filled: Path, tmp_path: Path, damage: Callable[[Path, random.Random], None]
+    filled: Path,
+    expected: Found,
+    tmp_path: Path,
+    damage: Callable[[Path, random.Random], None],
 ) -> None:
-    expected = a_copy(filled, tmp_path)
+    a_copy(filled, tmp_path)
     damage(tmp_path / "backstory", random.Random(1))
 
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
@@ -293,8 +310,10 @@ def test_a_damaged_index_is_whole_again_after_a_rebuild(
         assert memory._parts.index_files.index.verify() == []
 
 
-def test_a_cache_full_of_noise_is_made_again(filled: Path, tmp_path: Path) -> None:
-    expected = a_copy(filled, tmp_path)
+def test_a_cache_full_of_noise_is_made_again(
+    filled: Path, expected: Found, tmp_path: Path
+) -> None:
+    a_copy(filled, tmp_path)
     _noise_in_cache(tmp_path / "backstory", random.Random(1))
 
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
@@ -369,9 +388,9 @@ def test_cutting_off_the_texts_under_a_reader_does_not_end_it(
 
 
 def test_the_worker_repairs_what_a_search_found_damaged(
-    filled: Path, tmp_path: Path
+    filled: Path, expected: Found, tmp_path: Path
 ) -> None:
-    expected = a_copy(filled, tmp_path)
+    a_copy(filled, tmp_path)
     _not_a_database(tmp_path / "backstory", random.Random(1))
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         results(memory)
@@ -384,9 +403,9 @@ def test_the_worker_repairs_what_a_search_found_damaged(
 
 
 def test_an_index_that_is_deleted_while_it_is_open_is_made_again(
-    filled: Path, tmp_path: Path
+    filled: Path, expected: Found, tmp_path: Path
 ) -> None:
-    expected = a_copy(filled, tmp_path)
+    a_copy(filled, tmp_path)
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
         memory.search("alpha")
 
@@ -415,9 +434,9 @@ def test_texts_of_an_index_that_is_gone_do_not_stay(
 
 
 def test_a_rebuild_from_nothing_is_the_same_and_embeds_nothing(
-    filled: Path, tmp_path: Path
+    filled: Path, expected: Found, tmp_path: Path
 ) -> None:
-    expected = a_copy(filled, tmp_path)
+    a_copy(filled, tmp_path)
     with an_indexed_memory(tmp_path) as memory:
         held = contents(memory)
     for file in derived_files(tmp_path / "backstory"):
@@ -442,9 +461,9 @@ def test_an_empty_memory_can_be_rebuilt(tmp_path: Path) -> None:
 
 
 def test_others_go_on_finding_while_an_index_is_rebuilt(
-    filled: Path, tmp_path: Path
+    filled: Path, expected: Found, tmp_path: Path
 ) -> None:
-    expected = a_copy(filled, tmp_path)
+    a_copy(filled, tmp_path)
     rebuilt, enough = tmp_path / "rebuilt", tmp_path / "enough"
     rebuilt.touch()
 
@@ -473,9 +492,9 @@ def _rebuild_often(folder: Path, times: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(1, soaking=20))
 def test_a_killed_rebuild_leaves_the_old_index_serving(
-    filled: Path, tmp_path: Path, seed: int
+    filled: Path, expected: Found, tmp_path: Path, seed: int
 ) -> None:
-    expected = a_copy(filled, tmp_path)
+    a_copy(filled, tmp_path)
     chance = random.Random(seed)
     rebuild = partial(_rebuild_often, tmp_path, 2)
 
@@ -734,9 +753,8 @@ def _made_read_only(folder: Path, places: list[Path]) -> Iterator[Path]:
 
 
 def test_a_home_that_may_not_be_written_can_be_searched(
-    filled: Path, tmp_path_factory: pytest.TempPathFactory, read_only: Path
+    expected: Found, read_only: Path
 ) -> None:
-    expected = a_copy(filled, tmp_path_factory.mktemp("writable"))
 
     with an_indexed_memory(read_only, embedder=WordEmbedder()) as memory:
         seen = results(memory)
