@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import struct
 from collections.abc import Callable
 from contextlib import closing
@@ -36,6 +37,7 @@ from backstory.store.sqlite.page_codes import (
     correct_page,
 )
 from backstory.values.history import Message
+from tests.builders import SESSION, a_line, append, session_file
 from tests.chance import SOAK, seeds
 from tests.index_builders import (
     WordEmbedder,
@@ -573,6 +575,81 @@ def test_a_history_whose_list_of_tables_is_lost_can_be_salvaged(
     with an_indexed_memory(tmp_path / "headless") as memory:
         found = {each.native_id: each.message_count for each in memory.sessions()}
         assert found == {"s0": 20, "s1": 20, "s2": 20}
+
+
+# -- what was forgotten ---
+
+
+def find_page(history: Path, table: str) -> int:
+    """Where the only page of a table begins."""
+    with closing(sqlite3.connect(history)) as db:
+        (root,) = db.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)
+        ).fetchone()
+    return (int(root) - 1) * PAGE_BYTES
+
+
+@pytest.fixture
+def forgetful(tmp_path: Path) -> Shell:
+    """A home from which one of two sessions was forgotten, and their files."""
+    person = tmp_path / "person"
+    append(session_file(person), a_line("Where is the Qzwxv?", uuid="u1"))
+    append(session_file(person, "s2"), a_line("And the saw?", uuid="u2", session="s2"))
+    shell = Shell(person, tmp_path / "backstory")
+    shell.out("--set", "embedder.name=none", "index")
+    shell.out("--set", "embedder.name=none", "forget", SESSION, "--yes")
+    return shell
+
+
+def read_after_repair(shell: Shell) -> tuple[str, list[str]]:
+    """What a repair says, and the sessions after everything was read again."""
+    said = shell.out("--set", "embedder.name=none", "check", "--repair")
+    # 3: the index is made again, since the history was replaced.
+    assert shell.run("--set", "embedder.name=none", "index").returncode == 3
+    deep = shell.run("check", "--deep")
+    assert deep.returncode == 0, deep.stdout
+    sessions = orjson.loads(shell.out("sessions", "--json"))
+    return said, [each["id"] for each in sessions]
+
+
+@pytest.mark.parametrize("at", [0, 100], ids=["the list of tables", "its end"])
+def test_what_was_forgotten_stays_so_when_the_first_page_is_lost(
+    forgetful: Shell, at: int
+) -> None:
+    overwrite(forgetful.kept / "history.db", at, bytes(PAGE_BYTES - at))
+
+    said, sessions = read_after_repair(forgetful)
+
+    assert "The damaged file is kept as" in said
+    assert sessions == ["s2"]
+
+
+@pytest.mark.parametrize("table", ["forgettings", "forgotten", "messages", "sessions"])
+def test_what_was_forgotten_survives_wrong_bytes_beside_it(
+    forgetful: Shell, table: str
+) -> None:
+    history = forgetful.kept / "history.db"
+    # In the room that a page has left.
+    overwrite(history, find_page(history, table) + 1_000, b"\x11\x92\xa7")
+
+    _, sessions = read_after_repair(forgetful)
+
+    assert "s2" in sessions
+    assert SESSION not in sessions
+    assert "claude-code" in forgetful.out("forget", "--list")
+
+
+@pytest.mark.parametrize("table", ["forgettings", "forgotten"])
+def test_a_repair_says_when_what_was_forgotten_may_return(
+    forgetful: Shell, table: str
+) -> None:
+    history = forgetful.kept / "history.db"
+    overwrite(history, find_page(history, table), bytes(PAGE_BYTES))
+
+    said, sessions = read_after_repair(forgetful)
+
+    assert "What you had forgotten may return" in said
+    assert sorted(sessions) == [SESSION, "s2"]
 
 
 def test_only_the_vectors_that_cannot_be_read_are_made_again(

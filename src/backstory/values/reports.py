@@ -96,7 +96,8 @@ class SalvagedHistory:
 
     ``is_complete``: nothing is missing. Otherwise ``lost_messages`` counts what is, by
     session. ``unproven_messages`` were saved from damaged pages, and nothing else tells
-    whether all of them is what was stored.
+    whether all of them is what was stored. ``may_lack_forgotten``: ids of what was
+    forgotten were in damaged pages, and what cannot be read of them may return.
     """
 
     kept_as: Path
@@ -104,6 +105,7 @@ class SalvagedHistory:
     is_complete: bool = False
     lost_messages: Mapping[str, int] = field(default_factory=dict)
     unproven_messages: int = 0
+    may_lack_forgotten: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,11 @@ def render_salvaged(saved: SalvagedHistory, *, home: Path) -> Iterator[str]:
             f"{count} from damaged pages could not be compared with the index, or not "
             "entirely, and may have wrong characters."
         )
+    if saved.may_lack_forgotten:
+        yield (
+            "What you had forgotten may return with the next reading: the list of it "
+            "was damaged. Look with 'backstory sessions', and forget it again."
+        )
     yield f"The damaged file is kept as {render_path(str(saved.kept_as), home)}."
 
 

@@ -397,3 +397,70 @@ def undo(db: apsw.Connection, forgetting: Forgetting) -> None:
         """,
         (to_json(forgetting.hosts),),
     )
+
+
+# -- repairing ------------------------------------------------------------------------
+
+
+def is_forgetting(values: Sequence[object]) -> bool:
+    """Whether the values of a row of a damaged page can be one of ``forgettings``."""
+    match values:
+        case [_, int(at), int(), int(), str(hosts), bytes(salt), *_]:
+            return _is_time(at) and _is_list(hosts) and len(salt) == _SALT_BYTES
+        case _:
+            return False
+
+
+def is_key(values: Sequence[object]) -> bool:
+    """Whether the values of a row of a damaged page can be one of ``forgotten``."""
+    match values:
+        case [_, int(), bytes(key), int() | None]:
+            return len(key) == _KEY_BYTES
+        case _:
+            return False
+
+
+def _is_time(microseconds: int) -> bool:
+    try:
+        from_microseconds(microseconds, None)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _is_list(text: str) -> bool:
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(found, list) and all(isinstance(each, str) for each in found)
+
+
+def complete_salvaged(db: apsw.Connection) -> None:
+    """Make rows that were saved from damaged pages usable; in a transaction.
+
+    Without the salt the keys tell nothing, and are deleted.
+    """
+    for statement in (
+        # A damaged page may have changed the salt of one row; it is the same in all.
+        """
+        UPDATE forgettings
+           SET salt = (SELECT salt FROM forgettings
+                        GROUP BY salt ORDER BY COUNT(*) DESC LIMIT 1)
+        """,
+        # What belongs to a row that is lost is still left out, and can be undone.
+        """
+        INSERT INTO forgettings (forgetting_id, forgotten_at, sessions, messages,
+                                 hosts, salt)
+        SELECT DISTINCT forgotten.forgetting_id, known.forgotten_at, 0, 0,
+               (SELECT json_group_array(DISTINCT host) FROM sessions), known.salt
+          FROM forgotten JOIN (SELECT forgotten_at, salt FROM forgettings
+                                ORDER BY forgetting_id LIMIT 1) AS known
+         WHERE forgotten.forgetting_id NOT IN (SELECT forgetting_id FROM forgettings)
+        """,
+        """
+        DELETE FROM forgotten
+         WHERE forgetting_id NOT IN (SELECT forgetting_id FROM forgettings)
+        """,
+    ):
+        db.execute(statement)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import apsw
 
+from backstory.store.sqlite import forgotten
 from backstory.store.sqlite.connection import (
     close_database,
     from_os_error,
@@ -22,12 +23,17 @@ from backstory.store.sqlite.raw_tables import RawRow
 from backstory.store.sqlite.salvage import remove_database, salvage_database
 from backstory.values.history import Message
 from backstory.values.proof import Proof, ProveMessages
-from backstory.values.reports import SalvagedHistory
+from backstory.values.reports import SalvagedFile, SalvagedHistory
 
 _NEW_NAME = "salvaged-history.db"
 # What the new history has of its own. Without what is known of the sources, they are
 # read again, and give back the messages that they still have.
 _NOT_TAKEN = frozenset({"identity", "changes", "sources", "problems"})
+
+_FORGOTTEN = {
+    "forgettings": forgotten.is_forgetting,
+    "forgotten": forgotten.is_key,
+}
 
 
 def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
@@ -58,7 +64,15 @@ def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
         salvaged.damaged,
         salvaged.is_complete,
         lost_messages=lost,
+        may_lack_forgotten=_may_lack_forgotten(salvaged),
         unproven_messages=doubtful.unproven,
+    )
+
+
+def _may_lack_forgotten(salvaged: SalvagedFile) -> bool:
+    """Whether ids of what was forgotten are lost, as far as damaged pages tell."""
+    return not salvaged.is_complete and any(
+        page.table in _FORGOTTEN for page in salvaged.damaged
     )
 
 
@@ -85,7 +99,15 @@ class _DoubtfulRows:
                 if proof is not Proof.REFUTED and not _has_other_id(db, message)
             ]
         self.unproven = sum(proof is not Proof.PROVEN for _, proof in chosen)
-        return {"messages": [row for row, _ in chosen]}
+        return {
+            "messages": [row for row, _ in chosen],
+            # A wrong key is nobody's, but without the right one what a person had
+            # forgotten would be read again.
+            **{
+                table: [row for row in rows.get(table, ()) if is_row(row.values)]
+                for table, is_row in _FORGOTTEN.items()
+            },
+        }
 
 
 @contextmanager
@@ -127,6 +149,7 @@ def _complete(path: Path) -> dict[str, int]:
             )
             lost = _count_lost(db)
             _make_consistent(db)
+            forgotten.complete_salvaged(db)
         return lost
     finally:
         close_database(db)

@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 
 from backstory.errors import StoreDamaged
+from backstory.store.sqlite import forgotten
 from backstory.store.sqlite.connection import close_database, open_database, transaction
 from backstory.store.sqlite.database_file import (
     DatabaseFile,
@@ -232,10 +233,19 @@ def _rows_by_table(file: RawFile, tables: Mapping[int, str]) -> dict[str, list[R
     found: dict[str, list[RawRow]] = {}
     for number in file.list_leaves():
         for row in file.iter_rows(number):
-            name = tables.get(number) or _BY_COLUMNS.get(len(row.values))
+            name = tables.get(number) or _guess_table(row)
             if name is not None:
                 found.setdefault(name, []).append(row)
     return found
+
+
+def _guess_table(row: RawRow) -> str | None:
+    """The table that a row belongs to, by what it looks like."""
+    if forgotten.is_forgetting(row.values):
+        return "forgettings"
+    if forgotten.is_key(row.values):
+        return "forgotten"
+    return _BY_COLUMNS.get(len(row.values))
 
 
 def _is_whole(page: bytes, number: int) -> bool:
