@@ -39,6 +39,7 @@ from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.index import SqliteIndex
 from backstory.system.machine import Machine
+from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
 from backstory.tools import ALL_TOOLS, ToolResult
 from backstory.values.query import DayRange, Query, Term
 
@@ -106,6 +107,11 @@ def _tree(
 
 def _first_line(kind: type) -> str:
     return (kind.__doc__ or "").strip().splitlines()[0].replace("``", "`")
+
+
+def secret_kinds() -> str:
+    kinds = sorted((row[0] for row in (*KEYS, *PARTLY_SHOWN)), key=str.lower)
+    return "\n" + "".join(f"- {kind}\n" for kind in kinds) + "\n"
 
 
 def formats() -> str:

@@ -6,8 +6,10 @@ what was stored by mistake cannot be taken back.
 """
 
 import re
+from collections.abc import Callable
 
 from backstory.text.patterns import lazy_pattern
+from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
 
 PRIVATE = "[private]"
 
@@ -56,26 +58,20 @@ _MIN_CHARS_TO_SHOW_SOME = 16
 # begin inside another of its kind, or long texts would take quadratic time. For the
 # same reason a pattern that has read a long value always matches: whether it is a
 # secret is decided in what replaces it.
-_NOT_INSIDE = r"(?<![A-Za-z0-9_-])"
-_KEYS = tuple(
-    (needed, lazy_pattern(_NOT_INSIDE + shape))
-    for needed, shape in (
-        ("sk-", r"sk-(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{20,}"),
-        ("k_live_", r"[rs]k_live_[A-Za-z0-9]{16,}"),
-        ("k_test_", r"[rs]k_test_[A-Za-z0-9]{16,}"),
-        ("gh", r"gh[pousr]_[A-Za-z0-9]{20,}"),
-        ("github_pat_", r"github_pat_[A-Za-z0-9_]{20,}"),
-        ("AKIA", r"AKIA[0-9A-Z]{16}(?![A-Za-z0-9])"),
-        ("ASIA", r"ASIA[0-9A-Z]{16}(?![A-Za-z0-9])"),
-        ("AIza", r"AIza[A-Za-z0-9_-]{30,}"),
-        ("xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        ("xapp-", r"xapp-[A-Za-z0-9-]{20,}"),
-        ("glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
-        ("npm_", r"npm_[A-Za-z0-9]{30,}"),
-        ("hf_", r"hf_[A-Za-z0-9]{20,}"),
-        ("pypi-", r"pypi-[A-Za-z0-9_-]{50,}"),
-        ("eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-    )
+def _begin(start: str) -> str:
+    """An expression for how a key begins, where it is not inside of a word.
+
+    The text comes first, as that is what can be searched for quickly. In JSON, a line
+    end is written as a letter.
+    """
+    text = re.escape(start)
+    return rf"{text}(?:(?<![A-Za-z0-9_-]{text})|(?<=\\[nrt]{text}))"
+
+
+_KEYS = tuple((start, lazy_pattern(_begin(start) + rest)) for _, start, rest, _ in KEYS)
+_PARTLY_SHOWN = tuple(
+    (needed, lazy_pattern(f"({shown})(?:{masked})"))
+    for _, needed, shown, masked, *_ in PARTLY_SHOWN
 )
 _PRIVATE_KEY = lazy_pattern(
     r"(-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)"
@@ -89,9 +85,13 @@ _KEY_LINES = lazy_pattern(
 )
 _URL_PASSWORD = lazy_pattern(r"(://[^\s/:@\"'<>]{0,200}:)([^\s/@\"'<>]{1,200})(?=@)")
 _SCHEME = lazy_pattern(
-    r"(\b(?:bearer|basic)\s{1,4})((?=[A-Za-z._~+/-]{0,200}[0-9=])"
-    r"[A-Za-z0-9._~+/-]{16,}={0,2})",
-    re.IGNORECASE,
+    r"([Bb](?=[AEae])(?<![A-Za-z0-9_][Bb])(?i:earer|asic)\s{1,4})"
+    r"((?=[A-Za-z._~+/-]{0,200}[0-9=])[A-Za-z0-9._~+/-]{16,}={0,2})"
+)
+# Other schemes, and none: Authorization: token …
+_AUTHORIZATION = lazy_pattern(
+    r"([Aa](?=[Uu][Tt][Hh])(?i:uthorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?"
+    r"(?:[A-Za-z-]{1,20}\s{1,4})?)([A-Za-z0-9._~+/=-]{8,}+)([(\[]?)"
 )
 # Password, token, api_key. Looking for sets of letters first, the first three of all
 # names, is nine times as fast as ignoring case from the start.
@@ -107,14 +107,22 @@ _QUOTED_VALUE = lazy_pattern(
     r"([^\s\"'`\\]{8,}+)(?=\\?\2)"
 )
 # In environment variables the value follows the sign directly: DB_PASSWORD=….
-_VARIABLE_NAME = (
-    r"(?:PASSW(?:OR)?D|PASSPHRASE|PWD|SECRET|TOKEN|CREDENTIALS?"
-    r"|(?:PRIVATE|API|ACCESS|AUTH|ACCOUNT)[_-]?KEY)"
-)
 _VARIABLE = lazy_pattern(
-    rf"(^(?:export\s{{1,4}})?[A-Z0-9_]{{0,80}}{_VARIABLE_NAME}=)"
-    r"([^\s\"'`$<>{}()\[\];&|]{8,}+)(?![(\[])",
-    re.MULTILINE,
+    r"([PSTAC](?=[APCEORUW][CDEIKST])(?:(?<![a-z][PSTAC])|(?<=\\n[PSTAC]))"
+    r"(?:(?<=P)(?:ASSW(?:OR)?D|ASSPHRASE|WD|RIVATE[_-]?KEY)"
+    r"|(?<=S)ECRET|(?<=T)OKEN|(?<=C)REDENTIALS?"
+    r"|(?<=A)(?:PI|CCESS|UTH|CCOUNT)[_-]?KEY)=)"
+    r"([^\s\"'`$<>{}()\[\]\\;&|]{8,}+)(?![(\[])"
+)
+# In addresses and connection strings as well: ?token=…, ;Password=….
+_QUERY_VALUE = lazy_pattern(
+    rf"([?&;](?:[A-Za-z]{{1,20}}[_-]){{0,2}}{_SECRET_NAME}=)"
+    r"([^\s\"'`$<>{}()\[\]\\,;&|#]{6,}+)(?![(\[])"
+)
+# --password …, --api-key=…
+_OPTION = lazy_pattern(
+    rf"(--(?:[a-z]{{1,20}}-){{0,2}}(?:{_SECRET_NAME}|pass)([= ])\\?[\"']?)"
+    r"([^\s\"'`$<>{}()\[\]\\,;&|-][^\s\"'`<>\\;|]{3,}+)"
 )
 # Elsewhere an ordinary word may follow ("password: required"), or code: a value has a
 # digit, is not called or indexed, and is no name such as config.token_2.
@@ -125,8 +133,46 @@ _BARE_VALUE = lazy_pattern(
     rf"(?![/~.])({_BARE}{{8,}}+)([(\[]?)"
 )
 _DIGIT = lazy_pattern(r"\d")
+# In a sentence: the password is …, our passphrase was "…".
+_SENTENCE = lazy_pattern(
+    r"([Pp](?=[aA][sS])(?i:assword|assphrase|asscode)\s{1,2}(?i:is|was|to|will\sbe)"
+    r"(?:\s(?i:now|still))?:?\s{1,2}[\"'`“‘*]{0,3})([^\s\"'`”’*<>&]{4,}+)"
+)
+_PIN = lazy_pattern(
+    r"([Pp](?=[Ii][Nn]\s)(?<![A-Za-z0-9_][Pp])..(?:\scode)?\s(?:is|was)\s[\"'`]?)"
+    r"(\d{4,12})(?![\w.])"
+)
+_NETRC = lazy_pattern(
+    r"(machine\s{1,9}\S{1,200}\s{1,9}login\s{1,9}\S{1,200}\s{1,9}password\s{1,9})(\S+)"
+)
+# Options that mean a password only behind these commands.
+_COMMAND_OPTIONS = tuple(
+    (command, lazy_pattern(option))
+    for command, option in (
+        (
+            "curl",
+            r"(\s(?:-u|-U|--user|--proxy-user)[ =]?[\"']?[^\s:\"'$<>]{0,80}:)"
+            r"([^\s\"'$<>{}]+)",
+        ),
+        ("mysql", r"(\s-p)([^\s\"'$<>{}-][^\s\"'$<>{}]+)"),
+        ("sshpass", r"(\s-p ?[\"']?)([^\s\"'$<>{}-][^\s\"'$<>{}]+)"),
+        ("redis-cli", r"(\s-a [\"']?)([^\s\"'$<>{}-][^\s\"'$<>{}]+)"),
+        ("docker login", r"(\s-p [\"']?)([^\s\"'$<>{}-][^\s\"'$<>{}]+)"),
+    )
+)
+_MAX_COMMAND_CHARS = 300
+# What stands for a value in instructions: ${TOKEN}, your-key-here, ********.
+_PLACEHOLDER = lazy_pattern(
+    r"\$\{[^{}]{1,80}\}|\$[A-Z_][A-Z0-9_]{0,80}|%\w{1,80}%|\{\{.{1,80}\}\}"
+    r"|(?i:your)[-_]?[A-Za-z_-]{0,80}|[xX]{3,80}|[*.•…_-]{1,80}"
+    r"|\[[A-Za-z _-]{1,80}\]|(?i:change-?me|redacted|password|placeholder)"
+)
+# What is said of a password: the password is base64, 12-character, utf-8.
+_SAID_OF_PASSWORDS = lazy_pattern(
+    r"(?i:base\d|sha-?\d|md5|utf|argon2|pbkdf2|oauth2?|rot13|\d+(?:-[a-z]|\+?$))"
+)
 # One of these is in every name above; most texts have none.
-_NEEDED = ("passw", "passph", "pwd", "secret", "token", "key", "credential")
+_NEEDED = ("pass", "pwd", "secret", "token", "key", "credential")
 
 
 def mask_secrets(text: str) -> str:
@@ -141,14 +187,28 @@ def mask_secrets(text: str) -> str:
     for needed, shape in _KEYS:
         if needed in text:
             text = shape.sub(_mask_key, text)
+    for needed, shape in _PARTLY_SHOWN:
+        if needed in text:
+            text = shape.sub(_mask_rest, text)
     if "://" in text:
-        text = _URL_PASSWORD.sub(_mask_password, text)
+        text = _URL_PASSWORD.sub(_mask_rest, text)
+    for command, option in _COMMAND_OPTIONS:
+        if command in text:
+            text = option.sub(_behind_command(command), text)
     small = text.lower()
     if "bearer" in small or "basic" in small:
         text = _SCHEME.sub(_mask_value, text)
+    if "authorization" in small:
+        text = _AUTHORIZATION.sub(_mask_bare_value, text)
+    if "pin " in small:
+        text = _PIN.sub(_mask_value, text)
     if any(word in small for word in _NEEDED):
         text = _QUOTED_VALUE.sub(_mask_value, text)
         text = _VARIABLE.sub(_mask_value, text)
+        text = _OPTION.sub(_mask_option, text)
+        text = _QUERY_VALUE.sub(_mask_value, text)
+        text = _NETRC.sub(_mask_value, text)
+        text = _SENTENCE.sub(_mask_said, text)
         text = _BARE_VALUE.sub(_mask_bare_value, text)
     return text
 
@@ -165,7 +225,7 @@ def _mask_key(found: re.Match[str]) -> str:
     return found[0][:_SHOWN_CHARS] + MASKED
 
 
-def _mask_password(found: re.Match[str]) -> str:
+def _mask_rest(found: re.Match[str]) -> str:
     return found[1] + MASKED
 
 
@@ -181,8 +241,43 @@ def _mask_bare_value(found: re.Match[str]) -> str:
     return before + _mask_text(value)
 
 
+def _mask_option(found: re.Match[str]) -> str:
+    """Behind a blank, it may be the next word of a sentence about the option."""
+    before, sign, value = found.groups()
+    is_value = sign == "=" or _is_no_word(value)
+    return before + _mask_text(value) if is_value else found[0]
+
+
+def _mask_said(found: re.Match[str]) -> str:
+    before, said = found.groups()
+    value = said.rstrip(".,:;!?)")
+    if not _is_no_word(value) or _SAID_OF_PASSWORDS.match(value):
+        return found[0]
+    return before + _mask_text(value) + said[len(value) :]
+
+
+def _is_no_word(value: str) -> bool:
+    """Whether it has a digit, a sign, or a capital letter after a small one."""
+    letters = value.replace("-", "").replace("'", "").replace("’", "").replace("/", "")
+    return len(value) >= 4 and not (
+        letters.isalpha() and (letters[1:].islower() or letters.isupper())
+    )
+
+
+def _behind_command(command: str) -> Callable[[re.Match[str]], str]:
+    """Mask a value if the command is before it, in the same line."""
+
+    def mask(found: re.Match[str]) -> str:
+        at = found.start()
+        before = found.string[max(0, at - _MAX_COMMAND_CHARS) : at]
+        line = before.replace("\\\n", " ").rpartition("\n")[2]
+        return found[1] + _mask_text(found[2]) if command in line else found[0]
+
+    return mask
+
+
 def _mask_text(value: str) -> str:
-    if MASKED in value:
+    if MASKED in value or _PLACEHOLDER.fullmatch(value):
         return value
     shown = value[:_SHOWN_CHARS] if len(value) >= _MIN_CHARS_TO_SHOW_SOME else ""
     return shown + MASKED
