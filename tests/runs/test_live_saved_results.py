@@ -193,3 +193,25 @@ def test_what_only_speaks_of_a_saved_result_is_left_as_it_is(
     )
 
     assert texts(memory.live_run(SESSION)) == [notice, f"It says: {notice}"]
+
+
+def test_no_session_id_leads_to_a_file_elsewhere(memory: Memory, home: Path) -> None:
+    log = Gemini()
+    session = "x/../../elsewhere"
+    file = log.file(home, "s1")
+    secret = file.parent.parent / "elsewhere" / "shell_1.txt"
+    for folder in (secret.parent, secret.parent.parent / "tool-outputs" / "session-x"):
+        folder.mkdir(parents=True)
+    secret.write_text("A zebra was here")
+    notice = (
+        "Output too large. Showing first 8,000 and last 32,000 characters. For full "
+        "output see: /x/tool-outputs/session-x/shell_1.txt\nline 0"
+    )
+    append(
+        file,
+        log.start(session),
+        log.call("run_shell_command", "c1", command="cat"),
+        log.result("run_shell_command", "c1", notice),
+    )
+
+    assert texts(memory.live_run(transcript=file)) == ['{"command":"cat"}', notice]

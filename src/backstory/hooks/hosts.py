@@ -137,7 +137,8 @@ def _text(payload: Mapping[str, object], keys: tuple[str, ...], max_chars: int) 
     for key in keys:
         value = payload.get(key)
         if isinstance(value, str) and len(value) <= max_chars and "\0" not in value:
-            return value
+            # A half of a character, which a database cannot be asked for.
+            return value.encode("utf-8", "backslashreplace").decode()
     return ""
 
 
