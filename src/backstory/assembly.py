@@ -552,6 +552,7 @@ class Parts:
             mark_due=lambda session, cause: self.summaries.mark_due(session, cause),
             mark_quiet=lambda: self.summaries.mark_quiet(),
             list_recorded=self.recorder.list_recorded,
+            on_pause=self.maintainer.note_pause,
             clock=self.clock,
         )
 

@@ -87,6 +87,33 @@ def test_a_worker_is_started_when_vectors_are_missing_and_not_otherwise(
     assert (while_missing, len(starts)) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    "pause",
+    [
+        lambda memory: memory.end_session(),
+        lambda memory: memory.before_compaction("s1"),
+        lambda memory: memory.switch_session("s2"),
+        lambda memory: memory.background(),
+    ],
+    ids=["end", "compaction", "switch", "background"],
+)
+def test_what_was_recorded_before_a_pause_is_embedded_soon(
+    tmp_path: Path, pause: Callable[[Memory], bool]
+) -> None:
+    starts: list[str] = []
+    start = partial(starts.append, "started")
+    with a_memory_that_starts(tmp_path, start, embedder=WordEmbedder()) as memory:
+        say(memory, "alpha")
+        say(memory, "beta")
+        before = len(starts)
+
+        pause(memory)
+        pause(memory)
+
+        # Once by the first message, and once for the second.
+        assert (before, len(starts)) == (1, 2)
+
+
 def test_a_worker_that_is_still_coming_up_is_not_started_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

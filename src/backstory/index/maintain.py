@@ -319,10 +319,13 @@ class Maintainer:
         self._has_recorded = False
         self._recording_due = time.monotonic() + _RECORDING_S
 
-    def close(self) -> None:
-        """Have the last messages embedded too."""
+    def note_pause(self) -> None:
+        """Have the last messages embedded too: there may be no more for a while."""
         if self._has_recorded:
             self._ask_for_vectors()
+
+    def close(self) -> None:
+        self.note_pause()
 
     def work(self) -> None:
         """Do the worker's work."""

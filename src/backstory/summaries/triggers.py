@@ -28,7 +28,8 @@ class Triggers:
 
     ``mark_due`` returns whether there is anything to summarize; ``mark_quiet`` does it
     for all that are quiet; ``list_recorded`` lists the sessions that this process
-    recorded, the latest last.
+    recorded, the latest last. ``on_pause`` is called when the program ends or leaves
+    sessions.
     """
 
     def __init__(
@@ -38,12 +39,14 @@ class Triggers:
         mark_due: Callable[[Session, str], bool],
         mark_quiet: Callable[[], None],
         list_recorded: Callable[[], list[SessionKey]],
+        on_pause: Callable[[], None],
         clock: Callable[[], datetime],
     ) -> None:
         self._history = history
         self._mark_due = mark_due
         self._mark_quiet = mark_quiet
         self._list_recorded = list_recorded
+        self._on_pause = on_pause
         self._clock = clock
         self._next_quiet_check: datetime | None = None
         # What could not be marked; it is tried again with the next trigger.
@@ -52,6 +55,7 @@ class Triggers:
 
     def mark_one(self, cause: str, session: str | None) -> bool:
         """Mark the session of that name, or else the one recorded last."""
+        self._on_pause()
         if session is None:
             return self._mark_recorded(cause, self._list_recorded()[-1:])
         name = to_text(session, "session")
@@ -59,6 +63,7 @@ class Triggers:
 
     def mark_all(self, cause: str, *, except_for: str | None = None) -> bool:
         """Mark all sessions recorded here, except for one that continues."""
+        self._on_pause()
         name = to_optional_text(except_for, "session")
         others = [key for key in self._list_recorded() if key[1] != name]
         return self._mark_recorded(cause, others)
