@@ -298,6 +298,28 @@ def test_a_condition_beside_a_name_is_refused_rather_than_ignored(
     assert lived.sessions() == kept
 
 
+def test_what_a_killed_rebuild_left_goes_too(lived: Memory) -> None:
+    for name in (
+        *("new-index.db", "new-index.db-wal", "new-index-12ab.text"),
+        "index-34cd.text",
+    ):
+        (lived.home / name).write_bytes(b"the qzwxv")
+
+    lived.forget(SESSION)
+
+    assert traces(lived) == []
+
+
+def test_copies_that_a_person_made_are_named(lived: Memory) -> None:
+    made = [lived.home / name for name in ("history.db.bak", "index-old.db")]
+    for path in made:
+        path.write_bytes(b"the qzwxv")
+
+    assert lived.forget(SESSION, dry_run=True).copies == tuple(made)
+    assert lived.forget(SESSION).copies == tuple(made)
+    assert traces(lived) == ["history.db.bak", "index-old.db"]
+
+
 # -- notes ---
 
 
@@ -407,6 +429,8 @@ def test_a_forgotten_fact_is_gone_from_backups_and_copies(lived: Memory) -> None
     text = notebook.read_memory()
     notebook.replace_memory(text + "\n", text, keep_backup=True)
     notebook.write_aside(text, "MEMORY-edited.md")
+    for name in ("MEMORY.md.bak", "MEMORY.md~"):
+        (notebook.folder / name).write_text(text, encoding="utf-8")
     lived.search("fence")
 
     notebook.forget_fact("below the stairs")

@@ -166,5 +166,12 @@ def _is_of(index: SearchIndex, path: Path) -> bool:
 
 
 def list_copies(home: Path) -> list[Path]:
-    """Files that repairs left in a home, with messages of its history in them."""
-    return [*list_saved_texts(home), *list_damaged_copies(home / HISTORY_NAME)]
+    """Files with messages in them that repairs left in a home, or a person did."""
+    left = [*list_saved_texts(home), *list_damaged_copies(home / HISTORY_NAME)]
+    copied = [
+        path
+        for name in (HISTORY_NAME, INDEX_NAME, EMBEDDINGS_NAME)
+        for path in home.glob(f"{Path(name).stem}*.db*")
+        if path.name not in (name, f"{name}-wal", f"{name}-shm")
+    ]
+    return list(dict.fromkeys([*left, *sorted(copied)]))

@@ -356,12 +356,14 @@ class Notebook:
             self._removed.change(change)
 
     def _list_copies(self) -> list[Path]:
-        """Older versions of MEMORY.md, and those that an editor was opened with."""
+        """Older versions of MEMORY.md, by us or an editor, and edited copies of it."""
         with storing(self.folder):
             return sorted(
                 [
                     *self.folder.glob("backups/MEMORY-*.md"),
                     *self.folder.glob("MEMORY-edited-*.md"),
+                    *self.folder.glob("MEMORY.md.bak"),
+                    *self.folder.glob("MEMORY.md~"),
                 ]
             )
 
