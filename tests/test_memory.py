@@ -158,6 +158,24 @@ def test_nothing_said_is_refused(memory: Memory, role: str) -> None:
     assert memory.sessions() == []
 
 
+@pytest.mark.parametrize("role", ["user", "assistant", "tool_result", "summary"])
+def test_an_answer_of_a_memory_tool_is_not_recorded_in_any_role(
+    memory: Memory, role: str
+) -> None:
+    memory.record("sea", "user", "The lighthouse keeper likes tea.")
+    tools = {tool.name: tool for tool in memory.tools()}
+    answers = [
+        tools["search_history"].call({"query": "lighthouse"}).text,
+        tools["read_session"].call({"session": "sea"}).text,
+    ]
+
+    recorded = [memory.record("now", role, answer) for answer in answers]
+    another = memory.record("now", role, answers[0].replace("tea", "rum"))
+
+    assert recorded == [None, None]
+    assert another is not None
+
+
 def test_a_tool_may_answer_with_nothing(memory: Memory) -> None:
     memory.record("trip", "tool_result", None, call_id="c1")
 

@@ -109,7 +109,10 @@ class MessageRecorder:
             raise UnknownName(
                 "a session needs a name", hint="any text that is not empty"
             )
-        if role is Role.TOOL_RESULT and self._is_from_own_tool(recorded, said):
+        # In any role: some programs give results to their model as the user's words.
+        if self._own_answers.is_answer(said):
+            return None
+        if role is Role.TOOL_RESULT and self._is_from_own_tool(recorded):
             return None
         if self._is_excluded(recorded):
             return None
@@ -138,10 +141,8 @@ class MessageRecorder:
             return None
         return _Prepared(recorded.host, self._rules.keep_facts(facts), kept)
 
-    def _is_from_own_tool(self, recorded: RecordedMessage, said: str) -> bool:
+    def _is_from_own_tool(self, recorded: RecordedMessage) -> bool:
         """Whether a result is from one of our tools; often only the call names it."""
-        if self._own_answers.is_answer(said):
-            return True
         tool_name = recorded.tool_name
         if tool_name is None and recorded.call_id is not None:
             known = self.find_session(recorded.host, recorded.session)
