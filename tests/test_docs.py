@@ -60,6 +60,13 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_every_test_that_a_promise_names_exists() -> None:
+    named = re.findall(r"`(tests/[^`]+)`", read("SECURITY.md"))
+
+    assert len(named) > 10
+    assert [path for path in named if not (REPOSITORY / path).is_file()] == []
+
+
 def test_every_public_name_is_on_the_python_page() -> None:
     page = read("docs/reference/python-api.md") + read("docs/reference/values.md")
     methods = [name for name in vars(Memory) if not name.startswith("_")]
