@@ -259,6 +259,17 @@ def test_excluding_tells_what_is_kept_and_how_to_forget_it(
     assert "is excluded" not in shell.out("index") + shell.out("status")
 
 
+def test_the_command_tells_what_it_did_not_keep(shell: Shell) -> None:
+    usual = ("--set", "embedder.name=none")
+
+    first = shell.run(*usual, "--set", "keep.days=1", "index")
+    second = shell.run(*usual, "--set", "keep.days=1", "index")
+
+    told = "Forgotten: 3 messages (keep.days); see 'backstory forget --list'."
+    assert told in first.stdout.splitlines()
+    assert "keep.days" not in second.stdout
+
+
 def test_nothing_is_said_where_nothing_is_kept(shell: Shell) -> None:
     assert "kept" not in shell.out("settings", "set", "exclude.hosts", "codex")
     assert "kept" not in shell.out("settings", "set", "exclude.folders", "/elsewhere")

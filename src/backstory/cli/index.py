@@ -17,6 +17,7 @@ from backstory.cli.app import (
 from backstory.cli.parameters import PATH
 from backstory.render.format import render_count
 from backstory.render.objects import report_object, source_object, to_json
+from backstory.render.people.forgetting import render_forgetting
 from backstory.render.people.reports import (
     render_excluded,
     render_problems,
@@ -60,6 +61,7 @@ def index(
         _watch(app, host, path, as_json)
         return
     started = time.monotonic()
+    before = {each.forgetting_id for each in app.memory.forgettings()}
     with progress.reading() as on_progress:
         report = app.memory.index(
             host=host, path=path, on_progress=on_progress, on_wait=_say_waiting
@@ -73,6 +75,13 @@ def index(
     else:
         took_s = time.monotonic() - started
         echo_lines(render_report(report, home=app.user_home, took_s=took_s))
+        # What the settings do not keep, or a person moved to a program's trash.
+        done = [
+            each
+            for each in app.memory.forgettings()
+            if each.forgetting_id not in before
+        ]
+        echo_lines(map(render_forgetting, done))
         echo_lines(render_excluded(app.memory.excluded()))
     if not has_all:
         index = app.memory.status().index

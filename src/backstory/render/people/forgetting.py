@@ -145,6 +145,12 @@ def _tell_if_read(report: ForgetReport) -> Iterator[str]:
         )
 
 
+def render_forgetting(done: Forgetting) -> str:
+    """What was forgotten without being asked for, in a line."""
+    messages = render_count(done.messages, "message")
+    return f"Forgotten: {messages} ({done.reason}); see 'backstory forget --list'."
+
+
 def render_forgettings(found: Sequence[Forgetting]) -> Iterator[str]:
     """Everything that was forgotten, one line each."""
     rows = [
