@@ -290,3 +290,12 @@ def traces(home: Path, word: str) -> list[str]:
         and not file.name.startswith("history.db")
         and word.encode() in file.read_bytes().lower()
     )
+
+
+def all_traces(home: Path, word: str) -> list[str]:
+    """All files of a home that contain a word, in small letters or capitals."""
+    return sorted(
+        file.relative_to(home).as_posix()
+        for file in home.rglob("*")
+        if file.is_file() and word.encode() in file.read_bytes().lower()
+    )

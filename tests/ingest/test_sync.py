@@ -32,6 +32,7 @@ from tests.builders import (
     append,
     session_file,
 )
+from tests.index_builders import all_traces
 from tests.ordinary_user import as_ordinary_user
 from tests.samples import a_memory, all_cases
 
@@ -642,6 +643,47 @@ def test_a_private_passage_may_span_the_blocks_of_a_message(
     memory.index()
 
     assert texts(memory) == ["one [private]", "[private]", "[private] two", "three"]
+
+
+@pytest.mark.parametrize("in_two_readings", [False, True])
+def test_a_private_passage_may_end_in_the_next_message(
+    memory: Memory, home: Path, in_two_readings: bool
+) -> None:
+    file = session_file(home)
+    append(
+        file,
+        a_line('one <private reason="x">S3CRET', uuid="u1"),
+        a_line("I see.", uuid="u2", role="assistant"),
+    )
+    if in_two_readings:
+        memory.index()
+    append(file, a_line("S3CRET</private> two", uuid="u3"))
+
+    memory.index()
+
+    assert texts(memory) == ["one [private]", "I see.", "[private] two"]
+    assert all_traces(memory.home, "s3cret") == []
+
+
+def test_a_private_passage_that_nobody_closes_ends_with_its_message(
+    memory: Memory, home: Path
+) -> None:
+    append(
+        session_file(home),
+        a_line("what does <private> do?", uuid="u1"),
+        a_line("It hides text.", uuid="u2", role="assistant"),
+        a_line("good", uuid="u3"),
+        a_line("</private> ends it, then?", uuid="u4"),
+    )
+
+    memory.index()
+
+    assert texts(memory) == [
+        "what does [private]",
+        "It hides text.",
+        "good",
+        "</private> ends it, then?",
+    ]
 
 
 def test_reminders_of_the_program_are_cut_out_of_what_the_person_said(

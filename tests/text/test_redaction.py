@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.redaction import drop_private
+from backstory.text.redaction import drop_private, drop_private_lines
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,26 @@ from backstory.text.redaction import drop_private
             "a</private>b<private>c", "a</private>b[private]", id="closed, then opened"
         ),
         pytest.param("<privateer>a", "<privateer>a", id="another mark"),
+        pytest.param("< private >a</ private >b", "[private]b", id="blanks"),
+        pytest.param("<private\n>a< / private >b", "[private]b", id="a line end"),
+        pytest.param('<private reason="x">a</private>b', "[private]b", id="attribute"),
+        pytest.param(
+            "<PRIVATE a=1 data-b='c d' >a</private>b", "[private]b", id="attributes"
+        ),
+        pytest.param(
+            r'{"t":"<private a=\"b\">x<\/private>y"}',
+            '{"t":"[private]y"}',
+            id="in JSON",
+        ),
+        pytest.param(
+            r"\u003cprivate a='b'\u003ex\u003c/private\u003ey",
+            "[private]y",
+            id="escaped",
+        ),
+        pytest.param('<private a="b">x', "[private]", id="attribute, never closed"),
+        pytest.param("your <private key> here", "your <private key> here", id="words"),
+        pytest.param("<private/> b", "<private/> b", id="an empty passage"),
+        pytest.param("x < private > y", "x [private]", id="blanks, never closed"),
     ],
 )
 def test_a_private_passage_is_replaced_by_a_mark(text: str, expected: str) -> None:
@@ -64,3 +84,19 @@ def test_what_is_dropped_once_needs_no_dropping_again(text: str) -> None:
 @given(st.text())
 def test_a_text_without_an_opening_mark_stays_as_it_is(text: str) -> None:
     assert drop_private(text.replace("<", "")) == text.replace("<", "")
+
+
+def test_the_lines_of_a_file_keep_their_numbers() -> None:
+    text = "one\r\n<private>a\nb\n\nc</private> two\nthree <private>d\ne"
+
+    assert drop_private_lines(text) == ("one\r\n[private]\n\n\n two\nthree [private]\n")
+
+
+@given(st.lists(PIECES | st.sampled_from(["\n", "a"]), max_size=12).map("".join))
+def test_lines_are_dropped_as_in_a_whole_text(text: str) -> None:
+    dropped = drop_private_lines(text)
+
+    assert dropped.count("\n") == text.count("\n")
+    assert dropped.replace("\n", "").count("a") == drop_private(text).count(
+        "a"
+    ) - drop_private(text).count("[private]") + dropped.count("[private]")

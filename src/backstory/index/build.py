@@ -38,6 +38,7 @@ from backstory.store.base.history import Change, HistoryStore
 from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
 from backstory.system.files import is_inside
 from backstory.text.json_values import compact_json
+from backstory.text.redaction import drop_private_lines
 from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment
@@ -377,7 +378,7 @@ class _FoundNotes:
         if file is not None and file.signature == note.signature:
             return
         try:
-            text = read_note(note)
+            text = drop_private_lines(read_note(note))
         except SourceUnreadable as exc:
             self.problems.append(Problem(str(exc), path=str(note.path)))
             if file is not None:

@@ -32,7 +32,7 @@ from backstory.text.escape import replace_surrogates
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.own_calls import is_own_tool_call
 from backstory.text.prompt_markup import is_continuation, split_prompt
-from backstory.text.redaction import drop_private, hide_private
+from backstory.text.redaction import closes_private, drop_private, hide_private
 from backstory.text.terminal import strip_terminal_codes
 from backstory.text.titles import make_title
 from backstory.values.history import (
@@ -56,6 +56,7 @@ _EXCLUDED = "~excluded"
 _OWN_CALLS = "~recalls"
 _PROBLEMS = "~problems"
 _MADE = "~made"
+_PRIVATE = "~private"
 
 # What people and models said is kept to the letter.
 _VERBATIM = frozenset({Role.USER, Role.ASSISTANT})
@@ -213,6 +214,7 @@ class Intake:
     _excluded_before: int = 0
     _checked: set[str] = field(default_factory=set)
     _private: tuple[tuple[object, ...], int] = ((), 0)
+    _open_private: set[str] = field(default_factory=set)
     _own_calls: set[str] = field(default_factory=set)
     _problem_count: int = 0
     _made: set[str] = field(default_factory=set)
@@ -224,6 +226,7 @@ class Intake:
         self._excluded = set(memo.pop(_EXCLUDED, ()))
         self._excluded_before = len(self._excluded)
         self._own_calls = set(memo.pop(_OWN_CALLS, ()))
+        self._open_private = set(memo.pop(_PRIVATE, ()))
         self._problem_count = memo.pop(_PROBLEMS, 0)
         # Made by a reading that was killed: this one continues its work.
         self._made = set(memo.pop(_MADE, ()))
@@ -236,6 +239,8 @@ class Intake:
             kept[_EXCLUDED] = sorted(self._excluded)
         if self._own_calls:
             kept[_OWN_CALLS] = sorted(self._own_calls)
+        if self._open_private:
+            kept[_PRIVATE] = sorted(self._open_private)
         if self._problem_count:
             kept[_PROBLEMS] = self._problem_count
         if self.rules.excluded_folders and not is_last:
@@ -344,12 +349,29 @@ class Intake:
         # Hosts cut what was said at once into pieces; a private passage may span them.
         piece_of = (message.session_id, message.role, message.sent)
         known, depth = self._private
-        kept, depth = self.rules.keep_piece(
-            message, line, depth if known == piece_of else 0, self._cuts
-        )
+        if known != piece_of:
+            depth = self._left_open(message)
+        kept, depth = self.rules.keep_piece(message, line, depth, self._cuts)
         self._private = (piece_of, depth)
+        if message.role is Role.USER:
+            self._open_private.discard(message.session_id)
+            if depth:
+                self._open_private.add(message.session_id)
         self._chars += len(kept.message.text)
         self._open().messages.extend(_iter_parts(kept))
+
+    def _left_open(self, message: NewMessage) -> int:
+        """How many passages of the person's last message go on in this one.
+
+        Only if it closes one: a tag that was forgotten, or only talked about, must not
+        hide the rest of a session.
+        """
+        goes_on = (
+            message.role is Role.USER
+            and message.session_id in self._open_private
+            and closes_private(message.text)
+        )
+        return 1 if goes_on else 0
 
     def _is_excluded(self, session_id: str) -> bool:
         """Whether the session ran in an excluded folder, by this source or another."""

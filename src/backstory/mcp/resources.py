@@ -22,6 +22,7 @@ from backstory.render.models.notes import render_note
 from backstory.render.objects import to_iso
 from backstory.search.own_project import ISOLATION
 from backstory.text.envelope import label
+from backstory.text.redaction import drop_private
 from backstory.tools.base import say_value
 from backstory.values.history import Session
 
@@ -170,7 +171,7 @@ class ServedResources:
     def _render_note(self, name: str, text: str) -> str:
         return render_note(
             name,
-            text,
+            drop_private(text),
             max_tokens=self._memory.settings.whole("tools.search_tokens"),
             count_tokens=self._memory.count_tokens,
         )

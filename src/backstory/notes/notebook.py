@@ -71,7 +71,7 @@ from backstory.system.locks import locked
 from backstory.text.arguments import check_text, to_date
 from backstory.text.escape import replace_surrogates
 from backstory.text.markdown.lines import split_lines
-from backstory.text.redaction import mask_secrets
+from backstory.text.redaction import drop_private, mask_secrets
 from backstory.values.identity import bytes_hash
 from backstory.values.notes import FactOrigin
 
@@ -238,7 +238,7 @@ class Notebook:
         """
         check_text(fact, "fact")
         check_text(topic, "topic")
-        checked = check_fact(mask_secrets(fact) if mask else fact)
+        checked = check_fact(mask_secrets(drop_private(fact)) if mask else fact)
 
         def change(text: str) -> str:
             if find_known(text, checked) is not None:
@@ -416,7 +416,7 @@ class Notebook:
         Secrets in the block are masked.
         """
         on_day = to_date(day, "day")
-        masked = mask_secrets(check_text(block, "block"))
+        masked = mask_secrets(drop_private(check_text(block, "block")))
         check_text(marker, "marker")
 
         def change(text: str) -> str:

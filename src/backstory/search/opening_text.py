@@ -21,6 +21,7 @@ from backstory.text.memories_frame import (
     MEMORY_HEADING,
     RECENT_HEADING,
 )
+from backstory.text.redaction import drop_private
 
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
@@ -47,7 +48,7 @@ def iter_recent(
     from backstory.notes.daily_logs import split_blocks
 
     for day in reversed(days):
-        for block in reversed(split_blocks(read_log(day))):
+        for block in reversed(split_blocks(drop_private(read_log(day)))):
             if block.marker and is_ours(block.marker):
                 yield day, block.text
 

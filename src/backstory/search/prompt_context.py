@@ -49,7 +49,7 @@ from backstory.text.memories_frame import (
     MemoriesFrame,
     keep_all,
 )
-from backstory.text.redaction import mask_secrets
+from backstory.text.redaction import drop_private, mask_secrets
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource
@@ -248,7 +248,9 @@ class PromptContext:
         def read_own_blocks(day: date) -> list[str]:
             return [
                 " ".join(block.text.split())
-                for block in split_blocks(self._notebook.read_log(day) or "")
+                for block in split_blocks(
+                    drop_private(self._notebook.read_log(day) or "")
+                )
                 if block.marker
                 and any(self._is_log_of(block.marker, session) for session in asking)
             ]

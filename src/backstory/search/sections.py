@@ -16,7 +16,7 @@ from backstory.text.memories_frame import (
     RELEVANT_NOTE,
 )
 from backstory.text.patterns import lazy_pattern
-from backstory.text.redaction import mask_secrets
+from backstory.text.redaction import drop_private, mask_secrets
 
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
@@ -121,7 +121,8 @@ def _is_heading(piece: str) -> bool:
 
 def iter_memory_pieces(memory: str) -> Iterator[str]:
     """The first lines of MEMORY.md as headings, facts and paragraphs, safe to show."""
-    lines = mask_secrets(memory).removeprefix("\ufeff").splitlines()[:MAX_GIVEN_LINES]
+    lines = mask_secrets(drop_private(memory)).removeprefix("\ufeff").splitlines()
+    lines = lines[:MAX_GIVEN_LINES]
     piece: list[str] = []
     fence = None
     for line in lines:

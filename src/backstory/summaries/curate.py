@@ -20,7 +20,7 @@ from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.memory_changes import DAYS_NEEDED, apply_answer
 from backstory.summaries.who_said import SaidOnDay
 from backstory.text.cut import cut_middle
-from backstory.text.redaction import mask_secrets
+from backstory.text.redaction import drop_private, mask_secrets
 from backstory.text.tokens import most_tokens
 from backstory.values.notes import FactOrigin
 from backstory.values.reports import Curation
@@ -75,7 +75,9 @@ class Curator:
         logs = self._recent_logs()
         if not memory.strip() and not logs:
             return Curation()
-        facts = list_facts(memory)
+        # Others are private, or have a private passage: those stay as they are.
+        shown = {each.text for each in list_facts(drop_private(memory))}
+        facts = [each for each in list_facts(memory) if each.text in shown]
         parts = self._cut_parts(facts)
         curated, curation = memory, Curation()
         said = self.said_on(logs)
@@ -152,7 +154,7 @@ class Curator:
         today = self.clock().astimezone().date()
         first = today - timedelta(days=_LOG_DAYS)
         days = [day for day in self.notebook.list_logs() if first <= day <= today]
-        return {day: self.notebook.read_log(day) or "" for day in days}
+        return {day: drop_private(self.notebook.read_log(day) or "") for day in days}
 
     @property
     def _output_tokens(self) -> int:

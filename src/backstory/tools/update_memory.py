@@ -3,7 +3,7 @@
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
 from backstory.notes.facts import MAX_FACT_CHARS
 from backstory.render.object_schemas import UPDATED_SCHEMA
-from backstory.text.redaction import mask_secrets
+from backstory.text.redaction import drop_private, mask_secrets
 from backstory.tools.base import (
     NOT_FOUND,
     SAVE_ERROR,
@@ -33,7 +33,7 @@ def _run(asker: Asker, arguments: Arguments) -> ToolResult:
         return ToolResult(_say_matches(exc), error=AMBIGUOUS_MATCH)
     except BadQuery as exc:
         raise BadArgument(f"Parameter 'new_text' cannot be used: {exc}") from exc
-    shown = mask_secrets(put)
+    shown = mask_secrets(drop_private(put))
     data = {"old_text": old, "new_text": shown}
     if not put:
         return ToolResult(f"Removed from MEMORY.md: {say_value(old)}", data)
@@ -70,7 +70,7 @@ def _say_matches(exc: FactAmbiguous) -> str:
 
 
 def _say_masked(fact: str) -> str:
-    return say_value(mask_secrets(fact))
+    return say_value(mask_secrets(drop_private(fact)))
 
 
 UPDATE_MEMORY = ToolRow(
