@@ -31,7 +31,7 @@ from backstory.values.units import (
 )
 
 # Change this whenever the same input would give other units or chunks.
-CHUNKER = "4"
+CHUNKER = "5"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.
 REACH = 8
