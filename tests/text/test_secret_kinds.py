@@ -6,11 +6,12 @@ import pytest
 
 from backstory.text.redaction import MASKED, mask_secrets
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
+from tests.grid import in_one_test
 
-SECRETS = [
-    *(pytest.param(begin, rest, id=kind) for kind, begin, _, rest in KEYS),
-    *(pytest.param(*row[-2:], id=row[0]) for row in PARTLY_SHOWN),
-]
+SECRETS = {
+    **{kind: (begin, rest) for kind, begin, _, rest in KEYS},
+    **{row[0]: row[-2:] for row in PARTLY_SHOWN},
+}
 # Their kind is only told by their whole length.
 EXACT = {
     "AWS",
@@ -39,7 +40,6 @@ def check_masked(before: str, secret: str, after: str) -> None:
     assert mask_secrets(masked) == masked
 
 
-@pytest.mark.parametrize(("begin", "rest"), SECRETS)
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -54,12 +54,14 @@ def check_masked(before: str, secret: str, after: str) -> None:
         pytest.param("a long text that ends in ", "…", id="before a cut"),
     ],
 )
-def test_a_secret_is_masked(begin: str, rest: str, before: str, after: str) -> None:
-    check_masked(before, begin + rest, after)
+@in_one_test("secret", SECRETS)
+def test_a_secret_is_masked(secret: tuple[str, str], before: str, after: str) -> None:
+    check_masked(before, "".join(secret), after)
 
 
-@pytest.mark.parametrize(("begin", "rest"), SECRETS)
-def test_a_secret_is_masked_in_json(begin: str, rest: str) -> None:
+@in_one_test("secret", SECRETS)
+def test_a_secret_is_masked_in_json(secret: tuple[str, str]) -> None:
+    begin, rest = secret
     text = json.dumps({"text": f"line\n{begin}{rest}\nlast"})
 
     masked = json.loads(mask_secrets(text))["text"]
@@ -69,18 +71,20 @@ def test_a_secret_is_masked_in_json(begin: str, rest: str) -> None:
     assert "a1a1a1a1a1" not in masked.lower()
 
 
-@pytest.mark.parametrize(
-    ("begin", "rest"), [each for each in SECRETS if each.id not in EXACT]
+@in_one_test(
+    "secret", {kind: secret for kind, secret in SECRETS.items() if kind not in EXACT}
 )
-def test_a_secret_is_masked_whose_end_was_cut_off(begin: str, rest: str) -> None:
+def test_a_secret_is_masked_whose_end_was_cut_off(secret: tuple[str, str]) -> None:
+    begin, rest = secret
     check_masked("it is ", begin + rest[: len(rest) * 4 // 5], "")
 
 
-@pytest.mark.parametrize(("begin", "rest"), SECRETS)
 @pytest.mark.parametrize("near_miss", ["{0}", "x{0}{1}", "{0} {1}", "{0}word"])
+@in_one_test("secret", SECRETS)
 def test_what_only_begins_like_a_secret_stays(
-    begin: str, rest: str, near_miss: str
+    secret: tuple[str, str], near_miss: str
 ) -> None:
+    begin, rest = secret
     # A piece that is too short for any key.
     text = near_miss.format(begin, rest[:6])
 
