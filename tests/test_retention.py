@@ -247,8 +247,8 @@ def test_excluding_tells_what_is_kept_and_how_to_forget_it(
     shell: Shell, setting: str, value: str, command: str
 ) -> None:
     told = (
-        f"{value} is excluded, but 2 sessions (3 messages) from before are kept; "
-        f"'{command}' deletes them."
+        f"{value} is excluded. Kept from before: 2 sessions (3 messages); "
+        f"to delete: '{command}'"
     )
 
     assert shell.out("settings", "set", setting, value).splitlines()[-1] == told

@@ -160,8 +160,8 @@ def render_excluded(excluded: Sequence[KeptExcluded]) -> Iterator[str]:
         sessions = render_count(each.sessions, "session")
         messages = render_count(each.messages, "message")
         yield neutralize(
-            f"{each.name} is excluded, but {sessions} ({messages}) from before are "
-            f"kept; '{each.command}' deletes them."
+            f"{each.name} is excluded. Kept from before: {sessions} ({messages}); "
+            f"to delete: '{each.command}'"
         )
 
 
