@@ -6,7 +6,7 @@ import apsw
 
 from backstory.store.base.index import MadePassages, ToEmbed
 from backstory.store.sqlite.index_state import get_state, set_state
-from backstory.store.sqlite.rows import to_dict, to_json
+from backstory.store.sqlite.rows import to_json
 from backstory.values.units import UnitKind
 
 # Set while passages are waiting. Those of chats are never embedded, and looking through
@@ -126,18 +126,3 @@ def drop_embeddings(db: apsw.Connection) -> None:
     db.execute("UPDATE passages SET embedding_id = NULL WHERE embedding_id IS NOT NULL")
     if _list_waiting(db, 1, ()):
         set_state(db, _WAITING, "yes")
-
-
-def find_embedding_ids(
-    db: apsw.Connection, unit_ids: Collection[int]
-) -> dict[int, int]:
-    """The numbers of the vectors of these units' passages, where there are any."""
-    rows = db.execute(
-        """
-        SELECT unit_id, embedding_id FROM passages
-         WHERE unit_id IN (SELECT value FROM json_each(?))
-           AND embedding_id IS NOT NULL
-        """,
-        (to_json(unit_ids),),
-    )
-    return to_dict(rows)

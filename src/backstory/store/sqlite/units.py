@@ -395,12 +395,12 @@ def count_to_embed(db: apsw.Connection, where: UnitFilter) -> tuple[int, int]:
 
 
 def find_embedding_ids(
-    db: apsw.Connection, unit_ids: Collection[int]
+    db: apsw.Connection, unit_ids: Collection[int], *, table: str = "units"
 ) -> dict[int, int]:
     """The numbers of these units' vectors; units without one are left out."""
     rows = db.execute(
-        """
-        SELECT unit_id, embedding_id FROM units
+        f"""
+        SELECT unit_id, embedding_id FROM {table}
          WHERE unit_id IN (SELECT value FROM json_each(?))
            AND embedding_id IS NOT NULL
         """,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from backstory.store.base.index import BestPassage, EmbeddingCache, UnitFilter
-from backstory.store.sqlite import passages, units
+from backstory.store.sqlite import units
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.system.fork_safety import block_forks, reset_in_child
 
@@ -68,7 +68,7 @@ class VectorSearch:
         self, vector: "Vector", unit_ids: Collection[int]
     ) -> dict[int, BestPassage]:
         with self._connection.reading() as db:
-            numbers = passages.find_embedding_ids(db, unit_ids)
+            numbers = units.find_embedding_ids(db, unit_ids, table="passages")
         return self.pages.best_passages(vector, numbers) if numbers else {}
 
     def verify(self, db: apsw.Connection) -> list[str]:
