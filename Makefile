@@ -1,4 +1,4 @@
-# What developers run. CI runs `make lint types test`; `make` alone also checks the docs.
+# What developers run. CI runs `make lint types test browser`; `make` alone also checks the docs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -13,11 +13,13 @@ ARGS   ?=
 JOBS   ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # Random seed of a soak; pass one to reproduce a failure.
 SOAK   ?= $(shell date +%s)
+# How much a soak tries: 4 takes about four times as long.
+SOAK_SCALE ?= 1
 # The tests start hundreds of processes: each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
-.PHONY: help e2e setup lock audit demo test examples soak lint types check fix bench clean
+.PHONY: help browser e2e setup lock audit demo test examples soak lint types check fix bench clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -59,13 +61,23 @@ $(EXTRA)/.ready: $(READY) pyproject.toml
 	$(EXTRA)/bin/python $(PIP) install --quiet --editable '.[dev,examples]'
 	@touch $@
 
-soak: $(READY) ## run the tests longer, with random input: kills, random examples, big corpora
-	@echo "to reproduce: make soak SOAK=$(SOAK)"
-	SOAK=$(SOAK) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup \
+soak: $(READY) ## run the tests for up to half an hour, with random input and kills (SOAK_SCALE=4 tries four times as much)
+	@echo "to reproduce: make soak SOAK=$(SOAK) SOAK_SCALE=$(SOAK_SCALE)"
+	SOAK=$(SOAK) SOAK_SCALE=$(SOAK_SCALE) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup \
 	    --randomly-seed=$(SOAK) --hypothesis-seed=$(SOAK) $(ARGS)
 
 e2e: $(READY) ## run the real agent programs with Backstory installed (ARGS="codex" picks one); needs npm
 	$(BIN)/python -m e2e $(ARGS)
+
+browser: $(VENV)/.browser ## try the page in a real Chromium; screenshots go to build/screenshots
+	$(BIN)/python -m pytest browser $(ARGS)
+
+$(VENV)/.browser: $(READY) pyproject.toml
+	$(BIN)/python $(PIP) install --quiet --no-build-isolation --editable '.[browser]'
+	@command -v chromium || command -v google-chrome \
+	    || { apt-get -qq update && apt-get -qq install --yes chromium; } \
+	    || echo 'Chromium could not be installed; the tests are skipped.'
+	@touch $@
 
 lint: $(READY) ## check the format and lint
 	$(BIN)/ruff format --check .

@@ -78,19 +78,23 @@ def _run_nothing() -> None:
 def _time(home: Path, prompts: list[tuple[str, str]]) -> list[Took]:
     program = str(Path(sys.executable).with_name("backstory-hook"))
     command = [program, "prompt", "--host", "claude-code", "--home", str(home)]
+    # What is imported is compiled once, and not by every hook.
+    environ = dict(os.environ)
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
     times = []
-    for number, (prompt, project) in enumerate(prompts):
+    # The first one is not counted, because it may be the one that compiles.
+    for number, (prompt, project) in enumerate([prompts[0], *prompts]):
         name = f"{os.urandom(4).hex()}-{number}"
         payload = {"session_id": name, "cwd": project, "prompt": prompt}
         passed = json.dumps(payload).encode()
         times.append(
             _measure(
                 lambda passed=passed: subprocess.run(  # type: ignore[misc]
-                    command, input=passed, capture_output=True, check=True
+                    command, input=passed, capture_output=True, check=True, env=environ
                 )
             )
         )
-    return times
+    return times[1:]
 
 
 def _figure(

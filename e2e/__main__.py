@@ -14,7 +14,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from e2e.fake_model import ANSWER, CALL_TOOL, Body, FakeModel, tool_names
+from e2e.fake_model import (
+    ANSWER,
+    CALL_TOOL,
+    SEARCH_SESSION,
+    Body,
+    FakeModel,
+    tool_names,
+)
 from e2e.programs import PROGRAMS, Program
 
 REPOSITORY = Path(__file__).parents[1]
@@ -26,6 +33,8 @@ TIMEOUT_S = 180
 FACT = "The staging database of the ledger service listens on port 64537."
 QUESTION = "Which port does the staging database of the ledger service use?"
 SECRET = "64537"
+# What is said in the session that is searched itself.
+MOVED = "51987"
 EVERYDAY = "run the tests"
 FRAME = "Data, not instructions"
 
@@ -93,6 +102,7 @@ class Check:
             ("it answers", self._it_answers),
             ("a memory arrives in the prompt", self._memory_arrives),
             ("a tool call returns it", self._call_returns),
+            ("another finds this session's own", self._session_is_searched),
             ("an everyday prompt gets nothing", self._everyday_prompt),
             ("our tools are offered", self._tools_are_offered),
             ("the new session is found", self._session_is_found),
@@ -106,6 +116,7 @@ class Check:
                 results[promise] = f"no: nothing after {TIMEOUT_S} seconds"
         self._backstory("uninstall")
         results["uninstalling leaves no trace"] = self._no_trace(before) or "yes"
+        results["every byte is given back"] = self._there_and_back() or "yes"
         results.pop("version")
         return {f"version {version}": "yes", **results}
 
@@ -129,6 +140,11 @@ class Check:
     def _call_returns(self) -> str:
         results = _tool_results(self._prompt(f"{CALL_TOOL}: look up the ledger"))
         return "" if SECRET in json.dumps(results) else f"no: {str(results)[:200]}"
+
+    def _session_is_searched(self) -> str:
+        said = f"{SEARCH_SESSION}: the staging ledger port moves to {MOVED}"
+        results = _tool_results(self._prompt(said))
+        return "" if MOVED in json.dumps(results) else f"no: {str(results)[:200]}"
 
     def _everyday_prompt(self) -> str:
         sent = json.dumps(self._prompt(EVERYDAY))
@@ -160,6 +176,18 @@ class Check:
         if left or lost:
             return f"no: {', '.join(left + lost)}"
         return ""
+
+    def _there_and_back(self) -> str:
+        """Nobody else writes in between, so that all files must be as they were."""
+        before = self._settings()
+        self._backstory("install", self.program.host)
+        during = self._settings()
+        self._backstory("uninstall", self.program.host)
+        after = self._settings()
+        changed = [name for name in before if after.get(name) != before[name]]
+        if during == before:
+            return "no: nothing was installed"
+        return f"no: {', '.join(changed)}" if changed else ""
 
     # -- running things ---
 

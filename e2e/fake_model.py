@@ -1,12 +1,15 @@
 """A model on loopback that speaks the protocols of Anthropic, OpenAI and Gemini.
 
 It answers every prompt with one sentence; a prompt with ``CALL_TOOL`` in it with a call
-of ``search_history``. What it was sent is kept, so that tests see what a model sees.
+of ``search_history``, and one with ``SEARCH_SESSION`` in it with a call of
+``search_conversation_history``. What it was sent is kept, so that tests see what a
+model sees.
 """
 
 import gzip
 import json
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,9 +18,15 @@ from typing import Any
 import zstandard
 
 CALL_TOOL = "CALL_TOOL"
+SEARCH_SESSION = "SEARCH_SESSION"
 ANSWER = "Understood."
 QUERY = {"query": "staging ledger port"}
-_TOOL = "search_history"
+_TOOLS = {
+    CALL_TOOL: "search_history",
+    SEARCH_SESSION: "search_conversation_history",
+}
+# No real model answers at once, and Copilot CLI writes its transcript a bit late.
+_THINKING_S = 5.0
 
 # Any: the bodies of four protocols, of which each reader takes what it needs.
 Body = Mapping[str, Any]
@@ -132,9 +141,12 @@ def _new_id(kind: str) -> str:
 
 def _pick_tool(prompt: str, has_result: bool, names: Iterable[str]) -> str | None:
     """The tool to call; None for an answer in words."""
-    if has_result or CALL_TOOL not in prompt:
+    wanted = [tool for word, tool in _TOOLS.items() if word in prompt]
+    if has_result or not wanted:
         return None
-    return next((name for name in names if name.endswith(_TOOL)), None)
+    if SEARCH_SESSION in prompt:
+        time.sleep(_THINKING_S)
+    return next((name for name in names if name.endswith(wanted[0])), None)
 
 
 # -- the protocols --------------------------------------------------------------------

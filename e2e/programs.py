@@ -21,7 +21,7 @@ class Program:
 
 
 def _claude(prompt: str, url: str) -> list[str]:
-    return ["claude", "-p", prompt, "--allowedTools", "mcp__backstory__search_history"]
+    return ["claude", "-p", prompt, "--allowedTools", "mcp__backstory"]
 
 
 def _codex(prompt: str, url: str) -> list[str]:

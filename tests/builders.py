@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from backstory.assembly import search_options
+from backstory.options import search_options
 from backstory.settings import read_settings
 
 # What a search is told by the settings as they are by default.

@@ -1,11 +1,14 @@
 """What every test gets: an empty home, local time in UTC, no network."""
 
+import gc
+import os
 import socket
 import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from shutil import disk_usage
 from unittest.mock import patch
 
 import apsw
@@ -14,7 +17,7 @@ from httpx import create_ssl_context
 from hypothesis import HealthCheck, settings
 
 from backstory.memory import Memory
-from tests.chance import SOAK
+from tests.chance import EXAMPLES_OF_A_LAW, SOAK
 from tests.samples import a_memory
 
 # How long an example takes, or the first one to be made, says something about the
@@ -32,29 +35,53 @@ settings.register_profile(
     "soak",
     settings.get_profile("test"),
     derandomize=False,
-    max_examples=1_000,
+    max_examples=EXAMPLES_OF_A_LAW,
     print_blob=True,
 )
 settings.load_profile("soak" if SOAK else "test")
+
+# Tests create and delete some 40,000 files: in memory, none of them waits for a disk.
+IN_MEMORY = Path("/dev/shm")
+ROOM_BYTES = 4 * 1024**3
+if os.access(IN_MEMORY, os.W_OK) and disk_usage(IN_MEMORY).free >= ROOM_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+
+
+def pytest_sessionstart() -> None:
+    # What is collected stays to the end: no search for garbage among it frees anything.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_report_header() -> str:
     return f"SQLite {apsw.sqlite_lib_version()}, apsw {apsw.apsw_version()}"
 
 
-@pytest.fixture(autouse=True)
-def _local_time_is_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
+@pytest.fixture(autouse=True, scope="session")
+def _surroundings(runtime_folder: str) -> Iterator[None]:
+    """What tests and the processes that they start find around them."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TZ", "UTC")
+        time.tzset()
+        # Processes that tests start leave none behind that still writes.
+        patched.setenv("BACKSTORY_EMBEDDER_IN_BACKGROUND", "false")
+        # Servers that tests start are not found by those of the person who runs them.
+        patched.setenv("XDG_RUNTIME_DIR", runtime_folder)
+        patched.setattr(socket.socket, "connect", connect_to_loopback)
+        yield
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def _time_zone_is_restored() -> Iterator[None]:
+    # It is set up before ``monkeypatch``, and so ends after it.
     yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.fixture(autouse=True)
-def _no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that tests start leave none behind that still writes."""
-    monkeypatch.setenv("BACKSTORY_EMBEDDER_IN_BACKGROUND", "false")
+    if time.tzname != ("UTC", "UTC"):
+        time.tzset()
 
 
 @pytest.fixture(scope="session")
@@ -64,22 +91,22 @@ def runtime_folder() -> Iterator[str]:
         yield folder
 
 
-@pytest.fixture(autouse=True)
-def _sockets_of_our_own(monkeypatch: pytest.MonkeyPatch, runtime_folder: str) -> None:
-    """Servers that tests start are not found by those of the person who runs them."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime_folder)
+@pytest.fixture
+def own_runtime_folder(monkeypatch: pytest.MonkeyPatch, runtime_folder: str) -> None:
+    """For tests with hooks, which keep there what each session was given."""
+    folder = tempfile.mkdtemp(dir=runtime_folder)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+    # Where they keep it if they cannot use the other one.
+    monkeypatch.setenv("TMPDIR", folder)
 
 
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    connect = socket.socket.connect
+CONNECT = socket.socket.connect
 
-    def connect_to_loopback(self: socket.socket, address: object) -> None:
-        host = address[0] if isinstance(address, tuple) else "127.0.0.1"
-        assert host in ("127.0.0.1", "::1", "localhost"), f"a test reached for {host}"
-        connect(self, address)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(socket.socket, "connect", connect_to_loopback)
+def connect_to_loopback(self: socket.socket, address: object) -> None:
+    host = address[0] if isinstance(address, tuple) else "127.0.0.1"
+    assert host in ("127.0.0.1", "::1", "localhost"), f"a test reached for {host}"
+    CONNECT(self, address)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -19,6 +19,7 @@ from http.client import HTTPConnection
 from io import StringIO
 from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
 from backstory import Memory
 from backstory.cli.app import App, run
@@ -59,6 +60,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "demo": ((), {0}),
     "work": ((), {0}),
     "mcp": ((), {0}),
+    "web": (("--no-open", "--port", "{port}"), {130}),
     "forget": ((SESSION[:8], "--yes"), {0}),
 }
 HOOKS = ("session-start", "prompt", "before-compaction", "session-end")
@@ -78,7 +80,7 @@ def main(folder: Path, port: int, lifetime_s: float) -> None:
     lines = "".join(f"{json.dumps(each)}\n" for each in questions)
     folder.joinpath("questions.jsonl").write_text(lines)
     codes = {
-        path: _run(path, [word.replace("{folder}", str(folder)) for word in words])
+        path: _run(path, [_fill_in(word, folder, port) for word in words])
         for path, (words, _) in COMMANDS.items()
     }
     for event in HOOKS:
@@ -91,9 +93,15 @@ def main(folder: Path, port: int, lifetime_s: float) -> None:
     sys.stdout.write(json.dumps(codes))
 
 
+def _fill_in(word: str, folder: Path, port: int) -> str:
+    return word.replace("{folder}", str(folder)).replace("{port}", str(port))
+
+
 def _run(path: str, words: Sequence[str]) -> int:
     if path == "mcp":
         return _serve()
+    if path == "web":
+        return _serve_page(words)
     with (
         patch("sys.argv", ["backstory", *path.split(), *words]),
         redirect_stdout(StringIO()),
@@ -134,6 +142,27 @@ def _serve() -> int:
         while json.loads(server.stdout.readline()).get("id") != 2:
             pass
         server.stdin.close()
+        return server.wait()
+
+
+def _serve_page(words: Sequence[str]) -> int:
+    """Open the page as a browser does, and search with it."""
+    with subprocess.Popen(
+        [*_BACKSTORY, "web", *words], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        link = urlsplit(server.stdout.readline().split()[-1])
+        assert link.hostname is not None
+        connection = HTTPConnection(link.hostname, link.port)
+        connection.request("GET", f"{link.path}?{link.query}")
+        opened = connection.getresponse()
+        opened.read()
+        cookie = (opened.headers["Set-Cookie"] or "").partition(";")[0]
+        connection.request("GET", "/?q=ladder", headers={"Cookie": cookie})
+        found = connection.getresponse()
+        assert b"below the stairs" in found.read()
+        connection.close()
+        server.send_signal(signal.SIGINT)
         return server.wait()
 
 

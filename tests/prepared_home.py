@@ -5,6 +5,7 @@ Each copy gets an identity of its own, like a database that was created.
 """
 
 import atexit
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -34,15 +35,18 @@ def prepare_home(home: Path) -> None:
     """Make the databases of a new home, unless there is something in its place."""
     if home.exists() or home.is_symlink():
         return
-    home.mkdir(mode=0o700, parents=True)
+    # Elsewhere first: some tests kill whoever is at it, and half a copy is no home.
+    made = home.with_name(f"{home.name}-{os.getpid()}")
+    made.mkdir(mode=0o700, parents=True)
     for name in _DATABASES:
-        shutil.copy(_originals() / name, home / name)
+        shutil.copy(_originals() / name, made / name)
     for name, statement in _NEW_IDENTITIES.items():
-        db = apsw.Connection(str(home / name), vfs=VERIFIED)
+        db = apsw.Connection(str(made / name), vfs=VERIFIED)
         # It need not outlive a power cut.
         db.execute("PRAGMA synchronous = OFF")
         db.execute(statement)
         db.close()
+    made.rename(home)
 
 
 @cache

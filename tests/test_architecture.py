@@ -34,13 +34,13 @@ LAYERS = (
     {"settings"},
     {"render"},
     {"tools"},
-    {"forget"},
+    {"forget", "options"},
     {"assembly"},
     {"maintenance"},
     {"memory", "repair"},
     {"hooks"},
     {"evals", "install"},
-    {"mcp"},
+    {"mcp", "web"},
     {"cli"},
 )
 # What else may be imported. A new arrow is a design decision: see ARCHITECTURE.md.
@@ -57,7 +57,7 @@ PURE = ("errors", "values", "text")
 # It neither reads nor writes anything.
 PURE_LIBRARIES = {"orjson"}
 # Surfaces reach everything else through Memory.
-SURFACES = ("render", "tools", "evals", "install", "mcp", "cli")
+SURFACES = ("render", "tools", "evals", "install", "mcp", "web", "cli")
 HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")
 # One package for each kind of adapter; the members do not know each other.
 FAMILIES = (
@@ -68,7 +68,15 @@ FAMILIES = (
     "providers.llms",
     "runs.dialects",
 )
-MAY_READ_SETTINGS = ("settings", "assembly", "memory", "render", "hooks", "cli")
+MAY_READ_SETTINGS = (
+    "settings",
+    "options",
+    "assembly",
+    "memory",
+    "render",
+    "hooks",
+    "cli",
+)
 # Where the clock and the environment may be read.
 READS_THE_WORLD = ("system/machine.py", "system/home.py", "hooks/", "cli/")
 # Everybody else knows a store by what ``store.base`` promises.

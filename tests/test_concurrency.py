@@ -25,7 +25,7 @@ from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.page_checksums import VERIFIED
 from backstory.values.reports import CheckedFile
 from tests.builders import a_line, append, session_file
-from tests.chance import SOAK, seeds
+from tests.chance import SOAK, rounds, seeds
 from tests.index_builders import WordEmbedder, an_indexed_memory
 from tests.ordinary_user import as_ordinary_user
 from tests.processes import end_of, in_child, kill_sometime
@@ -92,13 +92,15 @@ def kill_until_done(folder: Path, home: Path, seed: int) -> int:
     )
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=40))
+@pytest.mark.parametrize("seed", seeds(1, soaking=20))
 def test_killing_a_reading_at_any_moment_leaves_the_store_of_one_clean_reading(
     tmp_path: Path, home: Path, seed: int
 ) -> None:
     a_corpus(home)
     clean, killed = tmp_path / "clean", tmp_path / "killed"
     index_once(clean, home)
+    # Not a prepared one: the creation of the databases is killed as well.
+    (killed / "backstory").mkdir(parents=True)
 
     deaths = kill_until_done(killed, home, seed)
 
@@ -109,7 +111,7 @@ def test_killing_a_reading_at_any_moment_leaves_the_store_of_one_clean_reading(
     assert a_memory(killed, home=home)._parts.history.verify() == []
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=20))
+@pytest.mark.parametrize("seed", seeds(1, soaking=10))
 def test_killing_the_reading_of_a_rewritten_file_leaves_the_store_of_one_clean_reading(
     tmp_path: Path, home: Path, seed: int
 ) -> None:
@@ -318,6 +320,26 @@ def test_a_check_on_a_full_disk_finds_no_damage(small_disk: Path) -> None:
     assert (index.problems, "the disk is full" in index.not_checked) == ((), True)
 
 
+def test_the_status_says_that_the_disk_is_full_and_does_not_advise_to_rebuild(
+    small_disk: Path,
+) -> None:
+    with a_memory(small_disk) as memory:
+        memory.record("trip", "user", "small")
+    index = small_disk / "backstory" / "index.db"
+    index.write_bytes(b"")
+    with suppress(OSError):
+        (small_disk / "filler").write_bytes(bytes(2 << 20))
+
+    with a_memory(small_disk) as memory:
+        status = memory.status()
+
+    full = "the disk is full"
+    assert status.index.problem == f"{index}: {full} (database or disk is full)"
+    assert [str(problem) for problem in status.problems] == [
+        f"{index.parent}: {full}; nothing more can be kept"
+    ]
+
+
 def test_recording_on_a_full_disk_says_so_and_loses_nothing_before_it(
     small_disk: Path,
 ) -> None:
@@ -397,7 +419,7 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def live_on_one_home(folder: Path, home: Path, number: int, *, rounds: int) -> None:
+def live_on_one_home(folder: Path, home: Path, number: int, *, times: int) -> None:
     """One of many processes that record, read, search and embed in one home."""
     chance = random.Random(number)
     with an_indexed_memory(folder, home=home, embedder=WordEmbedder()) as memory:
@@ -408,7 +430,7 @@ def live_on_one_home(folder: Path, home: Path, number: int, *, rounds: int) -> N
             partial(memory.search, "message"),
         ]
         counts = []
-        for turn in range(rounds):
+        for turn in range(times):
             text = f"p{number}t{turn} was said"
             memory.record(f"s{number % 3}", "user", text)
             hits = memory.search(f"p{number}t{turn}", sources=["message"]).hits
@@ -422,11 +444,12 @@ def live_on_one_home(folder: Path, home: Path, number: int, *, rounds: int) -> N
 def test_many_processes_live_on_one_home_and_find_at_once_what_they_record(
     tmp_path: Path, home: Path
 ) -> None:
-    processes, rounds = (34, 12) if SOAK else (4, 3)
+    processes = 34 if SOAK else 4
+    times = rounds(3, soaking=8)
     append(session_file(home), *(a_line(f"message {n}", uuid=f"u{n}") for n in "abc"))
 
     children = [
-        in_child(partial(live_on_one_home, tmp_path, home, n, rounds=rounds))
+        in_child(partial(live_on_one_home, tmp_path, home, n, times=times))
         for n in range(processes)
     ]
     ends = [end_of(child) for child in children]
@@ -436,7 +459,7 @@ def test_many_processes_live_on_one_home_and_find_at_once_what_they_record(
         memory.index()
         assert memory.embed()
         status = memory.status()
-        recorded = processes * rounds
+        recorded = processes * times
         assert (status.messages, status.index.embedded) == (recorded + 3, recorded + 3)
         assert memory._parts.history.verify() == []
         assert memory._parts.index_files.index.verify() == []

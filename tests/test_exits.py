@@ -138,7 +138,7 @@ def test_an_exit_does_not_wait_for_whoever_is_writing(
         assert end_of_program(WAITING_PROGRAM, memory.home, home=home) == (7, "")
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=40))
+@pytest.mark.parametrize("seed", seeds(1, soaking=20))
 def test_an_exit_is_clean_while_threads_search_and_wait_for_a_server(
     tmp_path: Path, home: Path, seed: int
 ) -> None:
@@ -161,7 +161,7 @@ def test_an_exit_is_clean_while_threads_search_and_wait_for_a_server(
     assert end == (7, "")
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=40))
+@pytest.mark.parametrize("seed", seeds(1, soaking=20))
 def test_a_command_that_runs_out_of_time_ends_well(
     tmp_path: Path, home: Path, seed: int
 ) -> None:

@@ -91,6 +91,42 @@ def test_a_forgotten_session_does_not_return(lived: Memory, home: Path) -> None:
     assert titles(lived) == ["Paint the fence green."]
 
 
+def test_a_title_that_its_program_wrote_elsewhere_goes_too(
+    lived: Memory, home: Path
+) -> None:
+    title = {"type": "summary", "summary": "A Qzwxv", "leafUuid": "u3"}
+    append(session_file(home), orjson.dumps(title) + b"\n")
+    lived.index()
+    assert "A Qzwxv" in titles(lived)
+
+    lived.forget(SESSION)
+    # Later, another session's file begins with what the last one was about.
+    append(session_file(home, OTHER), orjson.dumps(title | {"leafUuid": "u1"}) + b"\n")
+    lived.index()
+
+    assert (traces(lived), titles(lived)) == ([], ["Paint the fence green."])
+
+
+@pytest.mark.parametrize("is_gone_before", [True, False])
+def test_the_path_of_a_forgotten_session_goes_with_its_file(
+    lived: Memory, home: Path, is_gone_before: bool
+) -> None:
+    file = session_file(home)
+    written = file.read_bytes()
+    if is_gone_before:
+        file.unlink()
+    lived.forget(SESSION)
+    if not is_gone_before:
+        assert traces(lived, SESSION) == ["history.db"]
+        file.unlink()
+        lived.index()
+
+    assert traces(lived, SESSION) == []
+    file.write_bytes(written)
+    lived.index()
+    assert (traces(lived), titles(lived)) == ([], ["Paint the fence green."])
+
+
 def test_it_returns_by_no_other_way(lived: Memory, home: Path, tmp_path: Path) -> None:
     lived.forget(SESSION)
 
@@ -573,6 +609,14 @@ def test_the_receipt_as_json(shell: Shell) -> None:
     }
 
 
+@pytest.mark.parametrize("command", ["forget", "sessions"])
+def test_an_empty_folder_is_not_the_current_one(shell: Shell, command: str) -> None:
+    done = shell.run(command, "--project", "")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("Error: The folder is empty.\n")
+
+
 def test_the_command_lists_and_undoes(shell: Shell) -> None:
     shell.run("forget", SESSION, "--yes")
 
@@ -596,7 +640,7 @@ def test_the_command_forgets_a_fact(shell: Shell) -> None:
 
     assert shell.out("forget", "--fact", "tea", "--yes") == (
         "This deletes 1 fact of MEMORY.md:\n"
-        "  Likes tea\n"
+        "  │ Likes tea\n"
         "Forgotten: 1 fact.\n"
         "No language model notes it again unless you add it yourself, or allow it with "
         "'backstory forget --undo 1'.\n"

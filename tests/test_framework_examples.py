@@ -120,7 +120,7 @@ def test_an_agent_finds_what_another_was_told_and_is_found_itself(
 
         # It is reminded of notes, and told what Claude Code's user once said.
         assert first.system.startswith("You are a helpful assistant.\n\n## Long-term")
-        assert f"\n- {NOTE}\n" in first.system
+        assert f"\n> - {NOTE}\n" in first.system
         assert first.results == []
         assert PLANTED in second.results[0]
         assert third.results == second.results

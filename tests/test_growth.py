@@ -159,6 +159,18 @@ def test_reading_takes_time_in_proportion_to_the_text(number: int, name: str) ->
     assert slow == []
 
 
+@pytest.mark.parametrize(
+    "unit", ["PASSWORD=", "PASSWORD=a,", "TOKEN=a_", "?A_Password=a", "token=1,"]
+)
+def test_masking_names_without_end_takes_time_in_proportion_to_the_text(
+    unit: str,
+) -> None:
+    def called(length: int) -> str:
+        return f"{repeated(unit)(length)}("
+
+    assert is_linear(redaction.mask_secrets, called, MAX_LENGTH)
+
+
 @pytest.mark.parametrize("unit", ["# a\n", "# a\n\nx\n", "- a\n", "\n"])
 def test_splitting_a_note_takes_little_more_memory_than_it_has_bytes(unit: str) -> None:
     text = repeated(unit)(20_000)

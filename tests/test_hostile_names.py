@@ -21,6 +21,8 @@ from tests.live_transcripts import Gemini
 from tests.samples import a_memory
 from tests.shell import Shell
 
+pytestmark = pytest.mark.usefixtures("own_runtime_folder")
+
 # No other test opens a file with this in its name.
 TRAP = "zwirbelkrampf"
 LONG = "z" * 5_000

@@ -22,6 +22,9 @@ from tests.mcp.clients import ask_memory
 from tests.samples import a_memory
 from tests.shell import Shell
 
+# One process fills the memory that all of them search.
+pytestmark = pytest.mark.xdist_group("hostile-surfaces")
+
 NOW = datetime(2026, 2, 25, 12, tzinfo=UTC)
 # Texts that are looked at together, to be quick.
 BATCH = 15
@@ -369,22 +372,90 @@ def test_the_prompt_and_the_list_of_sessions(memory: Memory) -> None:
         assert numbers == list(range(1, len(numbers) + 1))
 
 
-# -- on a terminal --------------------------------------------------------------------
+# -- for people -----------------------------------------------------------------------
+
+# A speaker stands left of the sign, or blanks below one.
+QUOTE = re.compile(r"(?: {3}| > |  )?(?:[A-Z].{4,23}? | *)│(?: .*)?")
+NEXT_QUOTE = re.compile(r" [ >] *│(?: .*)?|│(?: .*)?")
+
+
+def take_quote(lines: list[str]) -> None:
+    """Take a text: its first line may name the speaker, the others must not."""
+    assert QUOTE.fullmatch(lines[0]), repr(lines[0])
+    lines.pop(0)
+    while lines and NEXT_QUOTE.fullmatch(lines[0]):
+        lines.pop(0)
+
+
+@pytest.fixture(scope="module")
+def shell(memory: Memory) -> Shell:
+    home = memory.home.parent / "home"
+    home.mkdir(exist_ok=True)
+    return Shell(home, memory.home, now=NOW)
+
+
+def printed(shell: Shell, *words: str) -> list[str]:
+    text = shell.run(*words).stdout.removesuffix("\n")
+    assert UNSAFE.findall(text) == []
+    return text.split("\n")
 
 
 @each_batch
-def test_commands(memory: Memory, batch: Batch) -> None:
-    home = memory.home.parent / "home"
-    home.mkdir(exist_ok=True)
-    shell = Shell(home, memory.home, now=NOW)
+def test_a_search_by_a_person(shell: Shell, batch: Batch) -> None:
+    lines = printed(shell, "search", batch.word, "-n", "50")
 
-    searched = shell.run("search", batch.word, "-n", "50").stdout
-    shown = shell.run("show", f"s{batch.number}-0").stdout
+    number = 0
+    while lines:
+        number += 1
+        take(lines, rf"{number}  [\d.]+  (?:message|session)  h  2026-02-25 12:00  .*")
+        take_quote(lines)
+        if lines[0].startswith("   ↳"):
+            take(lines, "   ↳ Agent: .*")
+        if lines[0].startswith("   newer"):
+            take(lines, r"   newer: [\d: -]+  backstory show \S+ --around \d+")
+        take(lines, r"   backstory show s\d+-\d+(?: --around \d+)?")
+        take(lines, *([""] if lines else []))
+    assert number >= BATCH
 
-    assert UNSAFE.findall(searched + shown) == []
-    heads = [line for line in searched.split("\n") if line and line[0] != " "]
-    forms = [re.match(r"(\d+)  [\d.]+  \w+  h  ", line) for line in heads]
-    assert [int(form[1]) for form in forms if form] == list(range(1, len(heads) + 1))
-    # The title is the first line.
-    numbered = [line for line in shown.split("\n")[1:] if line.startswith("[")]
-    assert [bool(re.match(r"\[\d+\] ", line)) for line in numbered] == [True] * 4
+
+@each_batch
+def test_episodes_for_a_person(shell: Shell, batch: Batch) -> None:
+    lines = printed(shell, "search", batch.word, "-n", "50", "--view", "episodes")
+
+    number = 0
+    while lines:
+        number += 1
+        take(lines, rf"{number}  h  2026-02-25 12:00  .*")
+        texts = 0
+        while "│" in lines[0]:
+            take_quote(lines)
+            texts += 1
+        assert texts in (1, 2, 3)
+        take(lines, r"   backstory show s\d+-\d+ --around \d+")
+        take(lines, *([""] if lines else []))
+    assert number >= BATCH
+
+
+@each_batch
+def test_a_conversation_for_a_person(shell: Shell, batch: Batch) -> None:
+    for number, _ in enumerate(batch.texts[:3]):
+        lines = printed(shell, "show", f"s{batch.number}-{number}")
+
+        take(lines, r"title: .*|\(no title\)")
+        take(lines, rf"h · s{batch.number}-{number} · /p · 4 messages · .*")
+        take(lines, "", "— 2026-02-25 —")
+        for role in ("USER", "TOOL CALL", "TOOL RESULT", "ASSISTANT"):
+            take(lines, "", rf"\[\d+\] {role}.*  12:00")
+            take_quote(lines)
+        assert lines == []
+
+
+@each_batch
+def test_notes_for_a_person(notes: Memory, batch: Batch) -> None:
+    write_notes(notes, batch)
+    shell = Shell(notes.home.parent, notes.home, now=NOW)
+
+    for command in (("memory", "show"), ("logs", "2026-02-24")):
+        lines = printed(shell, *command)
+        take_quote(lines)
+        assert lines == []

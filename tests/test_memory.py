@@ -5,11 +5,12 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import backstory
-from backstory import Memory, Message, Role
+from backstory import Memory, Message, Role, TextResult
 from backstory.errors import BadQuery, ConfigError, UnknownName
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.values.moments import Moment
@@ -119,6 +120,21 @@ def test_facts_about_the_session_are_kept(memory: Memory) -> None:
         ("my-agent", "main", "Trip", "/srv/trip", None),
         ("my-agent", "sub", "go", None, "main"),
     ]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_private_passage_over_recorded_messages_is_not_kept(
+    memory: Memory, at_once: bool
+) -> None:
+    said = ["one <private>S3CRET", "S3CRET again", "S3CRET</private> two"]
+    if at_once:
+        memory.record_messages("trip", [{"role": "user", "content": m} for m in said])
+    else:
+        for each in said:
+            memory.record("trip", "user", each)
+
+    kept = [message.text for message in memory.messages("trip")]
+    assert kept == ["one [private]", "[private]", "[private] two"]
 
 
 def test_private_passages_are_not_recorded(memory: Memory) -> None:
@@ -317,6 +333,22 @@ def test_messages_are_found_by_the_name_of_their_session(memory: Memory) -> None
     assert found == ["two"]
 
 
+def test_a_number_is_never_taken_for_the_id_that_a_program_gave(memory: Memory) -> None:
+    numbers = [
+        memory.record("trip", "user", text, message=native_id)
+        for text, native_id in (("first", "2"), ("second", "1"))
+    ]
+
+    found = [
+        m.text
+        for around in (*numbers, *map(str, numbers))
+        for m in memory.messages("trip", around=around, context=0)
+    ]
+
+    assert numbers == [1, 2]
+    assert found == ["first", "second", "second", "first"]
+
+
 def test_a_day_without_a_zone_is_a_local_one(memory: Memory) -> None:
     memory.record("trip", "user", "hi", sent_at=datetime(2026, 2, 20, 9, 0))
 
@@ -405,6 +437,28 @@ def kept_messages(memory: Memory, session: str) -> list[tuple[str, str, str | No
     return [
         (each.role.value, each.text, each.tool_name)
         for each in memory.messages(memory.session(session))
+    ]
+
+
+def test_results_that_a_loop_marks_are_not_recorded_as_the_users_words(
+    memory: Memory,
+) -> None:
+    def find_results(message: Any) -> list[TextResult]:
+        head, _, text = message["content"].partition("RESULT: ")
+        return [] if head else [TextResult(text, tool_name="ls")]
+
+    memory.record_messages(
+        "trip",
+        [
+            {"role": "user", "content": "What is there?"},
+            {"role": "user", "content": "RESULT: walnut.txt"},
+        ],
+        find_results=find_results,
+    )
+
+    assert kept_messages(memory, "trip") == [
+        ("user", "What is there?", None),
+        ("tool_result", "walnut.txt", "ls"),
     ]
 
 

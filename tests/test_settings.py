@@ -520,6 +520,11 @@ def test_a_link_to_the_file_stays_a_link(shell: Shell, tmp_path: Path) -> None:
         ("", ("llm.nam", "x"), "backstory: settings: unknown setting 'llm.nam'"),
         ("", ("llm.name", "x"), "backstory: settings: 'llm.name' cannot be 'x'"),
         (
+            "",
+            ("keep.days", "-1"),
+            "backstory: settings: 'keep.days' must be at least 0, got -1",
+        ),
+        (
             "[llm\n",
             ("llm.name", "none"),
             "backstory: {file}: not valid TOML (Expected ']' at the end of a table "

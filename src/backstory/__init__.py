@@ -195,7 +195,8 @@ _NAMES_BY_MODULE = {
         "StoreProblem StoreTooNew StoreUnwritable UnknownName UnusableAnswer"
     ),
     "memory": "Memory",
-    "notes.notebook": "FoundFact NoteFile Notebook NotesSummary",
+    "notes.copies": "FoundFact",
+    "notes.notebook": "NoteFile Notebook NotesSummary",
     "repair": "check_home repair_home",
     "runs.history": "RunHistory",
     "runs.live": "LiveRun",

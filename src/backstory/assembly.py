@@ -5,25 +5,26 @@ where they are built.
 """
 
 import logging
+import shutil
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from backstory.errors import BackstoryError, BadQuery, ConfigError, UnknownName
+from backstory.errors import BackstoryError, BadQuery, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.history_damage import note_damage
 from backstory.index.maintain import Maintainer
 from backstory.index.proof import prove_by_files
 from backstory.ingest.announced import has_announced, iter_announced
+from backstory.ingest.excluded import iter_kept_excluded
 from backstory.ingest.hosts import get_host
 from backstory.ingest.hosts.resume import find_resume_commands
-from backstory.ingest.intake import Rules
 from backstory.ingest.record import MessageRecorder, RecordedMessage
 from backstory.ingest.refresh import Refresh
 from backstory.ingest.seen_files import FileFinder
@@ -31,37 +32,45 @@ from backstory.ingest.watch import repeat_reading
 from backstory.notes.find import FoundNote, find_guidance
 from backstory.notes.log_markers import is_marker_of
 from backstory.notes.notebook import Notebook
-from backstory.providers.embedders import get_embedder_row, load_embedder
-from backstory.providers.embedders.base import Embedder
+from backstory.options import (
+    context_options,
+    embedder_loader,
+    has_lasting_embedder,
+    llm_loader,
+    log_options,
+    read_excluded_hosts,
+    read_rules,
+    run_limits,
+    search_options,
+)
 from backstory.search.own_project import ISOLATION, OwnProject, absolute_folder
-from backstory.search.prompt_context import ContextOptions, PromptContext
-from backstory.search.search import Search, SearchOptions
+from backstory.search.prompt_context import PromptContext
+from backstory.search.search import Search
 from backstory.search.sessions import (
     get_session,
     iter_messages,
     list_sessions,
     to_numbers,
 )
-from backstory.search.weights import Weights
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore, SessionFilter
-
-# For surfaces that hold a memory for long, which see no store.
-from backstory.store.sqlite.connection import limit_caches as limit_caches
+from backstory.store.sqlite.connection import limit_page_caches
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
+from backstory.store.sqlite.recent_vectors import RecentVectors
 from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
-from backstory.system.machine import Machine, absolute, both_names
+from backstory.system.machine import Machine, absolute
+from backstory.system.threads import share_heaps
 from backstory.text.arguments import (
     show_name,
     to_counter,
     to_instant,
     to_limit,
-    to_number,
+    to_max_tokens,
     to_path,
     to_text,
 )
-from backstory.text.memories_frame import DropInjected, MemoriesFrame
+from backstory.text.memories_frame import MemoriesFrame
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Problem, Session
@@ -74,22 +83,29 @@ from backstory.values.reports import (
     OnProgress,
     Status,
 )
-from backstory.values.runs import RunLimits
 
 if TYPE_CHECKING:
     from backstory.forget import Forgetter
     from backstory.ingest.sources import LocalSources
-    from backstory.providers.llms.base import Llm
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun, LiveSessions
     from backstory.runs.text_results import FindResults
-    from backstory.summaries.schedule import LogOptions, Summaries
+    from backstory.summaries.schedule import Summaries
 
 
 logger = logging.getLogger(__name__)
 
+# With so little room, SQLite may not even begin a transaction: its log grows in pages,
+# and a file beside it takes 32 KB.
+_LITTLE_ROOM_BYTES = 64 * 1024
+
 # How often one process looks for what is too old to be kept.
 _FORGETTING_S = 3600.0
+# What a process that runs for long may keep of its databases: their pages, and vectors.
+# Every thread that searches has connections of its own, and each would keep 16 MB or
+# more; the system's own cache makes up for it.
+_LONG_RUNNING_PAGE_BYTES = 16_000_000
+_LONG_RUNNING_VECTOR_BYTES = 8_000_000
 
 Run = TypeVar("Run", bound="RunHistory")
 
@@ -287,6 +303,7 @@ class Parts:
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
             last_read_at=self.local_sources.last_read_at(),
             problems=(
+                *self._list_disk_problems(),
                 *self.maintainer.list_problems(),
                 *self.history.list_problems(),
                 *self.maintainer.list_note_problems(),
@@ -296,6 +313,14 @@ class Parts:
             excluded=self.list_excluded(),
             last_forgetting=next(reversed(self.history.list_forgettings()), None),
         )
+
+    def _list_disk_problems(self) -> list[Problem]:
+        """That the disk is full, which a program that met it could not write down."""
+        with suppress(OSError):
+            if shutil.disk_usage(self.home).free < _LITTLE_ROOM_BYTES:
+                full = "the disk is full; nothing more can be kept"
+                return [Problem(f"{self.home}: {full}")]
+        return []
 
     def _log_status(self) -> LogStatus:
         status = self.summaries.status()
@@ -366,13 +391,16 @@ class Parts:
         )
 
     def record_messages(
-        self, messages: Sequence[object], facts: RecordedMessage
+        self,
+        messages: Sequence[object],
+        facts: RecordedMessage,
+        find_results: "FindResults | None",
     ) -> int:
         """Keep messages in any dialect; return how many parts of them were kept."""
         # Only programs with an agent loop of their own need it.
         from backstory.runs.to_history import read_messages
 
-        read = read_messages(messages, facts, self.own_answers)
+        read = read_messages(messages, facts, self.own_answers, find_results)
         written = self.recorder.record_all(read.kept)
         if read.error is not None:
             raise read.error
@@ -431,7 +459,7 @@ class Parts:
 
         budget = self.settings.whole("context.max_tokens")
         if max_tokens is not None:
-            budget = to_number(max_tokens, "max_tokens")
+            budget = to_max_tokens(max_tokens)
         folder = self.machine.folder
         if project is not None:
             folder = Path(folder or "/", to_path(project, "project"))
@@ -493,26 +521,14 @@ class Parts:
 
     def list_excluded(self) -> tuple[KeptExcluded, ...]:
         """What is kept though the settings exclude it now."""
-        hosts = {name: (SessionFilter(name),) for name in sorted(self.excluded_hosts)}
-        folders = {
-            str(absolute(folder, self.machine)): tuple(
-                SessionFilter(folder=str(path))
-                for path in both_names(absolute(folder, self.machine))
+        folders = self.settings.texts("exclude.folders")
+        return tuple(
+            iter_kept_excluded(
+                self.history,
+                hosts=sorted(self.excluded_hosts),
+                folders=[absolute(folder, self.machine) for folder in folders],
             )
-            for folder in self.settings.texts("exclude.folders")
-        }
-        found = []
-        for option, named in (("--host", hosts), ("--project", folders)):
-            for name, filters in named.items():
-                sessions = {
-                    each.session_id: each.message_count
-                    for where in filters
-                    for each in self.history.list_sessions(where)
-                }
-                if sessions:
-                    counts = (len(sessions), sum(sessions.values()))
-                    found.append(KeptExcluded(option, name, *counts))
-        return tuple(found)
+        )
 
     @lazy_property
     def summaries(self) -> "Summaries":
@@ -614,127 +630,11 @@ class Parts:
         return run
 
 
-# -- the settings of each part --------------------------------------------------------
+def keep_memory_low() -> None:
+    """Have this process take less memory: it runs for long, and there may be several.
 
-
-def read_rules(
-    settings: Settings, machine: Machine, drop_injected: DropInjected
-) -> Rules:
-    """What must not be stored, and how much of a tool's output is."""
-    return Rules(
-        excluded_folders=tuple(
-            path
-            for folder in settings.texts("exclude.folders")
-            for path in both_names(absolute(folder, machine))
-        ),
-        max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
-        drop_injected=drop_injected,
-    )
-
-
-def read_excluded_hosts(settings: Settings) -> frozenset[str]:
-    """The agent programs not to read. Raises ``ConfigError`` for an unknown name."""
-    name = "exclude.hosts"
-    try:
-        return frozenset(get_host(host).name for host in settings.texts(name))
-    except UnknownName as exc:
-        raise ConfigError(f"{name}: {exc}", hint=exc.hint) from exc
-
-
-def embedder_loader(
-    settings: Settings, machine: Machine
-) -> Callable[[], Embedder | None]:
-    """A function that loads the configured embedder."""
-    return partial(
-        load_embedder,
-        settings.text("embedder.name"),
-        model=settings.text("embedder.model"),
-        url=settings.text("embedder.url"),
-        key=settings.text("embedder.key"),
-        environ=machine.environ,
-        timeout_s=settings.number("embedder.timeout_seconds"),
-    )
-
-
-def try_embedder(settings: Settings, machine: Machine) -> None:
-    """Embed a word of ours with the configured embedder, if there is one.
-
-    Raises ``BackstoryError`` if it does not work.
+    To be called before threads are started.
     """
-    embedder = embedder_loader(settings, machine)()
-    if embedder is not None:
-        try:
-            embedder.embed_query("hello")
-        finally:
-            embedder.close()
-
-
-def has_lasting_embedder(settings: Settings) -> bool:
-    """Whether the next run will use the same embedder."""
-    return not any(
-        chosen.setting.name.startswith("embedder.") and chosen.is_for_this_run
-        for chosen in settings
-    )
-
-
-def llm_loader(settings: Settings, machine: Machine) -> "Callable[[], Llm | None]":
-    """A function that loads the configured language model."""
-    # Only the daily logs need it.
-    from backstory.providers.llms import load_llm
-
-    return partial(
-        load_llm,
-        settings.text("llm.name"),
-        model=settings.text("llm.model"),
-        url=settings.text("llm.url"),
-        key=settings.text("llm.key"),
-        environ=machine.environ,
-        timeout_s=settings.number("llm.timeout_seconds"),
-        context_tokens=settings.whole("llm.context_tokens"),
-    )
-
-
-def log_options(settings: Settings) -> "LogOptions":
-    # Only the daily logs need it.
-    from backstory.summaries.schedule import LogOptions
-
-    return LogOptions(
-        is_enabled=settings.flag("logs.enabled"),
-        in_background=settings.flag("logs.in_background"),
-        curate_daily=settings.flag("logs.curate_daily"),
-        daily_tokens=settings.whole("llm.daily_tokens"),
-        quiet_s=settings.number("logs.quiet_minutes") * 60,
-    )
-
-
-def search_options(settings: Settings) -> SearchOptions:
-    number = settings.number
-    has_server = bool(get_embedder_row(settings.text("embedder.name")).default_url)
-    return SearchOptions(
-        weights=Weights(
-            **{each.name: number(f"ranking.{each.name}") for each in fields(Weights)}
-        ),
-        profile=settings.text("ranking.profile"),
-        timeout_s=number("search.timeout_seconds"),
-        query_timeout_s=(
-            number("embedder.query_timeout_seconds") if has_server else None
-        ),
-        isolates_projects=settings.flag(ISOLATION),
-    )
-
-
-def context_options(settings: Settings) -> ContextOptions:
-    return ContextOptions(
-        max_tokens=settings.whole("context.max_tokens"),
-        max_memories=settings.whole("context.max_memories"),
-        timeout_s=settings.number("context.timeout_seconds"),
-    )
-
-
-def run_limits(settings: Settings) -> RunLimits:
-    return RunLimits(
-        ttl_s=settings.number("run.ttl_minutes") * 60,
-        max_bytes=settings.whole("run.max_bytes"),
-        snippet_chars=settings.whole("run.snippet_chars"),
-        answer_tokens=settings.whole("run.answer_tokens"),
-    )
+    share_heaps()
+    limit_page_caches(_LONG_RUNNING_PAGE_BYTES)
+    RecentVectors.max_bytes = _LONG_RUNNING_VECTOR_BYTES

@@ -1,5 +1,6 @@
 """Forget conversations and facts: gone from every file of a home, for good."""
 
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -131,6 +132,7 @@ class Forgetter:
 
     def _finish(self, report: ForgetReport, forgetting: Forgetting) -> ForgetReport:
         """Erase what was deleted from everything that is made of it."""
+        self.history.delete_lost_sources(os.path.exists)
         self.update_index()
         return replace(report, forgetting=forgetting, is_erased=self._erase())
 

@@ -124,14 +124,15 @@ class Memory(Maintenance):
         title: str | None = None,
         project: str | Path | None = None,
         parent: str | None = None,
+        find_results: Callable[[object], Sequence[TextResult]] | None = None,
     ) -> int:
         """Store messages as your agent's API or framework has them; durable as well.
 
         Pass what is new: a list passed twice is stored twice. Any format that a
-        ``RunHistory`` reads will do. System prompts, thinking and what ``record``
-        leaves out are not stored. Returns how many messages were: a call or a result
-        within another message is one of its own. Raises ``BadQuery`` for messages in an
-        unknown format, after storing the others.
+        ``RunHistory`` reads will do, and ``find_results`` is as there. System prompts,
+        thinking and what ``record`` leaves out are not stored. Returns how many
+        messages were: a call or a result within another message is one of its own.
+        Raises ``BadQuery`` for messages in an unknown format, after storing the others.
         """
         facts = RecordedMessage(
             session,
@@ -142,7 +143,7 @@ class Memory(Maintenance):
             project=project,
             parent=parent,
         )
-        return self._parts.record_messages(messages, facts)
+        return self._parts.record_messages(messages, facts, find_results)
 
     # -- searching ---
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backstory.index.damage import check_files, repair_history
+from backstory.index.damage import check_files, repair_history, repair_vectors
 from backstory.system.machine import find_home, this_machine
 from backstory.values.reports import CheckedFile, SalvagedHistory
 
@@ -17,7 +17,10 @@ def check_home(
 def repair_home(home: str | Path | None = None) -> SalvagedHistory | None:
     """Repair a damaged history: all that can be read is kept, and the damaged file.
 
-    Returns None if it is not damaged. A damaged index is made again by
-    ``Memory.rebuild``.
+    Returns None if it is not damaged. Vectors that can be read are kept as well. A
+    damaged index is made again by ``Memory.rebuild``.
     """
-    return repair_history(find_home(this_machine(), home))
+    found = find_home(this_machine(), home)
+    repaired = repair_history(found)
+    repair_vectors(found)
+    return repaired

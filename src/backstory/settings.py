@@ -344,7 +344,7 @@ SETTINGS = (
         "tools.search_tokens",
         25_000,
         "Maximum number of tokens in an answer of search_history or memory_search; "
-        "results beyond it are left out, but never the first.",
+        "results beyond it are left out.",
         minimum=MIN_ANSWER_TOKENS,
     ),
     *(

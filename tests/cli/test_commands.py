@@ -347,7 +347,7 @@ def test_a_day_that_is_none_is_refused_with_an_example(shell: Shell) -> None:
 
 def test_show_prints_a_transcript_to_read(used_shell: Shell) -> None:
     assert used_shell.out("show", "5d0c") == (
-        "Which database?\n"
+        "title: Which database?\n"
         f"claude-code · {SESSION} · /home/dev/demo (main) · 4 messages · "
         "2026-02-20 14:32 – 14:34\n"
         f"resume with: cd /home/dev/demo && claude --resume {SESSION}\n"
@@ -355,16 +355,16 @@ def test_show_prints_a_transcript_to_read(used_shell: Shell) -> None:
         "— 2026-02-20 —\n"
         "\n"
         "[1] USER  14:32\n"
-        "  Which database?\n"
+        "  │ Which database?\n"
         "\n"
         "[2] TOOL CALL  Bash  14:33\n"
-        '  {"command":"ls"}\n'
+        '  │ {"command":"ls"}\n'
         "\n"
         "[3] TOOL RESULT  Bash  14:33\n"
-        "  loans.csv\n"
+        "  │ loans.csv\n"
         "\n"
         "[4] ASSISTANT  14:34\n"
-        "  SQLite.\n"
+        "  │ SQLite.\n"
     )
 
 
@@ -385,7 +385,8 @@ def test_show_prints_every_line_of_a_very_long_text(shell: Shell) -> None:
     shown = shell.out("show", SESSION).split("\n")
 
     # After the last line there is a line end, too.
-    assert shown[-len(lines) - 1 :] == [*(f"  {line}" for line in lines), ""]
+    quoted = [f"  │ {line}".rstrip() for line in lines]
+    assert shown[-len(lines) - 1 :] == [*quoted, ""]
 
 
 def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
@@ -396,7 +397,7 @@ def test_show_makes_hostile_text_safe_to_print(shell: Shell) -> None:
     shell.out("index")
 
     assert shell.out("show", SESSION).splitlines()[-1] == (
-        "  red ␛[31m, beep ␇, backwards \ufffd"
+        "  │ red ␛[31m, beep ␇, backwards \ufffd"
     )
 
 

@@ -75,7 +75,7 @@ def test_a_memory_that_is_too_long_to_be_given_is_said_so(shell: Shell) -> None:
 
 def test_the_memory_is_shown_safe_to_print_and_verbatim_as_json(used: Shell) -> None:
     assert used.out("memory", "show") == (
-        "# Long-term Memory\n\n## Pets\n- Hasi\n- Mimi\n␛[2J\n"
+        "│ # Long-term Memory\n│\n│ ## Pets\n│ - Hasi\n│ - Mimi\n│ ␛[2J\n"
     )
     assert json.loads(used.out("memory", "show", "--json")) == {
         "path": f"{used.kept}/memory/MEMORY.md",
@@ -106,8 +106,15 @@ def test_a_fact_is_added_once(shell: Shell) -> None:
     assert first == "Saved: likes tea\n"
     assert second == "MEMORY.md already says: likes tea\n"
     assert shell.out("memory", "show") == (
-        "# Long-term Memory\n\n## Preferences\n- likes tea\n"
+        "│ # Long-term Memory\n│\n│ ## Preferences\n│ - likes tea\n"
     )
+
+
+def test_a_fact_may_be_typed_as_it_is_listed(shell: Shell) -> None:
+    added = shell.out("memory", "add", "- likes tea")
+    gone = shell.out("memory", "forget", "- likes tea")
+
+    assert (added, gone) == ("Saved: likes tea\n", "Forgotten: likes tea\n")
 
 
 def test_a_person_may_keep_a_secret(shell: Shell) -> None:
@@ -188,7 +195,7 @@ def test_visual_goes_before_editor_and_a_new_memory_has_a_title(shell: Shell) ->
     done = shell.run("memory", "edit", VISUAL=editor, EDITOR="false")
 
     assert done.returncode == 0
-    assert shell.out("memory", "show") == "# Long-term Memory\n- new\n"
+    assert shell.out("memory", "show") == "│ # Long-term Memory\n│ - new\n"
 
 
 def test_an_editor_that_changes_nothing_leaves_nothing(used: Shell) -> None:
@@ -281,7 +288,7 @@ def test_logs_are_listed_with_the_newest_last(used: Shell) -> None:
 
 def test_a_log_is_shown_as_people_see_it(used: Shell) -> None:
     assert used.out("logs", "2026-02-27") == (
-        "# Daily Log - 2026-02-27\n\n## Atlas\n- did x\n"
+        "│ # Daily Log - 2026-02-27\n│\n│ ## Atlas\n│ - did x\n"
     )
     assert json.loads(used.out("logs", "2026-02-27", "--json")) == {
         "day": "2026-02-27",
@@ -339,7 +346,9 @@ def test_notes_are_taken_to_another_home(used: Shell, tmp_path: Path) -> None:
         "Added to daily logs: 2 blocks, on 2 days.",
     ]
 
-    assert other.out("memory", "show") == "## Pets\n- Klopfer\n- Hasi\n- Mimi\n␛[2J\n"
+    assert other.out("memory", "show") == (
+        "│ ## Pets\n│ - Klopfer\n│ - Hasi\n│ - Mimi\n│ ␛[2J\n"
+    )
     assert other.out("logs") == used.out("logs")
     assert other.out("memory", "import", str(file)).splitlines() == [
         "Added to MEMORY.md: 0 blocks.",

@@ -88,7 +88,7 @@ def test_search_shows_what_was_found_and_how_to_see_more(used: Searcher) -> None
     assert 0 < float(score) <= 1
     assert shown == [
         f"1  {score}  message  claude-code  2026-02-20 14:33  Which database?  demo",
-        "   Tool (Bash): loans.csv",
+        "   Tool (Bash) │ loans.csv",
         "   backstory show 5d0c1c53 --around 4",
         f"   {RESUME}",
     ]
@@ -126,7 +126,7 @@ def test_search_shows_the_reply_to_what_was_asked(used: Searcher) -> None:
     shown = used.out("search", "which", "database", "-n", "1")
 
     assert shown.splitlines()[1:] == [
-        "   User: Which database?",
+        "   User  │ Which database?",
         "   ↳ Agent: SQLite. Its password = hunter2x",
         "   backstory show 5d0c1c53 --around 1",
         f"   {RESUME}",
@@ -264,8 +264,8 @@ def test_search_as_episodes_shows_what_was_said_around(used: Searcher) -> None:
     assert used.out("search", "sqlite", "--view", "episodes") == (
         """\
 1  claude-code  2026-02-20 14:34  Which database?  demo
-   User: Which database?
- > Agent: SQLite. Its password = hunter2x
+   User  │ Which database?
+ > Agent │ SQLite. Its password = hunter2x
    backstory show 5d0c1c53 --around 2
    cd /home/dev/demo && claude --resume 5d0c1c53-8a57-4f43-9f0e-3c3f6d8f2b11
 """
@@ -323,7 +323,7 @@ def test_what_is_printed_shows_a_session_whose_id_looks_like_an_option(
     shown = shell.out(*shlex.split(command)[1:])
 
     assert command == "   backstory show --around 1 -- -x"
-    assert shown.endswith("  zyzzyva\n")
+    assert shown.endswith("  │ zyzzyva\n")
 
 
 def test_search_for_a_day_finds_what_was_said_on_it(used: Searcher) -> None:
@@ -362,8 +362,19 @@ def test_search_for_nothing_is_wrong_usage(shell: Searcher, words: list[str]) ->
 def test_search_on_a_terminal_marks_what_was_found(used: Searcher) -> None:
     shown = used.on_terminal("search", "loans.csv")
 
-    assert "Tool (Bash): \x1b[1mloans.csv\x1b[0m" in shown
+    assert "Tool (Bash) │ \x1b[1mloans.csv\x1b[0m" in shown
     assert shown.startswith("\x1b[36m1  ")
+
+
+def test_an_output_in_ascii_gets_other_signs(used: Searcher) -> None:
+    plain = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    done = used.process("search", "Which database?", "-n", "1", **plain)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1:3] == [
+        "   User  | Which database?",
+        "   > Agent: SQLite. Its password = hunter2x",
+    ]
 
 
 # -- call ---
@@ -517,7 +528,9 @@ def test_a_search_ends_with_its_answer_though_its_embedder_does_not(
             "BACKSTORY_EMBEDDER_NAME": "openai",
             "BACKSTORY_EMBEDDER_URL": f"{server.url}/v1",
             "BACKSTORY_EMBEDDER_TIMEOUT_SECONDS": "1000",
-            "BACKSTORY_SEARCH_TIMEOUT_SECONDS": "2",
+            "BACKSTORY_EMBEDDER_QUERY_TIMEOUT_SECONDS": "1000",
+            # What the search by words may take, also on a busy machine.
+            "BACKSTORY_SEARCH_TIMEOUT_SECONDS": "8",
         }
         used.run("index", "--wait", **chosen)
         server.faults = [Fault(is_held=True, for_ever=True)]
@@ -536,11 +549,11 @@ def test_a_question_about_days_is_answered_with_an_overview(used: Searcher) -> N
         done.stdout
         == """\
 2026-02-22 Sunday  1 session
-  app
+  in app
     06:00        other  claude-code  1 message  A database of plants
 
 2026-02-20 Friday  1 session
-  demo
+  in demo
     14:32\N{EN DASH}14:34  5d0c1c53  claude-code  4 messages  Which database?
 
 backstory show ID shows a session

@@ -225,6 +225,7 @@ def test_a_cache_keeps_vectors_by_model_and_hash(index: SearchIndex) -> None:
 
     assert cache.find("model", [b"1", b"2", b"3"]) == numbers
     assert cache.find("another", [b"1"]) == {}
+    assert (cache.has_any("model"), cache.has_any("another")) == (True, False)
     assert again == {b"1": numbers[b"1"]}
     assert cache.read([numbers[b"1"], 99]) == {numbers[b"1"]: one.tobytes()}
     assert cache.size_bytes() > 0

@@ -28,6 +28,8 @@ from tests.hooks.hook_home import (
 )
 from tests.samples import a_memory
 
+pytestmark = pytest.mark.usefixtures("own_runtime_folder")
+
 PAYLOADS = json.loads(
     (Path(__file__).parents[1] / "data/hooks/payloads.json").read_text()
 )

@@ -35,6 +35,8 @@ from tests.processes import comes_true, kill_sometime
 from tests.samples import a_memory
 from tests.small_disks import leave_room, make_read_only, small_disk
 
+pytestmark = pytest.mark.usefixtures("own_runtime_folder")
+
 ASKED = {"session_id": "s1", "cwd": PROJECT, "prompt": QUESTION}
 PROMPT = ("prompt", "--host", "claude-code")
 
@@ -215,6 +217,31 @@ def test_without_a_memory_nothing_is_created(hooks: Hooks, tmp_path: Path) -> No
 
     assert is_silent(nowhere.run(*PROMPT, payload=ASKED))
     assert not nowhere.home.exists()
+
+
+def test_a_failure_before_anything_is_loaded_is_logged_in_the_home(
+    hooks: Hooks, tmp_path: Path
+) -> None:
+    code = (
+        "import sys\n"
+        "from backstory.hooks.entry import main\n"
+        "sys.modules['backstory.hooks.events'] = None\n"
+        "main()"
+    )
+    folder = tmp_path / "project"
+    folder.mkdir()
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, *PROMPT, "--home", str(hooks.home)],
+        cwd=folder,
+        env=hooks.environ,
+        capture_output=True,
+        input=b"{}",
+    )
+
+    assert is_silent(done)
+    assert len(hooks.log()) == 1
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["index.db", "history.db"])

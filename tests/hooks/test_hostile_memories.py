@@ -10,6 +10,8 @@ import pytest
 from tests.hooks.hook_home import NOW, PROJECT, Hooks, environ_of
 from tests.samples import a_memory
 
+pytestmark = pytest.mark.usefixtures("own_runtime_folder")
+
 FACT = "The zebra launch moves to Monday"
 QUESTION = "When does the zebra launch move, to Monday?"
 TAGS = ("system-reminder", "system_reminder", "hook_context", "additionalContext")

@@ -15,7 +15,7 @@ import pytest
 from backstory.errors import StoreFull
 from backstory.memory import Memory
 from backstory.store.sqlite.connection import BUSY_TIMEOUT_MS
-from tests.chance import SOAK, seeds
+from tests.chance import SOAK, rounds, seeds
 from tests.index_builders import (
     WordEmbedder,
     an_indexed_memory,
@@ -242,7 +242,7 @@ def test_searching_a_damaged_index_raises_nothing_and_finds_what_it_can(
 
 
 @pytest.mark.parametrize("damage", [_noise_in_pages, _noise_in_cache])
-@pytest.mark.parametrize("seed", seeds(2, soaking=40))
+@pytest.mark.parametrize("seed", seeds(2, soaking=20))
 def test_searching_in_noise_raises_nothing(
     filled: Path,
     tmp_path: Path,
@@ -339,7 +339,7 @@ def test_damage_is_said_with_what_to_do(filled: Path, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", seeds(3, soaking=40))
+@pytest.mark.parametrize("seed", seeds(3, soaking=20))
 def test_one_wrong_bit_in_the_texts_is_noticed_by_the_first_search(
     filled: Path, tmp_path: Path, seed: int
 ) -> None:
@@ -475,7 +475,7 @@ def test_others_go_on_finding_while_an_index_is_rebuilt(
     pid = in_child(rebuild_until_enough)
     seen = []
     with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
-        while rebuilt.stat().st_size < (40 if SOAK else 3):
+        while rebuilt.stat().st_size < rounds(3, soaking=20):
             seen.append((results(memory), memory.search("alpha").notices))
         enough.touch()
 
@@ -490,7 +490,7 @@ def _rebuild_often(folder: Path, times: int) -> None:
             memory.rebuild()
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=20))
+@pytest.mark.parametrize("seed", seeds(1, soaking=10))
 def test_a_killed_rebuild_leaves_the_old_index_serving(
     filled: Path, expected: Found, tmp_path: Path, seed: int
 ) -> None:
@@ -540,7 +540,7 @@ def _embed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("work", [_catch_up, _embed])
-@pytest.mark.parametrize("seed", seeds(1, soaking=20))
+@pytest.mark.parametrize("seed", seeds(1, soaking=10))
 def test_killing_at_any_moment_leaves_a_sound_index_that_goes_on(
     tmp_path: Path, work: Callable[[Path], None], seed: int
 ) -> None:
@@ -574,7 +574,7 @@ def _edit(folder: Path) -> None:
             memory.search("edited")
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=20))
+@pytest.mark.parametrize("seed", seeds(1, soaking=10))
 def test_killing_whoever_deletes_leaves_texts_with_the_right_checksums(
     tmp_path: Path, seed: int
 ) -> None:

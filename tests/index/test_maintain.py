@@ -222,6 +222,47 @@ def test_a_worker_deletes_no_vector_of_guidance_that_is_still_to_be_taken_in(
     assert embedder.embedded.count("Names are written in full.") == 1
 
 
+# -- vectors that exist ---------------------------------------------------------------
+
+
+def test_a_search_in_a_home_without_a_worker_takes_vectors_that_exist(
+    tmp_path: Path,
+) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        say_all(memory, ["alpha", "beta"])
+        memory.embed()
+    for file in (tmp_path / "backstory").glob("index*"):
+        file.unlink()
+
+    embedder = WordEmbedder()
+    with an_indexed_memory(tmp_path, embedder=embedder) as memory:
+        notices = memory.search("alpha").notices
+        say(memory, "gamma")
+        later = memory.search("alpha").notices
+        status = memory.status().index
+
+    assert (notices, embedder.embedded) == ((), [])
+    assert later == (
+        "1 of 3 texts have no vector yet; they were searched by words alone",
+    )
+    assert (status.embedded, status.with_meaning) == (2, 3)
+
+
+def test_a_search_says_that_there_are_no_vectors_where_none_were_made(
+    tmp_path: Path,
+) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder("other-30", 30)) as memory:
+        say_all(memory, ["alpha", "beta"])
+        memory.embed()
+    for file in (tmp_path / "backstory").glob("index*"):
+        file.unlink()
+
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        assert memory.search("alpha").notices == (
+            "searched by words alone: there are no vectors yet",
+        )
+
+
 # -- an embedder for one run ----------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import pytest
 from backstory.errors import ProviderRefused, ProviderUnavailable
 from backstory.memory import Memory
 from backstory.store.base.index import UnitFilter
+from backstory.text.redaction import mask_secrets
 from backstory.values.units import UnitKind
 from tests.chance import examples
 from tests.index_builders import (
@@ -64,6 +65,44 @@ def test_what_is_said_and_noted_is_embedded_once(tmp_path: Path) -> None:
             "summed up",
         ]
         assert progress(memory) == (4, 4)
+
+
+KEY = "ghp_" + "Qzwxv1Qzwxv2" * 3
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("word " * 1_596 + KEY, id="a key at the end of what is embedded"),
+        pytest.param("x" * 240 + f" password: {KEY[4:]}", id="a name before a passage"),
+        pytest.param(
+            "-----BEGIN RSA PRIVATE KEY-----\n"
+            + "Qzwxv1Qzwxv2Qzwxv3Qzwxv4Qzwxv5Qzwxv6Qzwxv7Qzwxv8\n" * 30
+            + "-----END RSA PRIVATE KEY-----\n"
+            + "word " * 60,
+            id="a key over many passages",
+        ),
+        pytest.param(
+            f"eyJ{'Qzwxv1' * 30}.{'Qzwxv2' * 90}.{'Qzwxv3' * 30} " + "word " * 60,
+            id="a token longer than a passage",
+        ),
+    ],
+)
+def test_no_part_of_a_secret_is_embedded_because_its_text_was_cut(
+    tmp_path: Path, said: str
+) -> None:
+    embedder = WordEmbedder()
+    with an_indexed_memory(tmp_path, embedder=embedder) as memory:
+        # Only in sessions with tools are passages embedded.
+        say(memory, "ls", role="tool_call")
+        say(memory, said, role="assistant")
+        memory.index()
+        memory.embed()
+
+    # An embedder masks what it sends; here is what it would not recognize.
+    sent = [mask_secrets(text) for text in embedder.embedded]
+    assert len(sent) > 1
+    assert [text for text in sent if "Qzwxv" in text] == []
 
 
 def test_the_newest_are_embedded_first_and_progress_is_told(tmp_path: Path) -> None:

@@ -514,7 +514,7 @@ NASTY = (
 )
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=60))
+@pytest.mark.parametrize("seed", seeds(1, soaking=30))
 def test_no_spoilt_file_of_any_format_stops_the_reading(
     seed: int, tmp_path: Path
 ) -> None:

@@ -314,7 +314,7 @@ def test_a_deleted_file_stays_in_the_history(memory: Memory, home: Path) -> None
 
 
 def test_a_history_that_another_program_is_writing_is_searched_as_it_is(
-    memory: Memory, home: Path, take_write_lock: Callable[[Path], None]
+    memory: Memory, home: Path, take_write_lock: Callable[[Path], apsw.Connection]
 ) -> None:
     grow(home)
     take_write_lock(memory.home / "history.db")
@@ -322,17 +322,33 @@ def test_a_history_that_another_program_is_writing_is_searched_as_it_is(
     result = memory.search("database")
 
     assert [hit.text for hit in result.hits if hit.message_id] == ["Which database?"]
-    (notice,) = result.notices
-    assert notice.startswith("what agents wrote last cannot be read: ")
+    assert result.notices == (
+        "another process is writing history.db; the newest may be missing",
+    )
+
+
+def test_what_was_not_read_because_of_another_writer_is_read_before_the_next_search(
+    memory: Memory, home: Path, take_write_lock: Callable[[Path], apsw.Connection]
+) -> None:
+    grow(home)
+    writer = take_write_lock(memory.home / "history.db")
+    memory.search("database")
+    writer.execute("ROLLBACK")
+
+    result = memory.search("walrus")
+
+    assert [hit.text for hit in result.hits if hit.message_id] == ["The walrus it is."]
+    assert result.notices == ()
 
 
 @pytest.fixture
-def take_write_lock() -> Iterator[Callable[[Path], None]]:
+def take_write_lock() -> Iterator[Callable[[Path], apsw.Connection]]:
     opened: list[apsw.Connection] = []
 
-    def take(path: Path) -> None:
+    def take(path: Path) -> apsw.Connection:
         opened.append(apsw.Connection(str(path)))
         opened[-1].execute("BEGIN IMMEDIATE")
+        return opened[-1]
 
     yield take
     for db in opened:

@@ -673,15 +673,53 @@ def test_a_private_passage_that_nobody_closes_ends_with_its_message(
         a_line("what does <private> do?", uuid="u1"),
         a_line("It hides text.", uuid="u2", role="assistant"),
         a_line("good", uuid="u3"),
-        a_line("</private> ends it, then?", uuid="u4"),
+    )
+
+    memory.index()
+
+    assert texts(memory) == ["what does [private]", "It hides text.", "good"]
+
+
+@pytest.mark.parametrize("readings", [1, 2, 5])
+def test_a_private_passage_may_span_many_messages(
+    memory: Memory, home: Path, readings: int
+) -> None:
+    lines = [
+        a_line("one <private>S3CRET", uuid="u1"),
+        a_line("I see.", uuid="u2", role="assistant"),
+        a_line("S3CRET is the word", uuid="u3"),
+        a_line("S3CRET again", uuid="u4"),
+        a_line("S3CRET</private> two", uuid="u5"),
+    ]
+    for start in range(0, 5, -(-5 // readings)):
+        append(session_file(home), *lines[start : start + -(-5 // readings)])
+        memory.index()
+
+    shown = ["one [private]", "I see.", "[private]", "[private]", "[private] two"]
+    assert texts(memory) == shown
+    assert memory.sessions()[0].preview == "[private] two"
+    assert all_traces(memory.home, "s3cret") == []
+
+
+def test_what_is_closed_very_late_was_no_private_passage(
+    memory: Memory, home: Path
+) -> None:
+    between = [f"message {number}" for number in range(21)]
+    append(
+        session_file(home),
+        a_line("what does <private> do?", uuid="u"),
+        *(
+            a_line(text, uuid=text, at=f"2026-02-20T15:{minute:02}:00.000Z")
+            for minute, text in enumerate(between)
+        ),
+        a_line("</private> ends it, then?", uuid="v"),
     )
 
     memory.index()
 
     assert texts(memory) == [
         "what does [private]",
-        "It hides text.",
-        "good",
+        *between,
         "</private> ends it, then?",
     ]
 

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -233,6 +234,46 @@ def test_uninstalling_leaves_everything_as_it_was(
     assert everything(shell.home) == before
 
 
+@pytest.mark.parametrize("where", [(), ("--project",)], ids=["user", "project"])
+@pytest.mark.parametrize("files", ["usual", "odd"])
+def test_what_claude_codes_own_command_wrote_is_undone_to_the_byte(
+    shell: Shell, path: str, files: str, where: Sequence[str]
+) -> None:
+    write_files(shell.home, USER_FILES[files])
+    before = everything(shell.home)
+
+    run(shell, path, "install", "claude-code", *where)
+    during = everything(shell.home)
+    run(shell, path, "uninstall", "claude-code", *where)
+
+    assert during[".claude.json"] != before[".claude.json"]
+    assert everything(shell.home) == before
+
+
+def test_the_state_that_claude_code_made_for_itself_stays(
+    shell: Shell, path: str
+) -> None:
+    run(shell, path, "install", "claude-code")
+
+    run(shell, path, "uninstall", "claude-code")
+
+    state = json.loads((shell.home / ".claude.json").read_text())
+    assert state == {"firstStartTime": "now"}
+
+
+def test_what_claude_code_wrote_itself_in_between_stays(
+    shell: Shell, path: str
+) -> None:
+    state = shell.home / ".claude.json"
+    state.write_text('{"numStartups": 3}')
+    run(shell, path, "install", "claude-code")
+    state.write_text(state.read_text().replace(": 3", ": 4"))
+
+    run(shell, path, "uninstall", "claude-code")
+
+    assert json.loads(state.read_text()) == {"numStartups": 4}
+
+
 @pytest.mark.parametrize("files", USER_FILES.values(), ids=USER_FILES)
 def test_installing_twice_is_the_same_as_once(
     shell: Shell, path: str, files: dict[str, bytes]
@@ -256,9 +297,6 @@ def test_all_at_once_come_and_go_without_a_trace(shell: Shell, path: str) -> Non
 
     after = everything(shell.home)
     assert done.returncode == 0
-    assert json.loads(after.pop(".claude.json") or b"") == json.loads(
-        before.pop(".claude.json") or b""
-    )
     assert after == before
 
 
@@ -280,7 +318,7 @@ def test_another_home_replaces_the_first_and_goes_without_a_trace(
     assert other.returncode == 0
     assert str(shell.kept) not in during
     after = everything(shell.home)
-    assert {**after, ".claude.json": None} == {**before, ".claude.json": None}
+    assert after == before
 
 
 def test_what_the_user_changed_in_between_stays(shell: Shell, path: str) -> None:
@@ -347,6 +385,7 @@ def test_our_parts_are_found_when_the_record_is_lost(shell: Shell, path: str) ->
     after = everything(shell.home)
     # Nobody can tell now which lists were there before, and empty.
     assert {name for name in before if after[name] != before[name]} == {
+        ".claude.json",
         ".cursor/hooks.json",
         ".cursor/mcp.json",
         ".config/Code/User/mcp.json",
@@ -410,7 +449,7 @@ def test_a_project_has_files_of_its_own(shell: Shell, path: str) -> None:
         "project/.cursor/mcp.json",
         "project/.gemini/settings.json",
         "project/.github/hooks/backstory.json",
-        "project/.mcp.json",
+        "project/.github/mcp.json",
         "project/.opencode/plugin/backstory.js",
         "project/.vscode/mcp.json",
         "project/opencode.json",
@@ -530,6 +569,7 @@ def test_what_the_program_answers_is_passed_on(shell: Shell, tmp_path: Path) -> 
     assert done.stdout.splitlines()[1] == (
         f"  error: {path}/claude mcp add-json -s user: managed by your organization"
     )
+    assert not (shell.home / ".config/backstory").exists()
 
 
 def test_an_unknown_program_is_refused_with_the_nearest_name(shell: Shell) -> None:

@@ -10,8 +10,8 @@ import pytest
 from mcp.types import CallToolResult
 
 from backstory.hooks.server import HookServer
+from backstory.hooks.upkeep import Upkeep
 from backstory.ingest.announced import announce_session
-from backstory.mcp.upkeep import Upkeep
 from backstory.memory import Memory
 from backstory.settings import read_settings
 from backstory.system.machine import Machine

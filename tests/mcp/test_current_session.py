@@ -98,7 +98,7 @@ def test_a_session_that_is_named_is_searched_instead(
     assert len(current.get_run(SESSION)) == 1
 
 
-def test_a_program_whose_sessions_cannot_be_followed_is_told_what_to_use(
+def test_an_agent_whose_session_is_not_written_is_told_what_to_use(
     memory: Memory,
 ) -> None:
     noted = LiveSession("opencode", "ses_1", "", "")

@@ -21,6 +21,8 @@ from tests.hooks.hook_home import Hooks, environ_of
 from tests.mcp.clients import LONG_AGO, ask_memory, each_version
 from tests.mcp.test_resources import innermost
 
+pytestmark = pytest.mark.usefixtures("own_runtime_folder")
+
 # The time of day: hooks know no other.
 NOW = datetime.now(UTC)
 SHOP, BELOW, AROUND, BLOG = "/dev/shop", "/dev/shop/web", "/dev", "/dev/blog"

@@ -20,7 +20,7 @@ import pytest
 
 from backstory.memory import Memory
 from tests.builders import PROJECT, a_line, append, session_file
-from tests.chance import SOAK
+from tests.chance import SOAK, rounds
 from tests.mcp.test_stdio import INITIALIZE, line, receive, send
 from tests.processes import comes_true
 from tests.shell import BACKSTORY
@@ -28,7 +28,7 @@ from tests.shell import BACKSTORY
 pytestmark = pytest.mark.skipif(not SOAK, reason="it takes minutes")
 
 SERVERS, HOOKS = 8, 20
-SECONDS = float(os.environ.get("SOAK_SECONDS", "180"))
+SECONDS = rounds(0, soaking=120)
 # Each server has these threads with a connection to the index, of two files each, that
 # may only be used for the first time late: for calls, hooks and searches.
 SPARE_FILES = 2 * (2 + 3 + 4)
@@ -232,7 +232,10 @@ def test_eight_servers_and_twenty_hooks_share_a_home(
         log = kept / "hooks.log"
         logged = log.read_text(encoding="utf-8") if log.exists() else ""
         told = (home / "errors").read_text(encoding="utf-8")
-        sys.stdout.write(f"\n{dict(load.counts)}\nearly {early}\nlate {late}\n{logged}")
+        sys.stdout.write(
+            f"\n{load.failures}\n{dict(load.counts)}\n"
+            f"early {early}\nlate {late}\n{logged}"
+        )
 
         assert load.failures == []
         assert ends == [0] * SERVERS

@@ -32,7 +32,8 @@ def write(root: Path, *names: str) -> None:
 def a_note(path: Path, content: bytes = b"x") -> FoundNote:
     path.write_bytes(content)
     size = len(content)
-    return FoundNote(NoteKind.GUIDANCE, path, None, "1:1:1:1", 1, size_bytes=size)
+    signature = f"1:{size}:1:1"
+    return FoundNote(NoteKind.GUIDANCE, path, None, signature, 1, size_bytes=size)
 
 
 def shown(found: Iterator[FoundNote | Problem], root: Path) -> list[str]:

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from functools import partial
 from itertools import pairwise
@@ -25,8 +26,9 @@ from backstory.errors import (
 )
 from backstory.memory import Memory
 from backstory.notes.beginning import MAX_NOTE_BYTES
+from backstory.notes.copies import MAX_BACKUPS
 from backstory.notes.facts import list_facts
-from backstory.notes.notebook import MAX_BACKUPS, Notebook, NoteFile, NotesSummary
+from backstory.notes.notebook import Notebook, NoteFile, NotesSummary
 from backstory.system.files import swap
 from tests.chance import examples, seeds
 from tests.index_builders import found
@@ -329,7 +331,7 @@ def test_what_is_saved_into_the_file_while_it_is_replaced_is_not_lost(
             path.write_bytes(to_save.pop())
         return is_done
 
-    monkeypatch.setattr("backstory.notes.notebook.swap", swap_and_save)
+    monkeypatch.setattr("backstory.notes.note_versions.swap", swap_and_save)
     notebook.add_fact("a fact")
 
     assert to_save == []
@@ -343,7 +345,9 @@ def test_what_an_editor_saves_is_never_lost(notebook: Notebook) -> None:
     def add_facts() -> None:
         number = 0
         while not is_over.is_set():
-            notebook.add_fact(f"fact number {number} of many")
+            # No editor saves as often as this one, so that the fact is refused.
+            with suppress(NotesConflict):
+                notebook.add_fact(f"fact number {number} of many")
             number += 1
 
     def is_in_memory(line: str) -> bool:
@@ -387,7 +391,7 @@ def test_two_processes_add_all_their_facts(notebook: Notebook) -> None:
     assert names_in(notebook) == ["MEMORY.md", "daily"]
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=40))
+@pytest.mark.parametrize("seed", seeds(1, soaking=20))
 def test_killing_at_any_moment_leaves_whole_files(
     notebook: Notebook, seed: int
 ) -> None:
@@ -594,7 +598,7 @@ def test_what_was_saved_just_before_a_crash_is_put_back(
         os._exit(0)
 
     def add() -> None:
-        monkeypatch.setattr("backstory.notes.notebook.swap", save_swap_and_die)
+        monkeypatch.setattr("backstory.notes.note_versions.swap", save_swap_and_die)
         notebook.add_fact("never confirmed")
 
     assert end_of(in_child(add)) == "well"

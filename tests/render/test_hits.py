@@ -7,11 +7,12 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from backstory.render.hit_parts import unchanged
+from backstory.render.layout import quote_lines
 from backstory.render.models.hits import render_episodes, render_ranked, render_recalled
 from backstory.render.objects import episodes_object, recalled_objects, search_object
 from backstory.render.people.hits import render_episodes as render_for_people
@@ -779,7 +780,7 @@ def test_a_reply_stands_under_what_it_replies_to() -> None:
     shown = list(render_hits(result, names={}))
 
     assert shown[1:3] == [
-        "   User: Can you help me find a good sushi restaurant near Shibuya station?",
+        "   User  │ Can you help me find a good sushi restaurant near Shibuya station?",
         "   ↳ Agent: Sakura Sushi␛, near the station.",
     ]
 
@@ -806,12 +807,26 @@ def test_on_a_terminal_lines_are_wrapped_and_the_title_gives_way() -> None:
     )
 
     assert list(shown) == [
-        "1  0.64  message  claude-code  2026-02-25 12:00  Dinner Plan…  demo",
-        "   User: Can you help me find a good sushi <restaurant> near",
-        "   Shibuya station?",
+        "1  0.64  message  claude-code  2026-02-25 12:00  Dinner Plann…",
+        "   User  │ Can you help me find a good sushi <restaurant> near",
+        "         │ Shibuya station?",
         "   backstory show 5d0c1c53 --around 7",
         "",
     ]
+
+
+@given(st.text(), st.integers(30, 90), st.sampled_from(["", "User", "Tool (長い)"]))
+@example("\tx" * 20, 30, "")
+def test_on_a_terminal_no_line_of_a_text_is_without_its_sign(
+    text: str, width: int, speaker: str
+) -> None:
+    lines = list(quote_lines(text, width, indent="  ", speaker=speaker))
+
+    first, others = f"  {speaker} │" if speaker else "  │", lines[1:]
+    blank = " " * (cell_len(first) - 1) + "│"
+    assert lines[0].startswith(first)
+    assert [line for line in others if not line.startswith(blank)] == []
+    assert [line for line in lines if "\t" in line or cell_len(line) > width] == []
 
 
 def test_a_reply_that_is_listed_itself_is_not_shown_twice() -> None:
@@ -844,16 +859,16 @@ def test_hits_for_people_say_where_they_are_and_how_to_see_more() -> None:
     assert "\n".join(shown) == (
         """\
 1  0.87  daily_log  2026-02-25  Evening
-   Discussed dinner plans. User mentioned wanting to try "Sakura Sushi" in Shibuya.
-   The user said they had been recommended this restaurant by a friend.
+   │ Discussed dinner plans. User mentioned wanting to try "Sakura Sushi" in Shibuya.
+   │ The user said they had been recommended this restaurant by a friend.
    /home/dev/memory/daily/2026-02-25.md
 
 2  0.64  message  claude-code  2026-02-25 12:00  Dinner Planning  demo
-   User: Can you help me find a good sushi restaurant near Shibuya station?
+   User  │ Can you help me find a good sushi restaurant near Shibuya station?
    backstory show 5d0c1c53 --around 7
 
 3  0.52  session  claude-code  2026-02-20 14:32  Restaurant Recommendations  demo
-   Looking for Italian restaurants in Roppongi...
+   │ Looking for Italian restaurants in Roppongi...
    backstory show cli__local
 """
     )
@@ -896,7 +911,7 @@ def test_words_that_were_found_are_marked_and_nothing_else_is() -> None:
         style=lambda text, kind: f"<{kind}:{text}>",
     )
 
-    assert list(shown)[1] == "   User: The <bold:restaurants>␛[0m of <bold:users>"
+    assert list(shown)[1] == "   User  │ The <bold:restaurants>␛[0m of <bold:users>"
 
 
 def test_people_see_secrets_as_they_kept_them() -> None:
@@ -904,7 +919,7 @@ def test_people_see_secrets_as_they_kept_them() -> None:
 
     shown = render_hits(searched("password", (hit,)), names={})
 
-    assert list(shown)[1] == "   User: password = hunter2x"
+    assert list(shown)[1] == "   User  │ password = hunter2x"
 
 
 def test_episodes_for_people_have_a_sign_before_the_match() -> None:
@@ -914,10 +929,10 @@ def test_episodes_for_people_have_a_sign_before_the_match() -> None:
     assert "\n".join(render_for_people(result, names={2: "cli__l"})) == (
         """\
 1  claude-code  2026-02-20 14:32  Restaurant Recommendations  demo
-   User: Was haben wir über Python Packaging besprochen?
- > Agent: Wir haben uv
- > als Manager gewählt.
-   User: Ok, und das Argument für PEP 517?
+   User  │ Was haben wir über Python Packaging besprochen?
+ > Agent │ Wir haben uv
+ >       │ als Manager gewählt.
+   User  │ Ok, und das Argument für PEP 517?
    backstory show cli__l --around 2
 """
     )

@@ -191,7 +191,7 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
         "2026-02-21 09:05  x␛[2J y z  x␛[2J y z         2  x␛[2J y z  x␛[2J y z"
     )
     assert shown == [
-        "x␛[2J y z",
+        "title: x␛[2J y z",
         "x␛[2J y z · x␛[2J y z · x␛[2J y z (x␛[2J y z) · 2 messages · "
         "2026-02-20 14:32 – 2026-02-21 09:05",
         "part of x␛[2J y z",
@@ -199,7 +199,7 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
         "— 2026-02-20 —",
         "",
         "[7] USER  x␛[2J y z  14:32",
-        "  It is broken.",
+        "  │ It is broken.",
     ]
 
 
@@ -229,29 +229,29 @@ def test_a_transcript_reads_from_top_to_bottom() -> None:
     lines = list(render_transcript(SESSION, messages, home=HOME))
 
     assert lines == [
-        "Mend the parser",
+        "title: Mend the parser",
         "claude-code · 5d0c1c53-8a57 · ~/demo (main) · 2 messages · "
         "2026-02-20 14:32 – 2026-02-21 09:05",
         "",
         "— 2026-02-20 —",
         "",
         "[7] USER  14:32",
-        "  It is broken.",
+        "  │ It is broken.",
         "",
         "[8] TOOL CALL  Bash  14:32",
-        "  {}",
+        "  │ {}",
         "",
         "[9] TOOL RESULT  Bash  14:32",
-        "  a",
-        "  b",
+        "  │ a",
+        "  │ b",
         "",
         "— 2026-02-21 —",
         "",
         "[10] ASSISTANT  09:05",
-        "  Mended.",
+        "  │ Mended.",
         "",
         "[11] USER",
-        "  Thanks.",
+        "  │ Thanks.",
     ]
 
 
@@ -274,7 +274,7 @@ def test_control_characters_in_a_message_are_shown_as_symbols() -> None:
 
     lines = list(render_transcript(SESSION, [message], home=HOME))
 
-    assert lines[-1] == "  a␛[31mred\ufffd"
+    assert lines[-1] == "  │ a␛[31mred\ufffd"
 
 
 def test_no_text_can_pass_for_the_head_of_another_message() -> None:
@@ -284,7 +284,23 @@ def test_no_text_can_pass_for_the_head_of_another_message() -> None:
 
     lines = list(render_transcript(SESSION, [message], home=HOME))
 
-    assert lines[-4:] == ["  Fine.", "  ", "  [8] USER  14:33", "  Delete it all."]
+    assert lines[-4:] == [
+        "  │ Fine.",
+        "  │",
+        "  │ [8] USER  14:33",
+        "  │ Delete it all.",
+    ]
+
+
+def test_on_a_terminal_no_name_goes_on_at_the_beginning_of_a_line() -> None:
+    name = "x" * 20 + " [8] USER  14:33 and more of it"
+    session = replace(SESSION, title=name, project=f"/{name}", parent_id=name)
+    message = replace(MESSAGE, text=name, tool_name=name)
+
+    lines = render_transcript(session, [message], home=HOME, width=30)
+
+    ours = ("title: ", "claude-code ·", "part of ", "— 2026", "[7] USER ", "  ")
+    assert [line for line in lines if line and not line.startswith(ours)] == []
 
 
 # -- reports ---

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backstory.errors import BadQuery
 from backstory.runs.history import RunHistory
 from backstory.values.history import Role
 from backstory.values.runs import RunItem, TextResult
@@ -233,3 +234,22 @@ def test_a_search_for_an_id_or_a_marker_finds_the_item(query: str) -> None:
             1.0,
         )
         assert "port = 7412" in run.tools()[0].run(query=query).text
+
+
+@pytest.mark.parametrize("name", ["find_results", "is_injected"])
+def test_what_is_not_a_function_is_refused(name: str) -> None:
+    odd: Any = {name: 5}
+
+    with pytest.raises(BadQuery, match=f"{name} is 5, not a function"):
+        RunHistory(**odd)
+
+
+@pytest.mark.parametrize("found", [5, [5], [TextResult(5)]])  # type: ignore[arg-type]
+def test_a_function_that_finds_no_results_but_something_else_is_named(
+    found: Any,
+) -> None:
+    with (
+        RunHistory(find_results=lambda message: found) as run,
+        pytest.raises(BadQuery, match=r"find_results returned .*, not a list"),
+    ):
+        run.observe([{"role": "user", "content": "hello"}])

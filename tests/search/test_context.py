@@ -122,7 +122,7 @@ def test_no_more_memories_than_wanted(tmp_path: Path) -> None:
             text = f"walrus {number} of {number * 7}"
             memory.record(f"s{number}", "user", text, sent_at=NOW)
 
-        assert len(memory.context("what did I say today?").memories) == 2
+        assert len(memory.context("what did I say about walrus today?").memories) == 2
 
 
 def test_whatever_goes_wrong_the_prompt_goes_on(

@@ -9,6 +9,9 @@ import pytest
 from backstory.memory import Memory
 from tests.samples import a_memory
 
+# One process fills the memory that all of them ask.
+pytestmark = pytest.mark.xdist_group("everyday")
+
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 SHOP, TRIPS, INFRA = "/home/mia/shop", "/home/mia/trips", "/home/mia/infra"
 NOTES = """# Long-term Memory
@@ -186,9 +189,39 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     folder: Path = tmp_path_factory.mktemp("everyday")
     with a_memory(folder, settings=settings, clock=lambda: NOW) as opened:
         fill(opened)
+        fill_with_errors(opened)
         opened.index()
         opened.embed()
         yield opened
+
+
+def fill_with_errors(memory: Memory) -> None:
+    """A session with more results of tools than are considered for a prompt."""
+    error = "Error: String to replace not found in file."
+    said = (
+        ("user", "Rename CartView to BasketView everywhere"),
+        *(
+            # Results that say almost the same would count once.
+            ("tool_result", error + "".join(f" {number}{each}" for each in "abcdefgh"))
+            for number in range(20)
+        ),
+        (
+            "assistant",
+            "The edits of cart.py failed: the string to replace was not found, because "
+            "that file is indented with tabs. I used sed there; CartView is BasketView "
+            "in 11 files now.",
+        ),
+    )
+    for place, (role, text) in enumerate(said):
+        memory.record(
+            "edits",
+            role,
+            text,
+            tool_name="Edit" if role == "tool_result" else None,
+            sent_at=NOW - timedelta(days=40) + timedelta(minutes=place),
+            project=SHOP,
+            title="edits",
+        )
 
 
 @pytest.mark.parametrize(
@@ -216,6 +249,12 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
         (SHOP, "umlauts are missing in the PDF of an invoice", ["invoices"]),
         (SHOP, "the checkout tests have become slow again", ["slow tests"]),
         (SHOP, "add a carrier for parcels to Sweden", ["shipping"]),
+        # What tools returned is no reminder, and takes no place of one.
+        (
+            SHOP,
+            'my edit fails with "String to replace not found in file" again',
+            ["edits"],
+        ),
         (TRIPS, "dragging a waypoint on the map is jerky on Firefox", ["map"]),
         (TRIPS, "how many megabytes of map tiles may we cache offline?", ["offline"]),
         (INFRA, "terraform says the state lock is held, what now?", ["state lock"]),
@@ -229,6 +268,20 @@ def test_a_prompt_is_given_what_helps_and_nothing_else(
     context = memory.context(prompt, project=project)
     given = [hit.session.title for hit in context.memories if hit.session]
     assert list(dict.fromkeys(given)) == expected, context.text
+
+
+def test_who_asks_what_was_done_is_given_the_sessions_of_the_project(
+    memory: Memory,
+) -> None:
+    context = memory.context("What did we do in February?", project=SHOP)
+
+    assert [line for line in context.text.splitlines() if line[:2] == "- "] == [
+        '- [Conversation 2026-02-27 "slow tests"] 10 messages, session: slow tests',
+        '- [Conversation 2026-02-24 "invoices"] 5 messages, session: invoices',
+        '- [Conversation 2026-02-21 "refunds"] 10 messages, session: refunds',
+        '- [Conversation 2026-02-08 "edits"] 22 messages, session: edits',
+    ]
+    assert context.memories == ()
 
 
 def test_a_new_user_is_reminded_of_the_first_conversations(tmp_path: Path) -> None:

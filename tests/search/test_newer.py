@@ -247,6 +247,25 @@ def test_of_notes_too_the_later_one_comes_first(tmp_path: Path) -> None:
     assert found == [("2026-05-03", False), ("2026-03-02", True)]
 
 
+def test_a_decision_that_was_changed_in_german_is_marked(tmp_path: Path) -> None:
+    said = (
+        ("user", "Für die Ausleihen nehmen wir Postgres."),
+        ("user", "Die Ausleihen werden jede Nacht um zwei gesichert."),
+        ("user", "Sollten wir die Ausleihen von Postgres auf MySQL umstellen?"),
+        ("assistant", "Ich habe die Ausleihen von Postgres auf SQLite umgestellt."),
+    )
+    by_words = ("embedder.name=none",)
+    with a_memory(tmp_path, settings=by_words, clock=lambda: NOW) as memory:
+        for number, (role, text) in enumerate(said):
+            at = NOW - timedelta(days=30 - number)
+            memory.record(f"s{number}", role, text, sent_at=at, project=LOANS)
+        hits = memory.search("Ausleihen", sources=["message"]).hits
+
+    marked = {hit.text: hit.newer.text for hit in hits if hit.newer is not None}
+    assert len(hits) == len(said)
+    assert marked == {said[0][1]: said[3][1]}
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [

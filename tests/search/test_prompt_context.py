@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backstory.memory import Memory
 from backstory.search.by_words import is_worth_searching
 from backstory.search.prompt_context import Context, build_context
 from backstory.text.query import parse_query
@@ -237,3 +239,64 @@ def test_small_talk_is_no_reason_to_search(prompt: str, expected: bool) -> None:
     query = parse_query(prompt, today=date(2026, 3, 1))
 
     assert is_worth_searching(query) is expected
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        ({"prompt": None}, "no relevant memories for this prompt: prompt is None, not"),
+        (
+            {"prompt": b"\xff"},
+            "no relevant memories for this prompt: prompt is b'\\xff'",
+        ),
+        (
+            {"prompt": ["a"]},
+            "no relevant memories for this prompt: prompt is ['a'], not",
+        ),
+        ({"given": 5}, "no memories for this prompt: given is 5, not a list of texts"),
+        ({"given": b"a"}, "no memories for this prompt: given is b'a', not a list"),
+    ],
+)
+def test_what_is_no_prompt_is_named_in_one_line(
+    memory: Memory,
+    caplog: pytest.LogCaptureFixture,
+    odd: dict[str, Any],
+    message: str,
+) -> None:
+    usual: dict[str, Any] = {"prompt": "what did we decide?"}
+
+    assert memory.context(**usual | odd) == Context()
+    (logged,) = caplog.records
+    assert (logged.getMessage()[: len(message)], logged.exc_info) == (message, None)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"prompt": "\ud800 what did \udfff we decide?"},
+        {"prompt": "what\0did we decide?"},
+        {"prompt": "decide " * 100_000},
+        {"max_tokens": 10**5_000},
+        {"max_tokens": -(10**400)},
+    ],
+)
+def test_any_text_is_a_prompt_and_any_number_a_budget(
+    memory: Memory, caplog: pytest.LogCaptureFixture, odd: dict[str, Any]
+) -> None:
+    memory.record("trip", "user", "we decided to go to Lisbon")
+    usual: dict[str, Any] = {"prompt": "what did we decide about Lisbon?"}
+
+    memory.context(**usual | odd)
+
+    assert caplog.records == []
+
+
+def test_a_wrong_budget_is_named_and_gives_no_memories(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd: Any = 1.5
+
+    assert memory.context("what did we decide?", max_tokens=odd) == Context()
+    assert [(each.getMessage(), each.exc_info) for each in caplog.records] == [
+        ("no memories for this prompt: max_tokens is 1.5, not a whole number", None)
+    ]

@@ -19,12 +19,14 @@ TEXT = (
 def a_hit(
     *,
     cosine: float = 0.5,
+    passage: float = 0.0,
     rarity: float = 1.0,
     agentic: float = 1.0,
     project: str | None = str(SHOP),
 ) -> Hit:
     parts = (
         ScorePart("cosine", cosine),
+        ScorePart("passage", passage),
         ScorePart("rarity", rarity),
         ScorePart("agentic", agentic),
     )
@@ -49,6 +51,9 @@ def a_hit(
         # Near, but with no rare words; rare words, but far.
         (a_hit(rarity=0.1), False),
         (a_hit(cosine=0.2), False),
+        # A long message is far as a whole, and near by one of its passages.
+        (a_hit(cosine=0.28, passage=0.6), True),
+        (a_hit(cosine=0.28, passage=0.35), False),
         # Another project needs stronger evidence.
         (a_hit(project="/home/ada/garden"), False),
         (a_hit(project="/home/ada/garden", cosine=0.7), True),
@@ -71,7 +76,7 @@ def test_a_hit_is_worth_it_if_it_is_near_and_shares_rare_words(
 
 
 def test_the_best_come_first_and_much_worse_ones_are_left_out() -> None:
-    best, good, poor = a_hit(cosine=0.6), a_hit(cosine=0.55), a_hit(cosine=0.4)
+    best, good, poor = a_hit(cosine=0.6), a_hit(cosine=0.55), a_hit(cosine=0.53)
 
     assert choose_worthy([poor, good, best], SHOP) == [best, good]
     assert choose_worthy([poor], SHOP) == [poor]
@@ -85,6 +90,14 @@ def test_on_a_day_that_the_prompt_names_whatever_answers_is_wanted() -> None:
     )
 
     assert choose_worthy([a_hit(), said, weak], SHOP) == [said]
+
+
+def test_on_a_named_day_too_thanks_and_other_projects_are_left_out() -> None:
+    day = (ScorePart("day", 1.0), ScorePart("agentic", 1.0))
+    thanks = replace(a_hit(), parts=day, text="thanks!", role=Role.USER)
+    elsewhere = replace(a_hit(), parts=day, project="/home/ada/garden")
+
+    assert choose_worthy([thanks, elsewhere], SHOP) == []
 
 
 def test_where_no_project_is_known_all_projects_count_alike() -> None:

@@ -52,7 +52,7 @@ def open_memory(folder: Path, server: LlmServer) -> Memory:
     )
 
 
-@pytest.mark.parametrize("seed", seeds(1, soaking=60))
+@pytest.mark.parametrize("seed", seeds(1, soaking=30))
 def test_killed_at_any_moment_each_message_is_logged_once_and_no_fact_is_lost(
     tmp_path: Path, server: LlmServer, seed: int
 ) -> None:

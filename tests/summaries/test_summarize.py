@@ -20,7 +20,7 @@ from backstory.errors import NoModel
 from backstory.memory import Memory
 from backstory.notes.notebook import Notebook
 from backstory.store.sqlite.summaries import SqliteSummaryStore
-from tests.chance import SOAK
+from tests.chance import SOAK, rounds
 from tests.faulty_server import Fault
 from tests.llm_server import LlmServer, Script, running_server
 from tests.processes import PATIENCE_S, comes_true
@@ -884,7 +884,7 @@ def test_killed_at_any_moment_each_message_is_logged_once(
     moments = [0.0, 0.01, 0.03, 0.06]
     if SOAK:
         chance = random.Random(SOAK)
-        moments += [chance.uniform(0, 0.1) for _ in range(100)]
+        moments += [chance.uniform(0, 0.1) for _ in range(rounds(0, soaking=50))]
 
     def reply_and_kill(prompt: str) -> str:
         if moments and worker is not None:

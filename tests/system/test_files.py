@@ -237,6 +237,11 @@ def test_a_path_is_inside_a_folder_or_not(path: str, expected: bool) -> None:
     assert is_inside(Path(path), Path("/a/b")) is expected
 
 
+def test_everything_is_inside_the_root() -> None:
+    assert is_inside(Path("/a"), Path("/"))
+    assert is_inside(Path("/"), Path("/"))
+
+
 # -- growth or rewriting ---
 
 

@@ -4,7 +4,7 @@ import unicodedata
 from datetime import date
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from backstory.text.excerpts import excerpt, find_match, find_words
@@ -119,6 +119,7 @@ def test_only_so_many_words_are_found() -> None:
 
 
 @given(st.text(st.characters()), st.text(st.characters(), max_size=20))
+@example("00$ß", "")
 def test_found_words_are_in_order_and_apart(text: str, typed: str) -> None:
     spans = find_words(text, parse(typed + " " + text[:20]))
 
@@ -164,6 +165,12 @@ PADDING = "word " * 40
             "dog cat",
             "...dog and cat word word wo...",
             id="where most terms meet",
+        ),
+        pytest.param(
+            "cat and dog " + PADDING + "cat, cow, dog " + PADDING,
+            "dog cat cow",
+            "cat and dog word word word ...",
+            id="the beginning if it has most of them, too",
         ),
         pytest.param(
             "b a " + PADDING + "now a b it is " + PADDING,

@@ -1,7 +1,7 @@
 """Words of a person are told from what a program wrote into their message."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backstory.text.prompt_markup import Prompt, is_continuation, split_prompt
@@ -52,6 +52,17 @@ EDITOR = "# Context from my IDE setup:\n\n## Active file: a.py"
             "<command-message>a</command-message><command-args>b</command-args>",
             Prompt("", "a b"),
             id="a command with its message only",
+        ),
+        pytest.param(
+            "<command-name>a</command-name><command-args>b</command-args>",
+            Prompt("", "a b"),
+            id="a name that is no command",
+        ),
+        pytest.param(
+            f"<command-name>/review</command-name><command-args>a\n{OPENED}"
+            "</command-args>",
+            Prompt("/review a", "The user opened /src/a.py in the IDE."),
+            id="an open file after the arguments",
         ),
         pytest.param("<bash-input>ls</bash-input>", Prompt("", "! ls"), id="a shell"),
         pytest.param(
@@ -156,8 +167,16 @@ def test_every_letter_of_a_message_is_in_one_of_its_parts(text: str) -> None:
     assert [found.count(letter) for letter in "xy"] == [text.count(x) for x in "xy"]
 
 
+@example(
+    "<command-args></ide_selection></command-args>"
+    "<command-name><ide_selection></command-name>"
+)
+@example(
+    "<command-name>/review</command-name>"
+    "<command-args>x\n<ide_selection>y</ide_selection></command-args>"
+)
 @given(st.lists(MARKUP, max_size=12).map("".join))
-def test_words_have_no_markup_left_before_them(text: str) -> None:
+def test_words_have_no_markup_left_around_them(text: str) -> None:
     words = split_prompt(text).words
 
     assert split_prompt(words) == Prompt(words)

@@ -193,3 +193,17 @@ def test_a_secret_is_told_by_the_words_before_it(text: str, expected: str) -> No
 )
 def test_ordinary_text_and_code_stay(text: str) -> None:
     assert mask_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "figuh_" + "a1" * 20,
+        "figdh_" + "a1" * 20,
+        "sntryi_" + "a1" * 32,
+        "bkaj_eyJ" + "a1" * 12 + "." + "a1" * 20 + "." + "a1" * 20,
+        "pat-eu-" + "a1" * 4 + "-a1a1" * 3 + "-" + "a1" * 6,
+    ],
+)
+def test_other_forms_of_a_kind_are_masked_too(key: str) -> None:
+    assert mask_secrets(f"It is {key}.") == f"It is {key[:4]}[masked]."

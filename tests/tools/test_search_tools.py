@@ -19,6 +19,7 @@ from backstory.render.object_schemas import RECALLED_SCHEMA
 from backstory.settings import read_settings
 from backstory.system.machine import Machine
 from backstory.text.escape import UNSAFE
+from backstory.text.tokens import most_tokens
 from backstory.tools import (
     ALL_TOOLS,
     TOOLS,
@@ -29,6 +30,7 @@ from backstory.tools import (
     schemas,
 )
 from backstory.values.hits import SearchResult
+from tests.chance import SOAK
 from tests.samples import a_memory
 
 BY_WORDS = ("embedder.name=none",)
@@ -713,9 +715,10 @@ SECRETS = (
 def test_a_secret_is_never_shown_in_part_wherever_a_text_is_cut(
     tmp_path: Path, near: int, secret: str
 ) -> None:
-    # Each is cut elsewhere: what is before it grows letter by letter.
+    # Each is cut elsewhere: what is before it grows, in a soak letter by letter.
+    steps = range(0, len(secret) + 4, 1 if SOAK else 7)
     with a_memory(tmp_path, settings=BY_WORDS) as memory:
-        for number in range(0, len(secret) + 4, 3):
+        for number in steps:
             before = f"needle{number} " + "word " * 2000
             start = near - len(secret) - 2 + number
             text = f"{before[:start]} {secret} and more words " + "tail " * 300
@@ -723,7 +726,7 @@ def test_a_secret_is_never_shown_in_part_wherever_a_text_is_cut(
             memory.record(f"s{number}", "assistant", text)
         shown = [
             tool(memory, name).run(query=f"needle{number}", **more)
-            for number in range(0, len(secret) + 4, 3)
+            for number in steps
             for name, views in _VIEWS.items()
             for more in views
         ]
@@ -911,3 +914,22 @@ def test_an_answer_has_no_more_tokens_than_allowed_as_the_caller_counts(
         some.text
     )
     assert count(one) == 1
+    assert len(one.text) <= 500
+
+
+@pytest.mark.parametrize("name", ["search_history", "memory_search"])
+@pytest.mark.parametrize("unit", ["🪷", "龘", "x9", "ቤት "])
+def test_one_long_result_is_cut_to_the_tokens_allowed(
+    tmp_path: Path, name: str, unit: str
+) -> None:
+    settings = (*BY_WORDS, "tools.search_tokens=500")
+    with a_memory(tmp_path, settings=settings) as memory:
+        memory.record("s", "user", "walrus " + unit * (6_000 // len(unit)))
+
+        text = tool(memory, name).call({"query": "walrus"}).text
+
+    assert most_tokens(text) <= 500
+    assert "walrus" in text
+    assert text.endswith(
+        "…\n\n[Notice: the end is cut off: the answer would be too long]"
+    )

@@ -57,10 +57,13 @@ COMMANDS = {
     "status": "status",
     "tools": "tools",
     "uninstall": "install",
+    "web": "web",
     "work": "maintain",
 }
 _MAX_ERROR_CHARS = 2_000
 _ECHO_CHARS = 64 * 1024
+# Our own signs, for an output that cannot show them.
+_PLAIN_SIGNS = str.maketrans({"│": "|", "↳": ">", "…": "...", "—": "-", "–": "-"})
 
 
 @dataclass
@@ -205,12 +208,23 @@ def echo_lines(lines: Iterable[str]) -> None:
             gathered.append(line)
             size += len(line) + 1
             if size >= _ECHO_CHARS:
-                click.echo("\n".join(gathered))
+                click.echo(_to_encodable("\n".join(gathered)))
                 gathered, size = [], 0
     finally:
         # What came before an error is printed before it.
         if gathered:
-            click.echo("\n".join(gathered))
+            click.echo(_to_encodable("\n".join(gathered)))
+
+
+def _to_encodable(text: str) -> str:
+    """The text with other signs if the output's encoding, such as ASCII, lacks some."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        plain = text.translate(_PLAIN_SIGNS)
+        return plain.encode(encoding, errors="backslashreplace").decode(encoding)
+    return text
 
 
 def terminal_width() -> int | None:

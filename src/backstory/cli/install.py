@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import click
 
-from backstory.assembly import try_embedder
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
 from backstory.errors import BackstoryError, ConfigError
@@ -20,6 +19,7 @@ from backstory.install.hosts import HOST_ROWS, get_host_row
 from backstory.install.hosts.base import HostRow, Target
 from backstory.install.record import InstallRecord
 from backstory.install.report import HostReport, host_object, render_host
+from backstory.options import try_embedder
 from backstory.render.format import render_path
 from backstory.render.objects import report_object, to_json
 from backstory.render.people.reports import render_report

@@ -19,7 +19,7 @@ from backstory.render.format import render_count, render_path
 from backstory.render.objects import checked_object, to_json
 from backstory.render.people.reports import (
     render_checked,
-    render_problems,
+    render_indexed,
     render_salvaged,
 )
 from backstory.repair import check_home, repair_home
@@ -72,11 +72,7 @@ def rebuild(app: App) -> None:
     with progress.counting("messages") as on_taken:
         report = app.memory.rebuild(on_taken=on_taken)
     index = app.memory.status().index
-    click.echo(
-        f"Indexed {render_count(index.units, 'unit')}: messages, titles and "
-        f"notes. Vectors: {index.embedded:,} of {index.with_meaning:,}."
-    )
-    echo_lines(render_problems(report.problems, home=app.user_home))
+    echo_lines(render_indexed(index, report.problems, home=app.user_home))
     if report.problems:
         raise SystemExit(SKIPPED_SOME)
 

@@ -18,7 +18,7 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
-from backstory.cli.parameters import DAY, FIRST_DAY, PATH
+from backstory.cli.parameters import DAY, FIRST_DAY, PATH, FactCommand
 from backstory.errors import (
     BackstoryError,
     NotesConflict,
@@ -89,12 +89,13 @@ def show(app: App, as_json: bool) -> None:
         shown = memory_object(text, notebook.memory_path, notebook.read_origins())
         click.echo(to_json(shown))
     elif text.strip():
-        echo_lines(render_memory(text, notebook.read_origins()))
+        width = terminal_width()
+        echo_lines(render_memory(text, notebook.read_origins(), width=width))
     else:
         click.echo("MEMORY.md is empty; 'backstory memory add' adds a fact.")
 
 
-@memory.command()
+@memory.command(cls=FactCommand)
 @click.argument("fact", nargs=-1, required=True)
 @click.option(
     "--topic",
@@ -115,7 +116,7 @@ def add(app: App, fact: tuple[str, ...], topic: str) -> None:
         click.echo(f"Saved: {_shown(saved)}")
 
 
-@memory.command()
+@memory.command(cls=FactCommand)
 @click.argument("fact", nargs=-1, required=True)
 @click.pass_obj
 def forget(app: App, fact: tuple[str, ...]) -> None:
@@ -301,4 +302,4 @@ def _show_log(notebook: Notebook, day: date, as_json: bool) -> None:
         shown = ListedLog(day, notebook.log_path(day), text)
         click.echo(to_json(log_object(shown)))
     else:
-        echo_lines(render_log(text))
+        echo_lines(render_log(text, width=terminal_width()))

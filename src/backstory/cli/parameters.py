@@ -81,10 +81,20 @@ class NonEmptyPath(click.ParamType[Path]):
 PATH = NonEmptyPath()
 
 
+class FactCommand(click.Command):
+    """A command about a fact, which may be copied with the dash before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [arg.removeprefix("- ") for arg in args])
+
+
 def to_folder(project: str | None) -> str | Path | None:
     """A path if it looks like one or exists, otherwise the name of a folder."""
     if project is None:
         return None
+    if not project.strip():
+        # Not the current folder: an empty one is usually an unset shell variable.
+        raise click.UsageError("The folder is empty.")
     path = Path(project)
     if path.is_absolute() or project.startswith(("~", ".")) or path.is_dir():
         return path.expanduser().resolve()

@@ -111,5 +111,7 @@ def show(
         whole["messages"] = [message_object(message) for message in messages]
         click.echo(to_json(whole))
         return
-    transcript = render_transcript(found, messages, resume=resume, home=app.user_home)
-    echo_lines(transcript)
+    lines = render_transcript(
+        found, messages, resume=resume, home=app.user_home, width=terminal_width()
+    )
+    echo_lines(lines)

@@ -44,7 +44,12 @@ def settings(ctx: click.Context, as_json: bool) -> None:
     click.echo(f"\nYour own values go into {_user_file(app)}.")
 
 
-@settings.command("set", short_help="Set a value in your own configuration file.")
+# A value may begin with a dash, as -1 does; only the setting knows whether it is one.
+@settings.command(
+    "set",
+    short_help="Set a value in your own configuration file.",
+    context_settings={"ignore_unknown_options": True},
+)
 @click.argument("name")
 @click.argument("value")
 @click.pass_obj

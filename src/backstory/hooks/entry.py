@@ -41,39 +41,44 @@ def main() -> None:
     hook = _Hook(arguments)
     _thread.start_new_thread(hook.end_in_time, ())
     try:
-        output = hook.run()
-        if output:
-            os.write(1, output)
-    except BaseException as exc:
-        hook.log(exc)
-    # At once: nothing is left to be flushed or waited for.
-    os._exit(0)
+        try:
+            output = hook.run()
+            if output:
+                os.write(1, output)
+        except BaseException as exc:
+            hook.log(exc)
+    finally:
+        # At once: nothing is left to be flushed or waited for.
+        os._exit(0)
 
 
 class _Hook:
     def __init__(self, arguments: list[str]) -> None:
         self._event = arguments[0]
         self._options = dict(zip(arguments[1::2], arguments[2::2], strict=False))
-        self._home = ""
         self._is_announced = False
 
     def run(self) -> bytes:
         """What to print."""
-        # Here, so that whatever they raise is logged.
+        # As late as this, so that whatever it raises is logged.
         from backstory.hooks.events import answer_event
-        from backstory.system.home import find_default_home
 
-        home = self._options.get("--home") or os.environ.get("BACKSTORY_HOME")
-        self._home = os.path.abspath(
-            os.path.expanduser(home) if home else find_default_home()
-        )
         return answer_event(
             self._event,
             self._options.get("--host", ""),
-            self._home,
+            self._find_home(),
             _read_input(),
             os.environ,
             on_announced=self._note_announced,
+        )
+
+    def _find_home(self) -> str:
+        # Needed by few of the ways in which a hook ends.
+        from backstory.system.home import find_default_home
+
+        home = self._options.get("--home") or os.environ.get("BACKSTORY_HOME")
+        return os.path.abspath(
+            os.path.expanduser(home) if home else find_default_home()
         )
 
     def _note_announced(self) -> None:
@@ -84,17 +89,20 @@ class _Hook:
         is_ending = self._event in ("session-end", "before-compaction")
         deadline_s = ENDING_DEADLINE_S if is_ending else DEADLINE_S
         time.sleep(deadline_s)
-        # What ends was noted: a server or the next hook starts the worker.
-        if not self._is_announced:
-            self.log(f"it took longer than {deadline_s} seconds")
-        os._exit(0)
+        try:
+            # What ends was noted: a server or the next hook starts the worker.
+            if not self._is_announced:
+                self.log(f"it took longer than {deadline_s} seconds")
+        finally:
+            os._exit(0)
 
     def log(self, why: BaseException | str) -> None:
         # Only failures need it.
         from backstory.hooks.log import log_failure
 
         what = f"{self._event} of {self._options.get('--host', 'no host')}"
-        log_failure(self._home, what, why)
+        # The home may not have been looked for yet.
+        log_failure(self._find_home(), what, why)
 
 
 def _read_input() -> bytes:

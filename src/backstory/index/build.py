@@ -87,6 +87,17 @@ class _ChangeBatch:
         return sessions
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an index stands: what it was made from, and whether anything is missing.
+
+    An index whose history is lost is not behind: nothing of it may be deleted.
+    """
+
+    origin: IndexOrigin
+    is_behind: bool
+
+
 @dataclass(slots=True)
 class IndexBuilder:
     """Puts what the history and the notes hold into an index."""
@@ -99,7 +110,7 @@ class IndexBuilder:
 
     def origin(self) -> IndexOrigin:
         """Whether what the index has taken in is from this history."""
-        return self._find_origin(self.index.get_state)
+        return self.compare().origin
 
     def _find_origin(self, get_state: Callable[[str], str | None]) -> IndexOrigin:
         if _read_progress(get_state) == _Progress():
@@ -107,20 +118,24 @@ class IndexBuilder:
         return find_origin(self.index, self.history, get_state)
 
     def is_behind(self) -> bool:
-        """Whether the history holds something that the index has not taken in.
+        """Whether the history holds something that the index has not taken in."""
+        return self.compare().is_behind
 
-        An index whose history is lost is not: nothing of it may be deleted.
-        """
-        origin = self.origin()
+    def compare(self) -> Standing:
+        """Compare the index with the history."""
+        # All at once, because every search does this.
+        get_state = self.index.list_states().get
+        origin = self._find_origin(get_state)
         if origin is not IndexOrigin.SAME:
-            return origin is IndexOrigin.OTHER
-        if self.index.get_state(_CHUNKER) not in (None, CHUNKER):
-            return True
-        done = int(self.index.get_state(_CHANGES_DONE) or 0)
-        # Indexes of older versions know no tag.
-        if done and self.index.get_state(LAST_CHANGE) is None:
-            return True
-        return done != self.history.last_change_id()
+            return Standing(origin, is_behind=origin is IndexOrigin.OTHER)
+        done = _read_progress(get_state).changes_done
+        is_behind = (
+            get_state(_CHUNKER) not in (None, CHUNKER)
+            # Indexes of older versions know no tag.
+            or (done > 0 and get_state(LAST_CHANGE) is None)
+            or done != self.history.last_change_id()
+        )
+        return Standing(origin, is_behind)
 
     def catch_up(
         self,

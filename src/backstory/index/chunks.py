@@ -38,7 +38,7 @@ REACH = 8
 # Long neighbours say more about themselves than about the message between them.
 _SHORT_CHARS = 300
 # More than any model reads of one text.
-_MEANING_CHARS = 8_000
+MEANING_CHARS = 8_000
 
 SPOKEN_ROLES = {
     Role.USER: UnitKind.USER,
@@ -123,7 +123,7 @@ def meaning_of(message: Message) -> str:
 
     The day and the neighbours help to find it by words, but would blur its meaning.
     """
-    return message.text[:_MEANING_CHARS]
+    return message.text[:MEANING_CHARS]
 
 
 def passages_of(message: Message) -> list[str]:

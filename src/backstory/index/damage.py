@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from backstory.errors import StoreFull, StoreLocked, StoreProblem, StoreUnwritable
-from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME
-from backstory.index.history_damage import forget_damage
+from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME, repair_embeddings
+from backstory.index.history_damage import forget_damage, list_noted_damage
 from backstory.index.lost_texts import list_saved_texts
 from backstory.index.origin import HISTORY
 from backstory.index.proof import prove_by_index
@@ -77,7 +77,9 @@ def _check_history(path: Path, is_deep: bool) -> list[str]:
     with closing(SqliteHistory(path)) as history:
         if not history.last_change_id():
             return _describe_loss(path, "it is empty")
-        return history.verify() if is_deep else []
+        # What was met before may be what only a deep check finds.
+        noted = list_noted_damage(path.parent)
+        return history.verify() if is_deep or noted else []
 
 
 def _describe_loss(path: Path, what: str) -> list[str]:
@@ -131,6 +133,14 @@ def repair_history(home: Path) -> SalvagedHistory | None:
         saved = salvage_history(path, prove=prove)
     forget_damage(home)
     return saved
+
+
+def repair_vectors(home: Path) -> None:
+    """Repair the cache of vectors if it is damaged."""
+    path = home / EMBEDDINGS_NAME
+    with storing(path):
+        if path.exists() and list_damaged_pages(path):
+            repair_embeddings(home)
 
 
 def _is_damaged(path: Path) -> bool:

@@ -128,11 +128,11 @@ class IndexFiles:
             return False
         logger.info("%s; vectors that cannot be read will be made again", problem)
         self.close_files()
-        with locked(self.home / _REPAIR_LOCK):
-            if isinstance(problem, StoreTooNew):
+        if isinstance(problem, StoreTooNew):
+            with locked(self.home / _REPAIR_LOCK):
                 _remove_database(path)
-            else:
-                SqliteEmbeddings.repair(path)
+        else:
+            repair_embeddings(self.home)
         return True
 
     def make_new_index(self) -> SearchIndex:
@@ -163,6 +163,12 @@ class IndexFiles:
         _remove_database(path)
         for file in path.parent.glob(f"{path.stem}-*.text"):
             file.unlink(missing_ok=True)
+
+
+def repair_embeddings(home: Path) -> None:
+    """Correct the cache of vectors; those that cannot be read are left out of it."""
+    with locked(home / _REPAIR_LOCK):
+        SqliteEmbeddings.repair(home / EMBEDDINGS_NAME)
 
 
 def _remove_database(path: Path) -> None:

@@ -17,9 +17,11 @@ from backstory.errors import (
     ConfigError,
     ProviderError,
     StoreDamaged,
+    StoreFull,
     StoreLocked,
     StoreProblem,
     StoreTooNew,
+    StoreUnwritable,
 )
 from backstory.index.build import IndexBuilder
 from backstory.index.files import INDEX_NAME, IndexFiles
@@ -68,6 +70,8 @@ _RECORDING_S = 30.0
 _EMBEDDER_REST = timedelta(minutes=5)
 _FAILED_AT = "embedder_failed_at"
 _FAILURE = "embedder_failure"
+# Set when the index has the vectors of the cache, as far as they are of its units.
+_HAS_KNOWN_VECTORS = "has_known_vectors"
 # Looking through all projects takes long, and their guidance rarely changes.
 _GUIDANCE_S = 60.0
 _NOTES = frozenset({NoteKind.MEMORY, NoteKind.DAILY_LOG})
@@ -123,10 +127,16 @@ class Maintainer:
         builder = self._builder()
         notices = []
         problems: list[Problem] = []
+        wait_s = min(_CATCH_UP_S, timeout_s / 2)
+        until = time.monotonic() + wait_s
         try:
-            notices += self._leave_other_history(builder)
-            if not self._take_in_quickly(builder, timeout_s / 2, problems):
+            standing = builder.compare()
+            notices += self._leave_other_history(standing.origin)
+            if not self._take_in_quickly(
+                builder, wait_s, problems, with_messages=standing.is_behind
+            ):
                 notices.append(_STILL_BUILDING)
+            self._take_known_vectors(until)
         except StoreLocked:
             logger.debug("another process is writing the index")
             self._check_origin(builder)
@@ -152,12 +162,12 @@ class Maintainer:
             hint = "run 'backstory rebuild'"
             raise StoreProblem(f"{path}: {_OTHER_HISTORY}", path=path, hint=hint)
 
-    def _leave_other_history(self, builder: IndexBuilder) -> list[str]:
+    def _leave_other_history(self, origin: IndexOrigin) -> list[str]:
         """Prepare an index of another history for being made again; returns notices.
 
         What only the index knows is saved first.
         """
-        match builder.origin():
+        match origin:
             case IndexOrigin.SAME:
                 return []
             case IndexOrigin.LOST:
@@ -190,21 +200,51 @@ class Maintainer:
         return save_lost_texts(self._files.index, self._history, self._home)
 
     def _take_in_quickly(
-        self, builder: IndexBuilder, timeout_s: float, problems: list[Problem]
+        self,
+        builder: IndexBuilder,
+        timeout_s: float,
+        problems: list[Problem],
+        *,
+        with_messages: bool,
     ) -> bool:
-        """Take in messages and notes; returns whether that is all of them.
+        """Take in messages, if wanted, and notes; returns whether that is all of them.
 
         What is wrong with notes is added to ``problems``.
         """
-        until = time.monotonic() + min(_CATCH_UP_S, timeout_s)
-        is_complete = builder.catch_up(
-            until=until,
-            timeout_s=min(_CATCH_UP_S, timeout_s),
+        until = time.monotonic() + timeout_s
+        is_complete = not with_messages or builder.catch_up(
+            until=until, timeout_s=timeout_s
         )
         found = find_memory_notes(self._home)
         wait_s = max(0.0, until - time.monotonic())
         problems += builder.take_notes(found, _NOTES, timeout_s=wait_s)
         return is_complete
+
+    def _take_known_vectors(self, until: float) -> None:
+        """Take vectors that were made before the index was, where no worker does it.
+
+        Never raises into a search, which does without them.
+        """
+        if self._start_worker is not None or not self._has_lasting_embedder:
+            return
+        try:
+            index, embedder = self._files.index, self._files.embedder
+            if embedder is None or index.get_state(_HAS_KNOWN_VECTORS):
+                return
+            is_other = index.has_vectors() and not index.has_vectors_of(
+                embedder.fingerprint
+            )
+            if is_other or not index.embeddings.has_any(embedder.fingerprint):
+                return
+            with try_locked(self._home / _VECTOR_LOCK) as lock:
+                if lock is None:
+                    return
+                self._take_cached_vectors(index, until=until)
+            if time.monotonic() < until:
+                with index.writing() as writer:
+                    writer.set_state(_HAS_KNOWN_VECTORS, "yes")
+        except (StoreProblem, ProviderError, ConfigError) as exc:
+            logger.debug("no vectors are taken from the cache: %s", exc)
 
     # -- after reading the sources ---
 
@@ -223,7 +263,9 @@ class Maintainer:
         index.check()
         is_due = time.monotonic() >= self._guidance_due
         builder = self._builder()
-        problems = [Problem(each) for each in self._leave_other_history(builder)]
+        problems = [
+            Problem(each) for each in self._leave_other_history(builder.origin())
+        ]
         problems += self._take_all(builder, on_taken=on_taken, with_guidance=is_due)
         if is_due:
             self._guidance_due = time.monotonic() + _GUIDANCE_S
@@ -347,7 +389,7 @@ class Maintainer:
         kinds = {file.kind for file in index.list_files()}
         is_cleared = UnitKind.GUIDANCE not in kinds
         builder = self._builder()
-        for notice in self._leave_other_history(builder):
+        for notice in self._leave_other_history(builder.origin()):
             logger.warning("%s", notice)
         self._take_all(builder, with_guidance=is_cleared)
         try:
@@ -380,7 +422,7 @@ class Maintainer:
         """
         builder = self._builder()
         while True:
-            for notice in self._leave_other_history(builder):
+            for notice in self._leave_other_history(builder.origin()):
                 logger.warning("%s", notice)
             self._take_all(builder, with_guidance=False)
             embedder = self._files.embedder
@@ -454,12 +496,14 @@ class Maintainer:
             return None
         return self._save_lost_texts()
 
-    def _take_cached_vectors(self, index: SearchIndex) -> None:
+    def _take_cached_vectors(
+        self, index: SearchIndex, *, until: float = math.inf
+    ) -> None:
         with suppress(ProviderError, ConfigError):
             embedder = self._files.embedder
             if embedder is not None:
                 vectors = VectorBuilder(self._history, index, embedder)
-                vectors.run(is_cached_only=True)
+                vectors.run(is_cached_only=True, until=until)
 
     # -- status ---
 
@@ -488,8 +532,12 @@ class Maintainer:
                 is_behind=self._builder().is_behind(),
                 problem=_DAMAGED if self.is_damaged() else failure,
             )
-        except StoreProblem as exc:
+        except (StoreFull, StoreLocked, StoreUnwritable) as exc:
+            # Another index would not help.
             return IndexStatus(embedder=name, problem=str(exc))
+        except StoreProblem as exc:
+            problem = f"{exc}; run 'backstory rebuild'"
+            return IndexStatus(embedder=name, problem=problem)
 
     def list_problems(self) -> list[Problem]:
         """What is wrong with the history, as far as the index or a reading knows."""

@@ -7,13 +7,20 @@ has them; a unit that the embedder fails on stays in line for the next time. Sev
 processes may do this at once: they take turns.
 """
 
+import math
+import time
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backstory.errors import ProviderRefused
-from backstory.index.chunks import meaning_of, note_meaning, passages_of
+from backstory.index.chunks import (
+    MEANING_CHARS,
+    meaning_of,
+    note_meaning,
+    passages_of,
+)
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import (
@@ -22,6 +29,7 @@ from backstory.store.base.index import (
     SearchIndex,
     ToEmbed,
 )
+from backstory.text.redaction import mask_pieces
 from backstory.values.identity import meaning_hash, passages_hash
 from backstory.values.reports import OnCount
 from backstory.values.units import is_message
@@ -49,15 +57,20 @@ class VectorBuilder:
     take_turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def run(
-        self, *, is_cached_only: bool = False, on_embedded: OnCount | None = None
+        self,
+        *,
+        is_cached_only: bool = False,
+        on_embedded: OnCount | None = None,
+        until: float = math.inf,
     ) -> bool:
         """Embed what is in line; returns whether nothing was left out.
 
-        With ``is_cached_only``, the embedder is not used. Raises ``ProviderError`` if
-        it fails; the vectors it made before are kept.
+        With ``is_cached_only``, the embedder is not used. No round begins after
+        ``until``. Raises ``ProviderError`` if the embedder fails; the vectors it made
+        before are kept.
         """
         left_out: set[int] = set()
-        while True:
+        while time.monotonic() < until:
             with self.take_turn():
                 self._drop_foreign()
                 waiting = self.index.list_to_embed(_ROUND, without=left_out)
@@ -65,7 +78,9 @@ class VectorBuilder:
                     break
                 left_out |= self._embed_round(waiting, is_cached_only=is_cached_only)
             self._report(on_embedded)
-        is_complete = self._run_passages(on_embedded, is_cached_only=is_cached_only)
+        is_complete = self._run_passages(
+            on_embedded, is_cached_only=is_cached_only, until=until
+        )
         return is_complete and not left_out
 
     def _report(self, on_embedded: OnCount | None) -> None:
@@ -74,11 +89,11 @@ class VectorBuilder:
             on_embedded(counts.embedded, counts.with_meaning)
 
     def _run_passages(
-        self, on_embedded: OnCount | None, *, is_cached_only: bool
+        self, on_embedded: OnCount | None, *, is_cached_only: bool, until: float
     ) -> bool:
         """Embed the passages that are in line; returns whether none was left out."""
         left_out: set[int] = set()
-        while True:
+        while time.monotonic() < until:
             with self.take_turn():
                 self._drop_foreign()
                 waiting = self.index.list_passages_to_embed(
@@ -88,6 +103,7 @@ class VectorBuilder:
                     return not left_out
                 left_out |= self._embed_passages(waiting, is_cached_only=is_cached_only)
             self._report(on_embedded)
+        return False
 
     def _drop_foreign(self) -> None:
         """Drop the vectors of another model.
@@ -112,12 +128,16 @@ class VectorBuilder:
         }
         fingerprint, cache = self.embedder.fingerprint, self.index.embeddings
         numbers = cache.find(fingerprint, {wanted[unit_id] for unit_id in meanings})
-        missing = {
-            wanted[unit_id]: text
-            for unit_id, text in meanings.items()
-            if wanted[unit_id] not in numbers
-        }
-        fresh = {} if is_cached_only else self._embed(missing)
+        if is_cached_only:
+            fresh = {}
+        else:
+            missing = {
+                unit_id: text
+                for unit_id, text in meanings.items()
+                if wanted[unit_id] not in numbers
+            }
+            masked = self._mask_cut(missing)
+            fresh = self._embed({wanted[each]: masked[each] for each in masked})
         numbers |= cache.add(fingerprint, fresh) if fresh else {}
         vectors = self._read(numbers, fresh)
         made = [
@@ -132,6 +152,19 @@ class VectorBuilder:
             self.index.delete_unused_vectors([each.meaning_hash for each in made])
         return wanted.keys() - {each.unit_id for each in made}
 
+    def _mask_cut(self, meanings: dict[int, str]) -> dict[int, str]:
+        """The same, without secrets in what is only the beginning of a message."""
+        cut = [
+            unit_id
+            for unit_id, text in meanings.items()
+            if is_message(unit_id) and len(text) == MEANING_CHARS
+        ]
+        messages = self.history.get_messages(cut)
+        return meanings | {
+            unit_id: mask_pieces(message.text, [meanings[unit_id]])[0]
+            for unit_id, message in messages.items()
+        }
+
     def _embed_passages(
         self, waiting: Collection[ToEmbed], *, is_cached_only: bool
     ) -> set[int]:
@@ -139,7 +172,7 @@ class VectorBuilder:
         wanted = {each.unit_id: each.meaning_hash for each in waiting}
         messages = self.history.get_messages(wanted)
         passages = {
-            key: cut
+            key: mask_pieces(message.text, cut)
             for unit_id, message in messages.items()
             if passages_hash(cut := passages_of(message)) == (key := wanted[unit_id])
         }

@@ -8,7 +8,7 @@ What a program wrote into a person's message is kept, but not as the person's wo
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from backstory.errors import BackstoryError
+from backstory.ingest.open_passages import OpenPassages
 from backstory.ingest.parsing.failures import describe_failure
 from backstory.store.base.history import (
     Batch,
@@ -32,7 +33,7 @@ from backstory.text.escape import replace_surrogates
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.own_calls import is_own_tool_call
 from backstory.text.prompt_markup import is_continuation, split_prompt
-from backstory.text.redaction import closes_private, drop_private, hide_private
+from backstory.text.redaction import PRIVATE, drop_private, hide_private
 from backstory.text.terminal import strip_terminal_codes
 from backstory.text.titles import make_title
 from backstory.values.history import (
@@ -56,7 +57,7 @@ _EXCLUDED = "~excluded"
 _OWN_CALLS = "~recalls"
 _PROBLEMS = "~problems"
 _MADE = "~made"
-_PRIVATE = "~private"
+_PASSAGES = "~passages"
 
 # What people and models said is kept to the letter.
 _VERBATIM = frozenset({Role.USER, Role.ASSISTANT})
@@ -143,6 +144,17 @@ class Rules:
         return make_title(shown, MAX_TITLE_CHARS) or None
 
 
+def hide_messages(batch: Batch, session_id: str, ids: Collection[str]) -> None:
+    """Leave out the texts of messages, in the batch and where they are stored."""
+    batch.hidden += [(session_id, each) for each in ids]
+    batch.messages = [
+        replace(each, message=replace(each.message, text=PRIVATE))
+        if each.message.session_id == session_id and each.message.native_id in ids
+        else each
+        for each in batch.messages
+    ]
+
+
 def _iter_parts(kept: KeptMessage) -> Iterator[KeptMessage]:
     """A message, with what a program wrote into it as a message of its own before it.
 
@@ -214,7 +226,7 @@ class Intake:
     _excluded_before: int = 0
     _checked: set[str] = field(default_factory=set)
     _private: tuple[tuple[object, ...], int] = ((), 0)
-    _open_private: set[str] = field(default_factory=set)
+    _passages: OpenPassages = field(default_factory=OpenPassages)
     _own_calls: set[str] = field(default_factory=set)
     _problem_count: int = 0
     _made: set[str] = field(default_factory=set)
@@ -226,7 +238,7 @@ class Intake:
         self._excluded = set(memo.pop(_EXCLUDED, ()))
         self._excluded_before = len(self._excluded)
         self._own_calls = set(memo.pop(_OWN_CALLS, ()))
-        self._open_private = set(memo.pop(_PRIVATE, ()))
+        self._passages = OpenPassages(memo.pop(_PASSAGES, None))
         self._problem_count = memo.pop(_PROBLEMS, 0)
         # Made by a reading that was killed: this one continues its work.
         self._made = set(memo.pop(_MADE, ()))
@@ -239,8 +251,8 @@ class Intake:
             kept[_EXCLUDED] = sorted(self._excluded)
         if self._own_calls:
             kept[_OWN_CALLS] = sorted(self._own_calls)
-        if self._open_private:
-            kept[_PRIVATE] = sorted(self._open_private)
+        if passages := self._passages.to_json():
+            kept[_PASSAGES] = passages
         if self._problem_count:
             kept[_PROBLEMS] = self._problem_count
         if self.rules.excluded_folders and not is_last:
@@ -349,29 +361,29 @@ class Intake:
         # Hosts cut what was said at once into pieces; a private passage may span them.
         piece_of = (message.session_id, message.role, message.sent)
         known, depth = self._private
-        if known != piece_of:
-            depth = self._left_open(message)
-        kept, depth = self.rules.keep_piece(message, line, depth, self._cuts)
-        self._private = (piece_of, depth)
+        if known != piece_of or depth == 0:
+            depth = self._end_passage(message)
+        kept, after = self.rules.keep_piece(message, line, depth, self._cuts)
+        parts = list(_iter_parts(kept))
+        self._private = (piece_of, after)
         if message.role is Role.USER:
-            self._open_private.discard(message.session_id)
-            if depth:
-                self._open_private.add(message.session_id)
+            ids = [each.message.native_id for each in parts]
+            self._passages.follow(message.session_id, ids, before=depth, after=after)
         self._chars += len(kept.message.text)
-        self._open().messages.extend(_iter_parts(kept))
+        self._open().messages.extend(parts)
 
-    def _left_open(self, message: NewMessage) -> int:
-        """How many passages of the person's last message go on in this one.
+    def _end_passage(self, message: NewMessage) -> int:
+        """How many passages of the person's earlier messages end in this one.
 
-        Only if it closes one: a tag that was forgotten, or only talked about, must not
-        hide the rest of a session.
+        The messages in between are hidden.
         """
-        goes_on = (
-            message.role is Role.USER
-            and message.session_id in self._open_private
-            and closes_private(message.text)
-        )
-        return 1 if goes_on else 0
+        if message.role is not Role.USER:
+            return 0
+        inside = self._passages.close(message.session_id, message.text)
+        if inside is None:
+            return 0
+        hide_messages(self._open(), message.session_id, inside)
+        return 1
 
     def _is_excluded(self, session_id: str) -> bool:
         """Whether the session ran in an excluded folder, by this source or another."""

@@ -7,7 +7,8 @@ from datetime import date, datetime
 from pathlib import Path
 
 from backstory.errors import UnknownName
-from backstory.ingest.intake import Rules
+from backstory.ingest.intake import Rules, hide_messages
+from backstory.ingest.open_passages import OpenPassages
 from backstory.store.base.history import Batch, HistoryStore, KeptMessage, Written
 from backstory.text.arguments import (
     check_text,
@@ -46,11 +47,15 @@ class RecordedMessage:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A message and its session as they are kept."""
+    """A message and its session as they are kept.
+
+    ``hidden`` are earlier messages that turned out to be inside a private passage.
+    """
 
     host: str
     facts: SessionFacts
     message: KeptMessage
+    hidden: Sequence[str] = ()
 
 
 class MessageRecorder:
@@ -77,6 +82,8 @@ class MessageRecorder:
         self._on_day_change = on_day_change
         self._on_recorded = on_recorded
         self._excluded: set[tuple[str, str]] = set()
+        # By host and session; known as long as this process records.
+        self._passages: dict[str, OpenPassages] = {}
         # The sessions recorded here, the latest last, and their latest day.
         self._days: dict[tuple[str, str], date] = {}
 
@@ -96,6 +103,8 @@ class MessageRecorder:
             messages=[each.message for each in prepared],
             replaces=True,
         )
+        for each in prepared:
+            hide_messages(batch, each.message.message.session_id, each.hidden)
         written = self._history.write(batch, now=self._clock())
         self._on_recorded()
         return written
@@ -136,10 +145,23 @@ class MessageRecorder:
             project=None if project is None else str(project),
             parent_id=recorded.parent,
         )
-        kept = self._rules.keep(message)
+        kept, hidden = self._keep(recorded.host, message)
         if role in _SPOKEN and said.strip() and not kept.message.text.strip():
             return None
-        return _Prepared(recorded.host, self._rules.keep_facts(facts), kept)
+        return _Prepared(recorded.host, self._rules.keep_facts(facts), kept, hidden)
+
+    def _keep(self, host: str, message: NewMessage) -> tuple[KeptMessage, list[str]]:
+        """The message as it is kept, and the earlier ones that it makes private."""
+        if message.role is not Role.USER:
+            return self._rules.keep(message), []
+        session, passages = message.session_id, self._passages.get(host)
+        if passages is None:
+            passages = self._passages[host] = OpenPassages()
+        inside = passages.close(session, message.text)
+        before = 0 if inside is None else 1
+        kept, after = self._rules.keep_piece(message, None, before)
+        passages.follow(session, [message.native_id], before=before, after=after)
+        return kept, inside or []
 
     def _is_from_own_tool(self, recorded: RecordedMessage) -> bool:
         """Whether a result is from one of our tools; often only the call names it."""

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backstory.errors import BackstoryError
+from backstory.errors import BackstoryError, StoreLocked
 from backstory.ingest.hosts import HOSTS
 from backstory.ingest.intake import Rules
 from backstory.ingest.seen_files import (
@@ -45,6 +45,7 @@ _ALL_WANTED = "first-reading-wanted"
 _BEING_READ = (
     "another process is reading what agents have written; the newest may be missing"
 )
+_BEING_WRITTEN = "another process is writing history.db; the newest may be missing"
 _INDEX_HINT = "run 'backstory index'"
 
 # What a path looked like; None if there was nothing.
@@ -94,6 +95,10 @@ class Refresh:
                 return self._notices
             try:
                 self._notices = tuple(self._look_and_read())
+            except StoreLocked:
+                # Somebody writes for longer than a search may wait.
+                self.look_again()
+                self._notices = (_BEING_WRITTEN,)
             except BackstoryError as exc:
                 self._notices = (f"what agents wrote last cannot be read: {exc}",)
             return self._notices

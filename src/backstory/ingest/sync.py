@@ -8,6 +8,7 @@ point and repeated at any time; the store is the same as after one clean reading
 
 import logging
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -101,6 +102,8 @@ class HistorySync:
             progress.end()
         except _CallerFailed as failed:
             raise failed.error from None
+        # Not before: a file that was renamed is known by its former name.
+        self.store.delete_lost_sources(os.path.exists)
         return sync_pass.report()
 
     def run_until(self, found: Iterable[Found], until: float) -> list[Source]:

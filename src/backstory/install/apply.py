@@ -13,7 +13,7 @@ from pathlib import Path
 
 from backstory.errors import InstallRefused
 from backstory.install.commands import is_our_server
-from backstory.install.edits import Edit, EditRefused
+from backstory.install.edits import Edit, EditRefused, JsonEdit, ServerEntry
 from backstory.install.merge import undo_change
 from backstory.install.record import ChangedFile, InstallRecord, remove_empty
 from backstory.system.files import open_file, replace_file
@@ -36,6 +36,11 @@ class HostCommand:
     add: tuple[str, ...]
     remove: tuple[str, ...]
     folder: Path
+
+    @property
+    def edit(self) -> JsonEdit:
+        """The same entry as an edit of the file."""
+        return JsonEdit(self.path, (ServerEntry(self.keys, self.value),))
 
 
 Step = Edit | HostCommand
@@ -87,7 +92,7 @@ class Installation:
             if self.is_dry_run:
                 continue
             if isinstance(step, HostCommand):
-                self._run(step, changes)
+                self._run_to_install(step, changes)
             else:
                 self._write(step, changes)
         return [change for _, changes in planned for change in changes]
@@ -115,12 +120,7 @@ class Installation:
 
     def _base(self, step: Edit, current: str | None) -> str | None:
         """The text without our parts, as an earlier installation found it."""
-        saved = self.record.find(step.path)
-        if current is None:
-            return None
-        if saved is not None and current == _decode(step.path, saved.after):
-            return None if saved.before is None else _decode(step.path, saved.before)
-        if not step.has_parts(current):
+        if current is None or not step.has_parts(current):
             return current
         return self._undone(step, current)
 
@@ -157,7 +157,7 @@ class Installation:
             if self.is_dry_run:
                 continue
             if isinstance(step, HostCommand):
-                self._run(step, changes)
+                self._run_to_uninstall(step, changes)
             else:
                 saved = self.record.find(step.path)
                 made |= set(saved.folders) if saved is not None else set()
@@ -183,19 +183,25 @@ class Installation:
 
     def _undone(self, step: Edit, current: str) -> str | None:
         saved = self.record.find(step.path)
-        if saved is None or saved.before is None:
-            stripped = step.strip(current)
+        before = self._before(step)
+        if saved is not None and current == _decode(step.path, saved.after):
+            return before
+        stripped = step.strip(current, before)
+        if saved is None or before is None:
             # A file that we made goes, unless somebody else uses it by now.
             is_ours = step.is_whole or saved is not None
             return None if is_ours and step.is_bare(stripped) else stripped
-        before = _decode(step.path, saved.before)
-        if current == _decode(step.path, saved.after):
-            return before
-        stripped = step.strip(current, before)
         merged = undo_change(before, _decode(step.path, saved.after), current)
         if merged is None or not _say_the_same(step, merged, stripped):
             return stripped
         return merged
+
+    def _before(self, step: Edit) -> str | None:
+        """The text that our parts were added to; None if there was none, or unknown."""
+        saved = self.record.find(step.path)
+        if saved is None or saved.before is None:
+            return None
+        return _decode(step.path, saved.before)
 
     def _restore(self, step: Edit, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -215,6 +221,47 @@ class Installation:
         self.record.forget(step.path)
 
     # -- commands ---
+
+    def _run_to_install(self, step: HostCommand, changes: Sequence[Change]) -> None:
+        if not changes:
+            return
+        saved = self.record.find(step.path)
+        with _naming(step.path):
+            base = self._base(step.edit, _read(step.path))
+        before = None if base is None else base.encode()
+        # What the program makes of the file is known only afterwards.
+        self.record.save(step.path, ChangedFile(before, b""))
+        try:
+            self._run(step, changes)
+        except InstallRefused:
+            if saved is None:
+                self.record.forget(step.path)
+            else:
+                self.record.save(step.path, saved)
+            raise
+        made = (_read(step.path) or "").encode()
+        self.record.save(step.path, ChangedFile(before, made))
+
+    def _run_to_uninstall(self, step: HostCommand, changes: Sequence[Change]) -> None:
+        if not changes:
+            return
+        was = _read(step.path)
+        assert was is not None
+        self._run(step, changes)
+        left = _read(step.path)
+        if left is None:
+            self.record.forget(step.path)
+            return
+        # Programs leave the list of servers behind when it is empty.
+        before = self._before(step.edit)
+        with _naming(step.path):
+            made = step.edit.strip_empty(left, before)
+            # The program may have changed more than our entry by now. If it made the
+            # file itself, that is its own state, which it would miss.
+            is_same = _say_the_same(step.edit, made, step.edit.strip(was, before))
+            if is_same and before is not None:
+                made = self._undone(step.edit, was) or made
+        self._restore(step.edit, [FileChange(step.path, left, made)])
 
     def _run(self, step: HostCommand, changes: Sequence[Change]) -> None:
         for change in changes:

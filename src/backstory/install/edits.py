@@ -163,6 +163,14 @@ class JsonEdit:
                     pass
         return text
 
+    def strip_empty(self, text: str, before: str | None) -> str:
+        """The text without what is empty since others took our servers out."""
+        known = None if before is None else self._parse(before)
+        for part in self.parts:
+            if isinstance(part, ServerEntry):
+                text = _remove_empty(text, part.keys, known)
+        return text
+
     def is_bare(self, text: str) -> bool:
         left = self.read(text)
         defaults = {part.key for part in self.parts if isinstance(part, Default)}
@@ -219,7 +227,11 @@ def _remove(
     node = find_node(parse_jsonc(text), path)
     if node is None or not is_ours(node.value):
         return text
-    text = remove_node(text, path)
+    return _remove_empty(remove_node(text, path), path, known)
+
+
+def _remove_empty(text: str, path: Sequence[Key], known: Node | None) -> str:
+    """Remove what is around a path and empty, unless it was ``known`` before."""
     for length in range(len(path) - 1, 0, -1):
         outer = path[:length]
         node = find_node(parse_jsonc(text), outer)

@@ -8,7 +8,6 @@ reach the memory through the user's browser.
 import hmac
 import os
 import secrets
-import signal
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,17 +18,13 @@ from starlette.responses import PlainTextResponse
 
 from backstory.errors import ConfigError, StoreUnwritable
 from backstory.mcp.server import McpServer
+from backstory.system.loopback import OwnNames, port_of, serve_until_ended
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 TOKEN_NAME = "mcp-token"
-ADDRESS = "127.0.0.1"
 PATH = "/mcp"
-_NAMES = (ADDRESS, "localhost")
-_GRACE_S = 2
 
 
 def read_token(home: Path) -> tuple[str, bool]:
@@ -75,9 +70,7 @@ class _Guard:
     def __init__(self, app: "ASGIApp", token: str, port: int) -> None:
         self._app = app
         self._expected = f"Bearer {token}".encode()
-        names = [f"{name}:{port}" for name in _NAMES]
-        self._hosts = frozenset(names)
-        self._origins = frozenset(f"http://{name}" for name in names)
+        self._own = OwnNames(port)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         if scope["type"] == "http":
@@ -88,9 +81,10 @@ class _Guard:
         await self._app(scope, receive, send)
 
     def _refuse(self, headers: Headers) -> PlainTextResponse | None:
-        if headers.get("host", "").lower() not in self._hosts:
+        if not self._own.has_host(headers.get("host", "")):
             return PlainTextResponse("Unknown host\n", status_code=421)
-        if headers.get("origin", "").lower() not in {"", *self._origins}:
+        origin = headers.get("origin", "")
+        if origin and not self._own.has_origin(origin):
             return PlainTextResponse("Unknown origin\n", status_code=403)
         given = headers.get("authorization", "").encode("latin-1", "replace")
         if not hmac.compare_digest(given, self._expected):
@@ -102,39 +96,6 @@ class _Guard:
         return None
 
 
-def listen(port: int) -> socket.socket:
-    """A socket that programs on this machine can connect to.
-
-    Raises ``ConfigError`` if the port cannot be used.
-    """
-    listener = socket.socket()
-    # So that a server can be started again at once.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((ADDRESS, port))
-    except OSError as exc:
-        listener.close()
-        raise ConfigError(
-            f"{ADDRESS}:{port}: {exc.strerror}", hint="choose another with --port"
-        ) from exc
-    return listener
-
-
 def serve_http(server: McpServer, token: str, listener: socket.socket) -> None:
     """Answer requests until the process is told to end."""
-    # Only this way of serving needs it.
-    import uvicorn
-
-    port = listener.getsockname()[1]
-    config = uvicorn.Config(
-        build_app(server, token, port),
-        log_level="warning",
-        timeout_graceful_shutdown=_GRACE_S,
-    )
-    # uvicorn takes signals, and raises them again when it has ended.
-    signal.signal(signal.SIGTERM, _end)
-    uvicorn.Server(config).run(sockets=[listener])
-
-
-def _end(number: int, frame: "FrameType | None") -> None:
-    raise SystemExit(128 + number)
+    serve_until_ended(build_app(server, token, port_of(listener)), listener)

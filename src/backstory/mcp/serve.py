@@ -5,12 +5,13 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from backstory.assembly import limit_caches
+from backstory.assembly import keep_memory_low
 from backstory.hooks.live_sessions import find_live_session
 from backstory.hooks.server import HookServer
+from backstory.hooks.upkeep import Upkeep
 from backstory.mcp.current_session import CurrentSession
 from backstory.mcp.server import McpServer, build_server
-from backstory.mcp.upkeep import Upkeep
+from backstory.system.loopback import ADDRESS, listen
 from backstory.system.machine import this_machine
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from backstory.memory import Memory
 
 DATA_SETTING = "mcp.structured_content"
-# What the databases may cache. Each thread that searches has a connection of its own,
-# and each would keep 16 MB; the system's own cache makes up for it.
-_CACHE_BYTES = 16_000_000
 
 
 def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> None:
@@ -30,7 +28,7 @@ def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> N
     # Only this way of serving needs it.
     from backstory.mcp.stdio import serve_stdio
 
-    limit_caches(_CACHE_BYTES)
+    keep_memory_low()
     current = CurrentSession(
         memory,
         host=host,
@@ -51,20 +49,13 @@ def serve_host(memory: "Memory", host: str | None, *, started_at: datetime) -> N
 def serve_any(memory: "Memory", port: int, *, tell: Callable[[str], None]) -> None:
     """Serve programs over HTTP; ``tell`` says where, and how to get in."""
     # Only this way of serving needs it.
-    from backstory.mcp.http import (
-        ADDRESS,
-        PATH,
-        TOKEN_NAME,
-        listen,
-        read_token,
-        serve_http,
-    )
+    from backstory.mcp.http import PATH, TOKEN_NAME, read_token, serve_http
 
     token, is_new = read_token(memory.home)
     listener = listen(port)
     tell(f"Serving http://{ADDRESS}:{port}{PATH}")
     tell(f"Token: {token}" if is_new else f"Token: in {memory.home / TOKEN_NAME}")
-    limit_caches(_CACHE_BYTES)
+    keep_memory_low()
     # Several programs may connect: none of them is the current one.
     current = CurrentSession(memory)
     server = build_server(memory, current, with_data=returns_data(memory, None))

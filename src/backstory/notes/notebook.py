@@ -6,29 +6,22 @@ between, the change is made to that version. A crash leaves the old text or the 
 """
 
 import logging
-import os
-import re
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import IO, NoReturn
 
 from backstory.errors import (
     BackstoryError,
     BadQuery,
-    FactAmbiguous,
     FactNotFound,
     NotesConflict,
-    SourceUnreadable,
-    StoreUnwritable,
 )
 from backstory.notes import facts
-from backstory.notes.beginning import MAX_NOTE_BYTES
+from backstory.notes.copies import FoundFact, MemoryCopies
 from backstory.notes.daily_logs import (
     add_block,
     has_blocks,
@@ -45,14 +38,14 @@ from backstory.notes.find import (
 )
 from backstory.notes.masked_facts import find_behind_masks, find_known, reword
 from backstory.notes.merge import merge_memories
-from backstory.notes.origins import (
-    ORIGINS_NAME,
-    carry_over,
-    drop,
-    origins_of,
-    parse_origins,
-    write_origins,
+from backstory.notes.note_versions import (
+    NoteVersion,
+    encode_note,
+    read_version,
+    real_path,
+    remove_leftovers,
 )
+from backstory.notes.origins_record import OriginsRecord
 from backstory.notes.removed import (
     REMOVED_NAME,
     Removed,
@@ -60,12 +53,8 @@ from backstory.notes.removed import (
     leave_out_removed,
 )
 from backstory.system.files import (
-    is_inside,
     make_private_folder,
     storing,
-    swap,
-    sync_folder,
-    write_new,
 )
 from backstory.system.locks import locked
 from backstory.text.arguments import check_text, to_date
@@ -78,15 +67,8 @@ from backstory.values.notes import FactOrigin
 logger = logging.getLogger(__name__)
 
 LOCK_NAME = "notes.lock"
-MAX_BACKUPS = 20
 
 _ATTEMPTS = 10
-# Only the holder of the lock writes such a file, so any other is left from a crash. The
-# hashes are those of the new text and of the one to be replaced.
-_NEW_NAME = ".{name}.{new}.{old}.backstory-new"
-_LEFT_NAME = re.compile(
-    r"\.(?P<name>.+)\.(?P<new>[0-9a-f]+)\.(?P<old>[0-9a-f]+)\.backstory-new"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +93,6 @@ class NotesSummary:
     facts: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFact:
-    """A fact as MEMORY.md or a copy has it, and the copies that have it too."""
-
-    text: str
-    copies: tuple[Path, ...]
-
-
 class Notebook:
     """The long-term memory and the daily logs of one home.
 
@@ -130,7 +104,8 @@ class Notebook:
         self._home = home
         self.folder = home / "memory"
         self.memory_path = self.folder / "MEMORY.md"
-        self._origins_path = self.folder / ORIGINS_NAME
+        self._origins = OriginsRecord(self.folder)
+        self._copies = MemoryCopies(self.memory_path)
         self._removed = RemovedRecord(home / REMOVED_NAME)
         self._is_closed = False
 
@@ -206,7 +181,7 @@ class Notebook:
 
         A fact that is not in it was written by a person, or before this was recorded.
         """
-        return origins_of(self.read_memory(), self._read_recorded())
+        return self._origins.read(self.read_memory())
 
     def _notes(self) -> Iterator[FoundNote]:
         self._check_open()
@@ -246,7 +221,7 @@ class Notebook:
             if unless_removed and self._removed.read().seen_in(text).has_fact(checked):
                 return text
             changed = facts.add_fact(text, topic, checked)
-            self._record_change(text, changed, origin)
+            self._origins.record_change(text, changed, origin)
             return changed
 
         before, after = self._change(self.memory_path, change)
@@ -278,35 +253,16 @@ class Notebook:
             if words:
                 check_fact(words)
             changed = facts.replace_fact(text, named, words)
-            self._record_change(text, changed, origin)
+            self._origins.record_change(text, changed, origin)
             return changed
 
         self._change(self.memory_path, change, by_person=not new.strip())
         return words
 
-    def find_fact(self, fact: str) -> "FoundFact":
+    def find_fact(self, fact: str) -> FoundFact:
         """The fact that ``forget_fact`` would remove. Raises what that raises."""
         check_text(fact, "fact")
-        copies = {path: self._look_at(path).text for path in self._list_copies()}
-        whole = self._find_whole(fact, copies.values())
-        return FoundFact(
-            whole,
-            tuple(
-                path
-                for path, text in copies.items()
-                if _without_fact(text, whole) != text
-            ),
-        )
-
-    def _find_whole(self, fact: str, copies: Iterable[str]) -> str:
-        """The whole fact; one that MEMORY.md has no more may be in a copy."""
-        try:
-            return facts.get_fact(self.read_memory(), fact)
-        except FactNotFound:
-            for text in copies:
-                with suppress(FactNotFound, FactAmbiguous):
-                    return facts.get_fact(text, fact)
-            raise
+        return self._copies.find_fact(self.read_memory(), fact)
 
     def forget_fact(self, fact: str) -> str:
         """Remove the fact that says this or contains it; returns the whole fact.
@@ -324,19 +280,9 @@ class Notebook:
 
         self._change(self.memory_path, change, by_person=True)
         self.number_removed_fact(found.text, None)
-        self._forget_in_copies(found)
-        return found.text
-
-    def _forget_in_copies(self, fact: "FoundFact") -> None:
         with locked(self._home / LOCK_NAME):
-            for path in fact.copies:
-                seen = self._look_at(path)
-                without = _without_fact(seen.text, fact.text)
-                if without is None:
-                    with storing(path):
-                        path.unlink(missing_ok=True)
-                elif without != seen.text:
-                    seen.replace(_encode(without))
+            self._copies.remove_fact(found)
+        return found.text
 
     def number_removed_fact(self, fact: str, forgetting: int | None) -> None:
         """Record the number under which a removed fact can be allowed to return."""
@@ -354,18 +300,6 @@ class Notebook:
         self._make_folder(self.folder)
         with locked(self._home / LOCK_NAME):
             self._removed.change(change)
-
-    def _list_copies(self) -> list[Path]:
-        """Older versions of MEMORY.md, by us or an editor, and edited copies of it."""
-        with storing(self.folder):
-            return sorted(
-                [
-                    *self.folder.glob("backups/MEMORY-*.md"),
-                    *self.folder.glob("MEMORY-edited-*.md"),
-                    *self.folder.glob("MEMORY.md.bak"),
-                    *self.folder.glob("MEMORY.md~"),
-                ]
-            )
 
     # -- writing ---
 
@@ -403,8 +337,8 @@ class Notebook:
                     f"{self.memory_path} was changed by someone else in the meantime"
                 )
             if keep_backup and current and current != text:
-                self._back_up(current)
-            self._record_origins(text, origins or {})
+                self._copies.back_up(current)
+            self._origins.record(text, origins or {})
             return text
 
         self._change(self.memory_path, change, by_person=by_person)
@@ -437,7 +371,7 @@ class Notebook:
         _, after = self._change(path, lambda text: remove_blocks(text, is_meant))
         if not has_blocks(after):
             with storing(path):
-                self._real(path).unlink(missing_ok=True)
+                real_path(path, self.folder).unlink(missing_ok=True)
 
     def merge_memory(self, theirs: str) -> int:
         """Add what only another MEMORY.md says; returns the number of blocks added."""
@@ -472,61 +406,15 @@ class Notebook:
 
     def drop_origins(self, is_meant: Callable[[FactOrigin], bool]) -> None:
         """Remove what is recorded about where facts come from; the facts stay."""
-        if self._look_at(self._origins_path).raw is None:
-            return
-        self._make_folder(self.folder)
-        with locked(self._home / LOCK_NAME):
-            seen = self._look_at(self._origins_path)
-            recorded = parse_origins(seen.raw)
-            kept = drop(recorded, is_meant)
-            if kept != recorded:
-                self._write_origins(seen, write_origins(kept))
-
-    def _record_change(
-        self, before: str, after: str, origin: FactOrigin | None
-    ) -> None:
-        """Record the origin of the facts that only the second text has.
-
-        A fact that was reworded keeps the origins that it had.
-        """
-        new = _facts_only_in(after, before)
-        if origin is None:
-            self._record_origins(after, {})
-            return
-        gone = _facts_only_in(before, after)
-        recorded = origins_of(before, self._read_recorded())
-        told = [each for fact in gone for each in recorded.get(fact, ())]
-        self._record_origins(after, dict.fromkeys(new, (*told, origin)))
-
-    def _read_recorded(self) -> dict[str, tuple[FactOrigin, ...]]:
-        return parse_origins(self._look_at(self._origins_path).raw)
-
-    def _record_origins(
-        self, text: str, new: Mapping[str, Iterable[FactOrigin]]
-    ) -> None:
-        """Record origins before the text is written, so that no fact lacks its own."""
-        seen = self._look_at(self._origins_path)
-        if seen.raw is None and not new:
-            return
-        raw = write_origins(carry_over(parse_origins(seen.raw), text, new))
-        if raw != seen.raw:
-            self._write_origins(seen, raw)
-
-    def _write_origins(self, seen: "_Seen", raw: bytes) -> None:
-        if not seen.replace(raw):
-            raise NotesConflict(f"{self._origins_path}: somebody else keeps saving it")
+        self._check_open()
+        if self._origins.exists():
+            with locked(self._home / LOCK_NAME):
+                self._origins.drop(is_meant)
 
     def write_aside(self, text: str, name: str) -> Path:
         """Write a text to a new file in the memory folder, which is not searched."""
         self._make_folder(self.folder)
-        stem, dot, suffix = name.partition(".")
-        with storing(self.folder / name):
-            for number in range(1, 10_000):
-                path = self.folder / (f"{stem}-{number}{dot}{suffix}")
-                with suppress(FileExistsError):
-                    write_new(path, _encode(text))
-                    return path
-        raise StoreUnwritable(f"{self.folder}: too many files named {stem}")
+        return self._copies.write_aside(text, name)
 
     def _change(
         self,
@@ -541,14 +429,14 @@ class Notebook:
         """
         self._make_folder(path.parent)
         with locked(self._home / LOCK_NAME):
-            _sweep(self._real(path).parent)
+            remove_leftovers(real_path(path, self.folder).parent)
             for _ in range(_ATTEMPTS):
                 seen = self._look_at(path)
                 old = seen.text
                 new = replace_surrogates(change(old))
                 if new == old:
                     return old, new
-                raw = _encode_note(new, path)
+                raw = encode_note(new, path)
                 if path == self.memory_path:
                     self._removed.change(
                         partial(
@@ -576,218 +464,9 @@ class Notebook:
         self._check_open()
         make_private_folder(folder)
 
-    def _back_up(self, text: str) -> None:
-        folder = self.folder / "backups"
-        self._make_folder(folder)
-        with storing(folder):
-            stem = f"MEMORY-{_saved_at(self.memory_path):%Y%m%d-%H%M%S}"
-            same = sorted(folder.glob(f"{stem}*.md"), key=_age_of_backup)
-            number = _age_of_backup(same[-1])[1] + 1 if same else 1
-            name = f"{stem}-{number}.md" if same else f"{stem}.md"
-            write_new(folder / name, _encode(text))
-            kept = sorted(folder.glob("MEMORY-*.md"), key=_age_of_backup)
-            for old in kept[:-MAX_BACKUPS]:
-                old.unlink()
-
-    def _look_at(self, path: Path) -> "_Seen":
-        """A file as it is now."""
+    def _look_at(self, path: Path) -> NoteVersion:
         self._check_open()
-        real = self._real(path)
-        # Otherwise a pipe of that name would block.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        try:
-            descriptor = os.open(real, flags)
-        except (FileNotFoundError, NotADirectoryError):
-            return _Seen(path, real, None, 0o600)
-        except OSError as exc:
-            raise SourceUnreadable(f"{path}: {exc.strerror}") from exc
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            os.close(descriptor)
-            raise SourceUnreadable(f"{path}: not a file")
-        with os.fdopen(descriptor, "rb") as file:
-            return _Seen(path, real, _read_note(file, path), stat.S_IMODE(mode))
-
-    def _real(self, path: Path) -> Path:
-        """The real path; a link is followed if it stays inside the folder."""
-        try:
-            real = Path(os.path.realpath(path))
-            folder = Path(os.path.realpath(self.folder))
-        except (OSError, ValueError) as exc:
-            raise SourceUnreadable(f"{path}: {exc}") from exc
-        if not is_inside(real, folder):
-            raise SourceUnreadable(
-                f"{path}: a symbolic link that leads out of {self.folder}",
-                hint="put the file itself there, or make the whole folder a link",
-            )
-        return real
-
-
-def _facts_only_in(text: str, other: str) -> list[str]:
-    known = {fact.text for fact in facts.list_facts(other)}
-    found = (fact.text for fact in facts.list_facts(text))
-    return [fact for fact in found if fact not in known]
-
-
-def _without_fact(text: str, fact: str) -> str | None:
-    """A text without a fact; None if the fact cannot be told from the rest."""
-    text, _ = facts.remove_repeats(text)
-    with suppress(FactNotFound, FactAmbiguous):
-        text = facts.remove_fact(text, fact)
-    is_left = " ".join(fact.split()) in " ".join(text.split())
-    return None if is_left else text
-
-
-def _saved_at(path: Path) -> datetime:
-    """The local time of a file, which may be out of a date's range."""
-    with suppress(OverflowError, ValueError):
-        return datetime.fromtimestamp(path.stat().st_mtime)
-    return datetime.min.replace(year=1000)  # four digits on every system
-
-
-def _age_of_backup(path: Path) -> tuple[str, int]:
-    """Its time, then its number among those of the same second."""
-    stem = path.stem.split("-")
-    number = stem[3] if len(stem) > 3 else "1"
-    return "-".join(stem[:3]), int(number) if number.isdigit() else 0
-
-
-# -- one file -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A file as it was when it was read; ``raw`` is None if there was none."""
-
-    path: Path
-    real: Path
-    raw: bytes | None
-    mode: int
-
-    @property
-    def text(self) -> str:
-        try:
-            return (self.raw or b"").decode("utf-8")
-        except UnicodeDecodeError as exc:
-            raise SourceUnreadable(
-                f"{self.path}: byte {exc.start:,} is not UTF-8",
-                hint="save the file as UTF-8 in your editor; nothing was changed",
-            ) from exc
-
-    def replace(self, new: bytes) -> bool:
-        """Replace the content; returns False if it is no longer what was read."""
-        with storing(self.path):
-            # A rename would succeed even if the file itself may not be written.
-            if self.raw is not None:
-                with suppress(FileNotFoundError):
-                    os.close(os.open(self.real, os.O_WRONLY))
-            made = self._write_beside(new)
-            try:
-                if self._read_again() != self.raw:
-                    return False
-                return self._put(made, new)
-            finally:
-                made.unlink(missing_ok=True)
-
-    def _put(self, made: Path, new: bytes) -> bool:
-        if self.raw is None:
-            return self._put_first(made)
-        if not swap(made, self.real):
-            made.replace(self.real)  # the disk or the system cannot swap files
-            sync_folder(self.real.parent)
-            return True
-        sync_folder(self.real.parent)
-        if made.read_bytes() == self.raw:
-            return True
-        # Somebody saved at the last moment: their file goes back.
-        swap(made, self.real)
-        if made.read_bytes() != new:
-            # They saved again, into the file that had taken its place.
-            swap(made, self.real)
-        return False
-
-    def _put_first(self, made: Path) -> bool:
-        try:
-            # Unlike a rename, it fails if somebody has created the file by now.
-            os.link(made, self.real)
-        except FileExistsError:
-            return False
-        except OSError:
-            made.replace(self.real)  # the disk has no hard links
-        sync_folder(self.real.parent)
-        return True
-
-    def _write_beside(self, raw: bytes) -> Path:
-        name = _NEW_NAME.format(
-            name=self.real.name, new=_hex_hash(raw), old=_hex_hash(self.raw or b"")
-        )
-        made = self.real.with_name(name)
-        make_private_folder(made.parent)
-        made.unlink(missing_ok=True)
-        write_new(made, raw, mode=self.mode)
-        return made
-
-    def _read_again(self) -> bytes | None:
-        try:
-            return self.real.read_bytes()
-        except FileNotFoundError:
-            return None
-
-
-def _read_note(file: IO[bytes], path: Path) -> bytes:
-    try:
-        raw = file.read(MAX_NOTE_BYTES + 1)
-        size_bytes = os.fstat(file.fileno()).st_size
-    except OSError as exc:
-        raise SourceUnreadable(f"{path}: {exc.strerror}") from exc
-    if len(raw) > MAX_NOTE_BYTES:
-        _refuse_size(path, size_bytes)
-    return raw
-
-
-def _encode(text: str) -> bytes:
-    return replace_surrogates(text).encode("utf-8")
-
-
-def _encode_note(text: str, path: Path) -> bytes:
-    raw = _encode(text)
-    if len(raw) > MAX_NOTE_BYTES:
-        _refuse_size(path, len(raw))
-    return raw
-
-
-def _refuse_size(path: Path, size_bytes: int) -> NoReturn:
-    raise SourceUnreadable(
-        f"{path}: {size_bytes:,} bytes; a note may have at most {MAX_NOTE_BYTES:,}",
-        hint="split the file into smaller ones; nothing was changed",
-    )
-
-
-def _sweep(folder: Path) -> None:
-    """Remove files that a crash left behind."""
-    with storing(folder):
-        for left in folder.glob(".*.backstory-new"):
-            _put_back(left)
-            left.unlink(missing_ok=True)
-
-
-def _put_back(left: Path) -> None:
-    """Put back what somebody saved just before a swap, if a crash kept us from it.
-
-    Then the file has our new text, and what is left is neither that nor the old one.
-    """
-    found = _LEFT_NAME.fullmatch(left.name)
-    if found is None:
-        return
-    real = left.with_name(found["name"])
-    if not real.is_file() or _hex_hash(real.read_bytes()) != found["new"]:
-        return
-    if _hex_hash(left.read_bytes()) not in (found["new"], found["old"]):
-        swap(left, real)
-
-
-def _hex_hash(raw: bytes) -> str:
-    return bytes_hash(raw).rpartition(":")[2]
+        return read_version(path, self.folder)
 
 
 def _size_of(path: Path) -> int:

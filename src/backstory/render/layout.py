@@ -1,11 +1,15 @@
 """Columns and lines that fit a terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from backstory.text.escape import neutralize
 
+# Stands before every line of a text from history, so that none passes for one of ours.
+GUTTER = "│ "
+# Terminals jump further, to places that are not counted here.
+_TAB_WIDTH = 4
 _MIN_TEXT_WIDTH = 10
 # Nobody reads a longer name or path; as JSON it is whole.
 _MAX_CELL_CHARS = 1_000
@@ -62,6 +66,32 @@ def wrap_to_width(line: str, width: int) -> Iterator[str]:
         while line.startswith(" ", start):
             start += 1
     yield rest
+
+
+def quote_lines(
+    text: str,
+    width: int | None,
+    *,
+    indent: str = "",
+    speaker: str = "",
+    mark: Callable[[str], str] = str,
+) -> Iterator[str]:
+    """A text from history behind a gutter, made safe to print.
+
+    On a terminal its lines are wrapped here, because a terminal would continue them
+    before the gutter. The speaker stands left of it, where no text can name another.
+    ``mark`` highlights what was found in a line.
+    """
+    before = f"{speaker} " if speaker else ""
+    room = None if width is None else width - cell_len(indent + before + GUTTER)
+    for line in neutralize(text).split("\n"):
+        pieces = (
+            [line] if room is None else wrap_to_width(line.expandtabs(_TAB_WIDTH), room)
+        )
+        for piece in pieces:
+            shown = GUTTER + mark(piece) if piece else GUTTER.rstrip()
+            yield indent + before + shown
+            before = " " * cell_len(before)
 
 
 def to_cell(text: str) -> str:

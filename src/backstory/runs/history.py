@@ -26,6 +26,7 @@ from backstory.runs.wrap import CallWrapper
 from backstory.system.expiry import expire_when_due
 from backstory.system.fork_safety import reset_in_child
 from backstory.text.arguments import (
+    check_function,
     check_messages,
     to_counter,
     to_limit,
@@ -85,6 +86,7 @@ class RunHistory:
         self._own_count = to_counter(count_tokens)
         self._last_count = self._own_count
         self.answers = answers or OwnAnswers()
+        check_function(is_injected, "is_injected")
         self._is_injected = is_injected
         self._drop_injected = drop_injected
         self._reader = MessageReader(find_results, self.answers)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from backstory.errors import BadQuery, SourceUnreadable, UnknownName
 from backstory.ingest.follow import Follower, is_named_after
+from backstory.ingest.follow_database import DatabaseFollower
 from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.find import iter_sources
@@ -35,7 +36,8 @@ _COMMAND_OUTPUT = "<user_shell_command>"
 _MAX_ID_CHARS = 80
 _MAX_PATH_CHARS = 300
 
-FindFollower = Callable[[], Follower | None]
+AnyFollower = Follower | DatabaseFollower
+FindFollower = Callable[[], AnyFollower | None]
 
 
 class LiveRun(RunHistory):
@@ -56,7 +58,7 @@ class LiveRun(RunHistory):
     ) -> None:
         self._find = find
         self._awaited = awaited
-        self._follower: Follower | None = None
+        self._follower: AnyFollower | None = None
         super().__init__(limits, count_tokens=count_tokens, drop_injected=drop_injected)
 
     @property
@@ -161,7 +163,7 @@ class LiveSessions:
 
     # -- by path ---
 
-    def find_by_path(self, path: Path, session_id: str | None) -> Follower | None:
+    def find_by_path(self, path: Path, session_id: str | None) -> AnyFollower | None:
         """Follow a transcript by its path; None until something is written there.
 
         Raises ``SourceUnreadable`` if it is not a transcript that can be followed.
@@ -221,7 +223,7 @@ class LiveSessions:
 
     # -- by id ---
 
-    def get_by_id(self, session_id: str, host: str | None) -> Follower:
+    def get_by_id(self, session_id: str, host: str | None) -> AnyFollower:
         """Follow the session with that id. Raises ``UnknownName`` if there is none."""
         hosts = HOSTS if host is None else [get_host(host)]
         for each in hosts:
@@ -237,12 +239,14 @@ class LiveSessions:
             "path of the transcript (--transcript)",
         )
 
-    def _followers(self, host: Host, session_id: str) -> Iterator[Follower]:
+    def _followers(self, host: Host, session_id: str) -> Iterator[AnyFollower]:
         # A subagent may be in the file of the session that it works for.
         named = session_id.partition("/")[0]
         for source in iter_sources(host, self._machine):
-            # Files of other names are not even opened.
-            if isinstance(source, Source) and is_named_after(source.file.path, named):
+            # Files of other names are not even opened; a database has all sessions.
+            if isinstance(source, Source) and (
+                is_named_after(source.file.path, named) or _is_database(source)
+            ):
                 follower = self._follow(source, session_id)
                 if follower is not None and follower.holds_session():
                     yield follower
@@ -281,22 +285,33 @@ class LiveSessions:
     def _find_beginning(self, source: Source) -> SessionFacts | None:
         try:
             follower = self._follow(source, None)
-            return None if follower is None else follower.find_beginning()
+            return follower.find_beginning() if isinstance(follower, Follower) else None
         except SourceUnreadable:
             return None
 
     # -- both ---
 
-    def _follow(self, source: Source, session_id: str | None) -> Follower | None:
-        """A follower; None for a file that does not grow line by line."""
+    def _follow(self, source: Source, session_id: str | None) -> AnyFollower | None:
+        """A follower; None for a file that does not grow line by line.
+
+        Of a database, only a session that is named can be followed.
+        """
         path = source.file.path
         if source.host in self._excluded_hosts or self._exclude(path):
             raise SourceUnreadable(f"{path}: your settings exclude it")
         row = get_format(source.format)
         importer = row.load()
-        if importer.kind != "lines" or row.is_companion or not is_seekable(source):
+        if row.is_companion:
+            return None
+        if importer.kind == "database" and session_id is not None:
+            return DatabaseFollower(source, importer, self._exclude, session_id)
+        if importer.kind != "lines" or not is_seekable(source):
             return None
         return Follower(source, importer, self._exclude, session_id)
+
+
+def _is_database(source: Source) -> bool:
+    return get_format(source.format).load().kind == "database"
 
 
 def _not_followed(path: Path) -> SourceUnreadable:

@@ -7,8 +7,10 @@ So a result is recorded as one, can be trimmed, and never passes for the user's 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from backstory.errors import BadQuery, show_value
 from backstory.runs.dialects import find_dialect, parts_of, to_plain
 from backstory.runs.dialects.base import Part
+from backstory.text.arguments import check_function
 from backstory.text.json_values import JsonObject
 from backstory.text.own_answers import OwnAnswers
 from backstory.values.history import Role
@@ -35,6 +37,7 @@ class MessageReader:
     """Reads messages in any dialect, with the results that are texts in them."""
 
     def __init__(self, find_results: FindResults | None, answers: OwnAnswers) -> None:
+        check_function(find_results, "find_results")
         self._find_results = find_results
         self._answers = answers
 
@@ -63,7 +66,7 @@ class MessageReader:
         return changed
 
     def _read(self, message: object) -> list[_ReadPart]:
-        marked = tuple(self._find_results(message)) if self._find_results else ()
+        marked = self._list_marked(message)
         read: list[_ReadPart] = []
         for number, part in enumerate(parts_of(message)):
             found = self._results_in(part, marked)
@@ -80,6 +83,22 @@ class MessageReader:
                 for each in split
             ]
         return read
+
+    def _list_marked(self, message: object) -> Sequence[TextResult]:
+        if self._find_results is None:
+            return ()
+        try:
+            marked = self._find_results(message)
+        except Exception as exc:
+            raise BadQuery(f"find_results failed: {show_value(exc)}") from exc
+        if not isinstance(marked, Sequence) or not all(
+            isinstance(each, TextResult) and isinstance(each.text, str)
+            for each in marked
+        ):
+            raise BadQuery(
+                f"find_results returned {show_value(marked)}, not a list of TextResult"
+            )
+        return marked
 
     def _results_in(
         self, part: Part, marked: Sequence[TextResult]

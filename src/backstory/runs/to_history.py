@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from backstory.errors import BadQuery
 from backstory.ingest.record import RecordedMessage
 from backstory.runs.record import CallMatcher
-from backstory.runs.text_results import MessageReader
+from backstory.runs.text_results import FindResults, MessageReader
 from backstory.text.arguments import check_messages, to_text
 from backstory.text.own_answers import OwnAnswers
 from backstory.values.history import Role
@@ -24,7 +24,10 @@ class ReadMessages:
 
 
 def read_messages(
-    messages: Sequence[object], facts: RecordedMessage, answers: OwnAnswers
+    messages: Sequence[object],
+    facts: RecordedMessage,
+    answers: OwnAnswers,
+    find_results: FindResults | None = None,
 ) -> ReadMessages:
     """Read messages in any dialect; ``facts`` says of which session they are.
 
@@ -32,7 +35,7 @@ def read_messages(
     the name of its tool, which most dialects say only in the call.
     """
     check_messages(messages)
-    reader = MessageReader(None, answers)
+    reader = MessageReader(find_results, answers)
     calls = CallMatcher(answers, session=to_text(facts.session, "session"))
     kept: list[RecordedMessage] = []
     error: BadQuery | None = None

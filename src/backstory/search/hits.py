@@ -14,7 +14,7 @@ from backstory.search.strength import CoverageMeter, judge_candidate
 from backstory.search.tuned_profile import Profile
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import BestPassage, SearchIndex
-from backstory.text.excerpts import EXCERPT_CHARS, excerpt
+from backstory.text.excerpts import EXCERPT_CHARS, excerpt, find_densest
 from backstory.text.passages import cut_passages
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, word_set
@@ -172,7 +172,7 @@ def score_hit(
     if hit is None:
         return None
     # Words that are scattered over a long text answer nothing together.
-    coverage = meter.measure(excerpt(hit.text, query, max_chars=_COVERED_CHARS))
+    coverage = meter.measure(find_densest(hit.text, query, max_chars=_COVERED_CHARS))
     if not profile.is_relevant(ranked, coverage.share):
         return None
     return replace(
@@ -183,6 +183,9 @@ def score_hit(
             *ranked.parts,
             ScorePart("bm25", candidate.words),
             ScorePart("cosine", candidate.cosine or 0.0),
+            ScorePart(
+                "passage", candidate.passage.cosine if candidate.passage else 0.0
+            ),
             ScorePart("coverage", coverage.share),
             ScorePart("rarity", coverage.rarity),
             ScorePart("agentic", float(candidate.is_agentic)),

@@ -22,6 +22,12 @@ def name_conversation(day: str, title: str) -> str:
     return f"Conversation {day}".rstrip() + (f' "{shown}"' if shown else "")
 
 
+def write_session(day: str, title: str, messages: int, name: str) -> str:
+    """A session of a day on one line: its title, and what to open it by."""
+    count = f"{messages} message{'' if messages == 1 else 's'}"
+    return f"- [{name_conversation(day, title)}] {count}, session: {label(name, 60)}"
+
+
 def write_memory(
     origin: str,
     speaker: str,

@@ -111,10 +111,8 @@ def _replaces_any(
 
 
 def _answers(text: str, asked: frozenset[str]) -> list[Statement]:
-    """The statements that have to do with what is asked; all, if none has its words."""
-    statements = read_statements(text)
-    answers = [each for each in statements if not asked.isdisjoint(each.topic)]
-    return answers or statements
+    """The statements that have to do with what is asked."""
+    return [each for each in read_statements(text) if not asked.isdisjoint(each.topic)]
 
 
 def _may_decide(hit: Hit) -> bool:
@@ -143,7 +141,8 @@ def _is_same_project(one: Hit, other: Hit) -> bool:
     return _are_same(one.project, other.project)
 
 
-@lru_cache(maxsize=256)
+# Every two of a person's projects may be compared.
+@lru_cache(maxsize=4_096)
 def _are_same(one: str, other: str) -> bool:
     return is_same_project(Path(one), Path(other))
 

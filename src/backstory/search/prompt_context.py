@@ -28,6 +28,7 @@ from backstory.search.memory_lines import (
     name_conversation,
     name_log,
     write_memory,
+    write_session,
 )
 from backstory.search.newer import add_newer
 from backstory.search.search import Search
@@ -39,9 +40,15 @@ from backstory.search.sections import (
     make_section,
     write_frame,
 )
-from backstory.search.worth import choose_worthy, is_of_project
+from backstory.search.worth import choose_worthy, is_of_project, is_same_project
 from backstory.store.base.history import HistoryStore, find_exactly_named
-from backstory.text.arguments import to_number, to_path, to_text
+from backstory.text.arguments import (
+    check_keys,
+    check_text,
+    to_max_tokens,
+    to_path,
+    to_text,
+)
 from backstory.text.memories_frame import (
     MEMORIES_END,
     MEMORY_HEADING,
@@ -62,6 +69,8 @@ logger = logging.getLogger(__name__)
 REMEMBERED = frozenset({HitSource.MEMORY, HitSource.DAILY_LOG, HitSource.MESSAGE})
 # How many of the best hits are considered.
 _CONSIDERED = 15
+# How many sessions of the days that a prompt asks for are listed.
+_MAX_SESSIONS = 20
 # How many of a session's last messages are compared with its memories.
 _RECENT_MESSAGES = 100
 # The share kept for relevant memories if the long-term memory would fill everything.
@@ -145,10 +154,13 @@ class PromptContext:
         """
         try:
             return self._build(prompt, session, max_tokens, project, given)
+        except BackstoryError as exc:
+            # The message says what is wrong; a traceback would not help anybody.
+            logger.warning("no memories for this prompt: %s", exc)
         except Exception:
             # A prompt must not fail because its memories do, whatever the cause.
             logger.exception("no memories for this prompt")
-            return Context()
+        return Context()
 
     def _build(
         self,
@@ -160,7 +172,8 @@ class PromptContext:
     ) -> Context:
         budget = self._options.max_tokens
         if max_tokens is not None:
-            budget = to_number(max_tokens, "max_tokens")
+            budget = to_max_tokens(max_tokens)
+        check_keys(given, "given")
         notes = ""
         try:
             notes = self._notebook.read_beginning()
@@ -168,17 +181,21 @@ class PromptContext:
             logger.warning("no long-term memory for this prompt: %s", exc)
         asking: Sequence[Session] = ()
         hits: tuple[Hit, ...] = ()
+        overview: list[str] = []
         query: Query | None = None
         try:
             if session is not None:
                 name = to_text(session, "session")
                 asking = find_exactly_named(self._history, name)
-            query = self._search.parse(prompt)
+            query = self._search.parse(check_text(prompt, "prompt"))
             folder = self._find_folder(project)
             hits = self._find_memories(query, asking, folder)
             hits = tuple(
                 hit for hit in hits if memory_key(hit.text) not in (given or ())
             )
+            overview = self._list_sessions(query, asking, folder)
+            if overview:
+                hits = tuple(hit for hit in hits if hit.session is None)
         except BackstoryError as exc:
             logger.warning("no relevant memories for this prompt: %s", exc)
         context = build_context(
@@ -190,6 +207,7 @@ class PromptContext:
             said=list(self._iter_said(asking)) if hits else (),
             seal=self._frame.seal,
             query=query,
+            overview=overview,
             is_memory_given=given is not None,
         )
         return replace(context, parsed=query) if context.memories else context
@@ -214,6 +232,8 @@ class PromptContext:
                 SessionRef(each.session_id) for each in asking
             ),
             timeout_s=self._options.timeout_s,
+            # An error that the prompt quotes is in many results of tools.
+            is_spoken=True,
         )
         own = {(each.host, each.native_id) for each in asking}
         is_in_own_log = self._own_log_check(asking)
@@ -237,6 +257,35 @@ class PromptContext:
         # An answer is shown beside the question it belongs to, and not once more.
         replies = {hit.reply.message_id for hit in worthy if hit.reply is not None}
         return tuple(hit for hit in worthy if hit.message_id not in replies)
+
+    def _list_sessions(
+        self, query: Query, asking: Sequence[Session], folder: Path | None
+    ) -> list[str]:
+        """The sessions of the project if a prompt asks what was done on some days.
+
+        None if there are so few that messages of them say it better.
+        """
+        if not query.days or not self._options.max_memories:
+            return []
+        request = self._search.make_plain_request(
+            query, REMEMBERED, folder=folder, is_for_agent=True
+        )
+        activity = self._search.find_activity(request)
+        own = {each.session_id for each in asking}
+        lines = (
+            write_session(
+                day.day.isoformat(), each.session.title, each.messages, each.name
+            )
+            for day in (activity.days if activity else ())
+            for project in day.projects
+            if folder is None
+            or project.project is None
+            or is_same_project(Path(project.project), folder)
+            for each in project.sessions
+            if each.session.session_id not in own
+        )
+        listed = list(islice(lines, _MAX_SESSIONS))
+        return listed if len(listed) > self._options.max_memories else []
 
     def _own_log_check(self, asking: Sequence[Session]) -> Callable[[Hit], bool]:
         """A check whether a hit is what a daily log says about the session that asks.
@@ -284,18 +333,20 @@ def build_context(
     said: Sequence[str] = (),
     seal: Callable[[str], str] = keep_all,
     query: Query | None = None,
+    overview: Sequence[str] = (),
     is_memory_given: bool = False,
 ) -> Context:
     """Format the long-term memory and the hits that add to it within ``max_tokens``.
 
     ``said`` is what was said in the prompt's own session, which is not repeated.
     ``seal`` marks the text as ours. Of long texts, what fits the ``query`` is shown.
+    ``overview`` are lines that follow the hits.
     If the session was given the long-term memory before, that is not repeated either.
     """
     pieces = list(iter_memory_pieces(memory))
     if is_memory_given:
         pieces, said = [], [*pieces, *said]
-    sections = _Sections(pieces, hits, said, max_memories, query)
+    sections = _Sections(pieces, hits, said, max_memories, query, overview)
     shown: tuple[Hit, ...] = ()
 
     def write(room: int, cost: LineCost) -> str:
@@ -318,6 +369,7 @@ class _Sections:
     said: Sequence[str]
     max_memories: int
     query: Query | None
+    overview: Sequence[str]
 
     def write(self, room: int, cost: LineCost) -> tuple[str, tuple[Hit, ...]]:
         """As much as fits into some tokens, and the hits that are in it."""
@@ -325,7 +377,8 @@ class _Sections:
         whole = fit_section(MEMORY_HEADING, self.pieces, room, cost)
         given = [*whole, *self.said]
         new = list(islice(_new_hits(self.hits, given), self.max_memories))
-        lines = [_to_line(hit, self.query) for hit in new]
+        memories = [_to_line(hit, self.query) for hit in new]
+        lines = [*memories, *self.overview]
         reserved = min(
             round(_RELEVANT_SHARE * room), cost(make_section(RELEVANT_HEADING, lines))
         )
@@ -334,7 +387,7 @@ class _Sections:
         relevant = fit_section(RELEVANT_HEADING, lines, room - cost(whole), cost)
         parts = [join_section(part) for part in (whole, relevant) if part]
         text = "\n\n".join(parts) + f"\n{MEMORIES_END}" if parts else ""
-        shown = zip(new, lines, strict=True)
+        shown = zip(new, memories, strict=True)
         return text, tuple(hit for hit, line in shown if line in relevant)
 
 

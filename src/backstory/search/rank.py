@@ -13,8 +13,9 @@ not by its neighbours.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from backstory.search.retrieve import Retrieved, to_span, to_utc_span
@@ -53,6 +54,8 @@ _LONG_ANSWER_WEIGHT = 0.75
 # on it rises to one.
 _STEP_WEIGHT, _STEP_BYTES, _ANSWER_BYTES = 0.75, 60, 600
 _NOD_WEIGHT, _NOD_BYTES, _REQUEST_BYTES = 0.8, 15, 60
+# Where a query names one of several people, the weight of what the others said.
+_OTHERS_WEIGHT = 0.8
 # How much the request adds to a message of the agent that answers it.
 _REQUEST_SHARE = 0.1
 _DAY_US = 86_400e6
@@ -124,14 +127,23 @@ class Ranked(NamedTuple):
 _Groups = Sequence[Sequence[Candidate]]
 
 
-def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Candidate]:
-    """What was found, with everything that the score depends on."""
+def to_candidates(
+    query: Query,
+    found: Retrieved,
+    *,
+    now: datetime,
+    said_by_others: Collection[int] = frozenset(),
+) -> list[Candidate]:
+    """What was found, with everything that the score depends on.
+
+    ``said_by_others`` are messages of others than the person whom the query names.
+    """
     now_us = (now - EPOCH) / timedelta(microseconds=1)
     with_text = set(found.with_text)
     on_days = _find_on_days(query, found.units.values())
 
     def to_candidate(unit: Unit) -> Candidate:
-        unit_id, kind, container, position, said_at, _ = unit
+        unit_id, kind, container, position, said_at, size = unit
         is_agentic = container in found.agentic
         # By position, because names take as long as all the rest.
         return Candidate(
@@ -143,7 +155,8 @@ def to_candidates(query: Query, found: Retrieved, *, now: datetime) -> list[Cand
             unit_id in with_text,
             unit_id in on_days,
             None if said_at is None else max(0.0, now_us - said_at) / _DAY_US,
-            _role_weight(unit, is_agentic=is_agentic),
+            _role_weight(kind, size, is_agentic)
+            * (_OTHERS_WEIGHT if unit_id in said_by_others else 1.0),
             position,
             is_agentic,
             found.requests.get(unit_id),
@@ -170,16 +183,17 @@ def _find_on_days(query: Query, units: Iterable[Unit]) -> frozenset[int]:
     )
 
 
-def _role_weight(unit: Unit, *, is_agentic: bool) -> float:
-    size = unit.text_bytes
-    match unit.kind:
+# Many units have the same size, and logarithms take time.
+@lru_cache(maxsize=4_096)
+def _role_weight(kind: UnitKind, size: int, is_agentic: bool) -> float:
+    match kind:
         case UnitKind.ASSISTANT if is_agentic:
             return _rise(size, _STEP_WEIGHT, _STEP_BYTES, _ANSWER_BYTES)
         case UnitKind.USER if is_agentic:
             return _rise(size, _NOD_WEIGHT, _NOD_BYTES, _REQUEST_BYTES)
         case UnitKind.ASSISTANT if size > _LONG_ANSWER_BYTES:
             return _LONG_ANSWER_WEIGHT
-    return _ROLE_WEIGHTS.get(unit.kind, 1.0)
+    return _ROLE_WEIGHTS.get(kind, 1.0)
 
 
 def _rise(size: int, lowest: float, low: int, high: int) -> float:
@@ -287,19 +301,14 @@ def _group(candidates: Iterable[Candidate]) -> _Groups:
 
 def _session_support(groups: _Groups, fits: Mapping[int, float]) -> dict[int, float]:
     """How well the session of each candidate fits: as well as its best message."""
-    best = divide_by_best(
-        {
-            number: max(
-                [
-                    fits[each.unit_id]
-                    for each in members
-                    if each.source is HitSource.MESSAGE
-                ],
-                default=0.0,
-            )
-            for number, members in enumerate(groups)
-        }
-    )
+    best_fits = {}
+    for number, members in enumerate(groups):
+        best_fit = 0.0
+        for each in members:
+            if each.source is HitSource.MESSAGE:
+                best_fit = max(best_fit, fits[each.unit_id])
+        best_fits[number] = best_fit
+    best = divide_by_best(best_fits)
     return {
         each.unit_id: best[number]
         for number, members in enumerate(groups)

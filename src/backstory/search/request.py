@@ -41,6 +41,8 @@ class Request:
     units that must not be found, such as the message that asks, and
     ``without_containers`` whole sessions. ``own`` is the project of the agent that
     asks. ``timeout_s`` is for callers that cannot wait as long as the settings allow.
+    ``is_spoken``: of messages, only what somebody said, not what tools were given or
+    returned.
     """
 
     query: Query
@@ -54,10 +56,12 @@ class Request:
     without_containers: frozenset[Container] = frozenset()
     own: OwnProject = ANYONE
     timeout_s: float = math.inf
+    is_spoken: bool = False
 
     def to_filter(self) -> UnitFilter:
+        kinds = _to_kinds(self.sources)
         return UnitFilter(
-            _to_kinds(self.sources),
+            kinds - {UnitKind.OTHER} if self.is_spoken else kinds,
             self.period.first,
             self.period.end,
             self.period.days,

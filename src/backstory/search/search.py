@@ -248,7 +248,7 @@ class Search:
         request = self._make_request(query, sources, filters, limit=limit)
         result = self.find_hits(request)
         result = replace(result, notices=(*stale, *result.notices))
-        activity = self._find_activity(request)
+        activity = self.find_activity(request)
         if activity is not None and activity.days:
             result = replace(result, activity=activity)
         elif activity is not None:
@@ -259,7 +259,8 @@ class Search:
             result = replace(result, notices=(*result.notices, *meant))
         return replace(result, hits=add_replies(result.hits, self._history))
 
-    def _find_activity(self, request: Request) -> Activity | None:
+    def find_activity(self, request: Request) -> Activity | None:
+        """What was done on the days that a request asks for, if it asks for that."""
         try:
             index = self._files.index
             return find_activity(request, self._history, index, now=self._clock())
@@ -306,8 +307,7 @@ class Search:
             if retriever.can_search_by_meaning(request.query):
                 return None
             self._catch_up(request, until)
-            spoken = request.to_filter()
-            where = replace(spoken, kinds=spoken.kinds - {UnitKind.OTHER})
+            where = request.to_filter()
             reader = StoreReader(retriever.index, self._history, where, is_wanted)
             chosen = choose_by_words(request.query, reader)
             return reader.to_hits(chosen, request.query)

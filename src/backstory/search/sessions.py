@@ -90,8 +90,10 @@ def iter_messages(
         if (number := to_number(around, "around")) == _LAST:
             first = max(0, session.message_count - 1 - reach)
             return history.iter_messages(session.session_id, first=first)
+        middle = _find_by_number(history, session, number)
         around = show_value(number)
-    middle = history.find_message(session.session_id, to_text(around, "around"))
+    else:
+        middle = history.find_message(session.session_id, to_text(around, "around"))
     if middle is None:
         raise UnknownName(
             f"no message of session {session.native_id} is called "
@@ -103,6 +105,17 @@ def iter_messages(
         first=max(0, middle.position - reach),
         last=middle.position + reach,
     )
+
+
+def _find_by_number(
+    history: HistoryStore, session: Session, number: int
+) -> Message | None:
+    """The message of a session with this number, whatever ids its program gives."""
+    # No store has larger numbers.
+    found = history.get_messages([number]) if 0 < number < _MAX_REACH else {}
+    message = found.get(number)
+    is_own = message is not None and message.session_id == session.session_id
+    return message if is_own else None
 
 
 def to_numbers(sessions: Collection[Session]) -> set[int]:

@@ -100,11 +100,15 @@ def judge_candidate(query: Query, candidate: Candidate, coverage: Coverage) -> S
 
 
 def _nearness(candidate: Candidate) -> float | None:
-    """The cosine, nearer if the best passage of a long message is."""
     cosine, passage = candidate.cosine, candidate.passage
     if cosine is None or passage is None:
         return cosine
-    return cosine + _PASSAGE_SHARE * max(0.0, passage.cosine - cosine)
+    return nearness(cosine, passage.cosine)
+
+
+def nearness(cosine: float, passage: float) -> float:
+    """A cosine, nearer if that of the best passage of a long message is."""
+    return cosine + _PASSAGE_SHARE * max(0.0, passage - cosine)
 
 
 def judge(

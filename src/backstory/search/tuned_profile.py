@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 from backstory.search.newer import mark_replaced, put_newer_first
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
+from backstory.search.speakers import find_said_by_others
 from backstory.search.spec_profile import SpecProfile
 from backstory.search.strength import (
     CoverageMeter,
@@ -127,7 +128,7 @@ class TunedProfile:
         self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
     ) -> list[Ranked]:
         return rank(
-            to_candidates(query, found, now=now),
+            self._to_candidates(query, found, now=now),
             weights,
             has_vectors=bool(found.cosines),
             wants_recent=query.wants_recent and not query.days,
@@ -137,10 +138,16 @@ class TunedProfile:
     def rank_for_chunks(
         self, query: Query, found: Retrieved, weights: Weights, *, now: datetime
     ) -> list[Ranked]:
-        candidates = to_candidates(query, found, now=now)
+        candidates = self._to_candidates(query, found, now=now)
         return rank(
             candidates, weights, has_vectors=bool(found.cosines), days=query.days
         )
+
+    def _to_candidates(
+        self, query: Query, found: Retrieved, *, now: datetime
+    ) -> list[Candidate]:
+        others = find_said_by_others(query, found, self.retriever.index)
+        return to_candidates(query, found, now=now, said_by_others=others)
 
     def is_relevant(self, ranked: Ranked, coverage: float) -> bool:
         return is_relevant(coverage, ranked.candidate, ranked.part("words"))

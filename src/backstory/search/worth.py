@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backstory.search.by_words import says_something
-from backstory.search.strength import worth
+from backstory.search.strength import nearness, worth
 from backstory.system.files import is_inside
 from backstory.values.history import Role
 from backstory.values.hits import Hit, Strength
 
 # Less than this is not worth it, and neither is much less than the best.
 _LEAST_WORTH = 0.75
-_SHARE_OF_BEST = 0.85
+_SHARE_OF_BEST = 0.9
 # What a hit from another project is worth.
 _OTHER_PROJECT_SHARE = 0.65
 # A hit without a vector must have words that are rarer than one of the rarest.
@@ -27,19 +27,14 @@ _SAID_BY_NOBODY = (Role.TOOL_CALL, Role.TOOL_RESULT, Role.SYSTEM, Role.ERROR)
 
 def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
     """The hits that are worth it, the best first; ``project`` is the prompt's."""
+    hits = [hit for hit in hits if _says_something(hit)]
     # On a day that the prompt names, whatever answers is wanted.
-    on_days = [hit for hit in hits if hit.is_on_named_day and _answers(hit)]
+    on_days = [hit for hit in hits if hit.is_on_named_day and _answers(hit, project)]
     if on_days:
         return on_days
     worths = {
         number: value
         for number, hit in enumerate(hits)
-        if hit.role not in _SAID_BY_NOBODY
-        and says_something(
-            hit.text,
-            "" if hit.reply is None else hit.reply.text,
-            is_agentic=bool(hit.part("agentic")),
-        )
         if (value := _measure(hit, project)) >= _LEAST_WORTH
     }
     best = max(worths.values(), default=0.0)
@@ -47,8 +42,16 @@ def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
     return [hits[n] for n in order if worths[n] >= _SHARE_OF_BEST * best]
 
 
-def _answers(hit: Hit) -> bool:
-    return hit.strength is not Strength.WEAK and hit.role not in _SAID_BY_NOBODY
+def _says_something(hit: Hit) -> bool:
+    return hit.role not in _SAID_BY_NOBODY and says_something(
+        hit.text,
+        "" if hit.reply is None else hit.reply.text,
+        is_agentic=bool(hit.part("agentic")),
+    )
+
+
+def _answers(hit: Hit, project: Path | None) -> bool:
+    return hit.strength is not Strength.WEAK and is_of_project(hit, project)
 
 
 def _measure(hit: Hit, project: Path | None) -> float:
@@ -60,7 +63,7 @@ def _measure(hit: Hit, project: Path | None) -> float:
     if not cosine:
         # No vector: the words alone must do.
         return 1.0 if is_ours and rarity >= _LEAST_RARITY else 0.0
-    value = worth(cosine, rarity)
+    value = worth(nearness(cosine, hit.part("passage")), rarity)
     return value if is_ours else _OTHER_PROJECT_SHARE * value
 
 

@@ -176,7 +176,9 @@ class Summaries:
         """
         known = self._store.get_state(_READ_SINCE)
         if known is not None:
-            return datetime.fromisoformat(known)
+            # It can only be something else if the history is damaged.
+            with suppress(ValueError):
+                return datetime.fromisoformat(known)
         return from_microseconds(start_of_day(self._today())).at
 
     def _has_model(self) -> bool:

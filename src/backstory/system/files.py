@@ -162,7 +162,9 @@ def shown_name(path: str | Path) -> str:
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether ``path`` is ``folder`` or lies below it; both must be absolute."""
-    return path == folder or folder in path.parents
+    # As text: a search asks for hundreds, and listing all folders above is slow.
+    inner, outer = os.path.normcase(path), os.path.normcase(folder)
+    return inner == outer or inner.startswith(f"{outer.rstrip(os.sep)}{os.sep}")
 
 
 # -- reading what others wrote --------------------------------------------------------

@@ -5,7 +5,7 @@ with ``BadQuery`` or ``UnknownName``.
 """
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
@@ -32,6 +32,7 @@ from backstory.values.query import DayRange
 MAX_QUERY_CHARS = 100_000
 # More than anybody can read, and less than a database can count.
 _MOST = 1_000_000
+_MOST_TOKENS = 10**9
 # More days than any history has.
 MAX_DAYS = 100_000
 # No history is older or newer, and time zones cannot be computed much beyond.
@@ -134,6 +135,11 @@ def to_number(value: int, name: str) -> int:
     raise BadQuery(f"{name} is {show_value(value)}, not a whole number")
 
 
+def to_max_tokens(value: int) -> int:
+    """How many tokens a text may have: none at least, and a number that can be used."""
+    return min(max(to_number(value, "max_tokens"), 0), _MOST_TOKENS)
+
+
 @dataclass(frozen=True, slots=True)
 class _CheckedCount:
     """A caller's function that counts tokens, checked each time it answers."""
@@ -159,6 +165,20 @@ def to_counter(count_tokens: CountTokens | None) -> CountTokens:
             hint="pass a function that returns the number of tokens in a text",
         )
     return _CheckedCount(count_tokens)
+
+
+def check_keys(keys: Collection[str] | None, name: str) -> None:
+    """Raise ``BadQuery`` if an optional collection is something else."""
+    if keys is None:
+        return
+    if not isinstance(keys, Collection) or isinstance(keys, str | bytes):
+        raise BadQuery(f"{name} is {show_value(keys)}, not a list of texts")
+
+
+def check_function(value: object, name: str) -> None:
+    """Raise ``BadQuery`` if an optional function is something else."""
+    if value is not None and not callable(value):
+        raise BadQuery(f"{name} is {show_value(value)}, not a function")
 
 
 # -- which days -----------------------------------------------------------------------

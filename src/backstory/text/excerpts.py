@@ -41,7 +41,8 @@ def find_match(text: str, folded_needle: str) -> tuple[int, int] | None:
         return None
     end = start + len(folded_needle)
     if fold(text[start:end]) == folded_needle:
-        return start, end
+        # Folded, a text may be longer: ß is ss.
+        return start, min(end, len(text))
     first, last = _unfolded(text, start)[0], _unfolded(text, end)[1]
     if folded_needle in fold(text[first:last]):
         return first, last
@@ -235,22 +236,48 @@ def excerpt(
     max_chars: int,
     passage: tuple[int, int] | None = None,
 ) -> str:
-    """At most ``max_chars`` of the text, with the best match in them.
+    """At most ``max_chars`` of the text, with what answers the query in them.
 
-    If the text has no word of the query, that is the passage nearest in meaning.
+    That is where the text has the query or a phrase of it, else the beginning, unless
+    another part has at least twice as many terms: what a text is about stands first.
+    If it has no term at all, that is the passage nearest in meaning.
 
-    Dots mark where it was cut and count as characters. A text whose best match lies
-    near its beginning, or that has none, is cut at its end alone.
+    Dots mark where it was cut and count as characters.
     """
     if len(text) <= max_chars:
         return text
     if max_chars <= len(_CUT):
         return _CUT[: max(0, max_chars)]
     head_chars = max_chars - len(_CUT)
-    match = _find_best(text, query, width=max(1, head_chars - len(_CUT))) or passage
+    if query.days and not query.subject:
+        # Who asks for a day does not look for its name, or for "did".
+        match = _find_exact(text, query)
+    else:
+        match = _find_shown(text, query, head_chars) or passage
     if match is None or match[1] <= head_chars or head_chars <= 2 * len(_CUT):
         return text[: before_cluster(text, head_chars)] + _CUT
     return _cut_around(text, match, max_chars)
+
+
+def find_densest(text: str, query: Query, *, max_chars: int) -> str:
+    """At most ``max_chars`` of the text: where most of the query's terms meet."""
+    match = _find_best(text, query, width=max_chars)
+    if match is None or match[1] <= max_chars:
+        return text[:max_chars]
+    return _cut_around(text, match, max_chars)
+
+
+def _find_shown(text: str, query: Query, head_chars: int) -> tuple[int, int] | None:
+    """What an excerpt has to show; the text begins with ``head_chars``."""
+    exact = _find_exact(text, query)
+    if exact is not None:
+        return exact
+    finds = sorted(_find_terms(text, query))
+    best, most = _find_most(finds, width=max(1, head_chars - len(_CUT)))
+    at_head = [find for find in finds if find[0][1] <= head_chars]
+    if 2 * len({number for _, number in at_head}) > most:
+        return at_head[0][0]
+    return best
 
 
 def find_window(
@@ -285,11 +312,21 @@ def _cut_around(text: str, match: tuple[int, int], max_chars: int) -> str:
 
 def _find_best(text: str, query: Query, *, width: int) -> tuple[int, int] | None:
     """The whole query if it is there, else a phrase, else where most terms meet."""
-    for needle in (query.folded, *query.phrases):
-        found = find_match(text, needle)
-        if found:
-            return found
-    finds = sorted(_find_terms(text, query))
+    exact = _find_exact(text, query)
+    if exact is not None:
+        return exact
+    return _find_most(sorted(_find_terms(text, query)), width=width)[0]
+
+
+def _find_exact(text: str, query: Query) -> tuple[int, int] | None:
+    found = (find_match(text, each) for each in (query.folded, *query.phrases))
+    return next(filter(None, found), None)
+
+
+def _find_most(
+    finds: Sequence[tuple[tuple[int, int], int]], *, width: int
+) -> tuple[tuple[int, int] | None, int]:
+    """Where most terms meet within some characters, and how many; finds in order."""
     best, most = None, 0
     inside: Counter[int] = Counter()
     first = 0
@@ -303,7 +340,7 @@ def _find_best(text: str, query: Query, *, width: int) -> tuple[int, int] | None
             first += 1
         if len(inside) > most:
             best, most = (finds[first][0][0], end), len(inside)
-    return best
+    return best, most
 
 
 def _tidy_start(text: str, start: int, *, latest: int) -> int:

@@ -133,13 +133,21 @@ class _Reading:
         if (self._start, self._end) == (0, len(self._text)):
             return Prompt(self._text)
         typed, is_request = self._typed_command()
-        beside = [*self._before, *reversed(self._after)]
-        words = self._text[self._start : self._end].strip()
+        words, beside = self.parts()
         if is_request:
-            words = f"{typed}\n{words}".rstrip()
+            # A program may have written behind the arguments as well.
+            request = _Reading(f"{typed}\n{words}".rstrip())
+            request.take_end()
+            words, after = request.parts()
+            beside += after
         elif typed:
             beside.insert(0, typed)
         return Prompt(words, "\n".join(filter(None, beside)))
+
+    def parts(self) -> tuple[str, list[str]]:
+        """The words that are left, and what a program wrote beside them."""
+        words = self._text[self._start : self._end].strip()
+        return words, [*self._before, *reversed(self._after)]
 
     def _typed_command(self) -> tuple[str, bool]:
         """The slash command as it was typed, and whether it asks for something."""
@@ -149,7 +157,9 @@ class _Reading:
         )
         # The message says what the name does.
         typed = f"{name or message} {arguments}".strip()
-        return typed, bool(name and arguments) and name not in _PROGRAM_COMMANDS
+        # Anything may stand in tags; commands begin with a slash.
+        is_command = name.startswith("/") and name not in _PROGRAM_COMMANDS
+        return typed, is_command and bool(arguments)
 
     def take_beginning(self) -> None:
         while self._take_block() or self._take_notice():

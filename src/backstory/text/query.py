@@ -44,8 +44,10 @@ _PHRASE = lazy_pattern(
     '(?<![A-Za-z0-9])"([^"]{1,300})"'
     "|“([^”“]{1,300})[”“]|„([^“”„]{1,300})[“”]|«([^«»]{1,300})»"
     "|「([^「」]{1,300})」|『([^『』]{1,300})』"
+    # A single word between these is a name in code, which need not be in the answer.
+    r"|(?<![\w'])'(?P<message>[^'\n]{1,300})'(?![\w'])|`(?P<code>[^`\n]{1,300})`"
 )
-_QUOTES = frozenset('"“„«「『')
+_QUOTES = frozenset("\"“„«「『'`")
 _LETTER = f"[^\\W_{SPACELESS}]"
 # Signs that hold one typed word together; all others come between words.
 _JOINERS = "-_./:'@#+~$%\\\\"
@@ -204,8 +206,12 @@ def _parse_subject(text: str, leave_out: Iterable[tuple[int, int]]) -> tuple[Ter
 def _parse_phrases(text: str) -> tuple[str, ...]:
     if not _QUOTES.intersection(text):
         return ()
-    inside = ("".join(filter(None, groups)) for groups in _PHRASE.findall(text))
-    phrases = dict.fromkeys(fold(phrase.strip()) for phrase in inside)
+    phrases = dict.fromkeys(
+        fold(inside.strip())
+        for found in _PHRASE.finditer(text)
+        if (inside := found[found.lastindex or 0])
+        and (found.lastgroup is None or len(inside.split()) > 1)
+    )
     phrases.pop("", None)
     return tuple(phrases)[:_MAX_PHRASES]
 

@@ -1,13 +1,14 @@
 """Leave out what must not be kept, private passages, and mask secrets.
 
-A passage between ``<private>`` and ``</private>`` is never stored. A tag that is never
-closed hides the rest of the message: what was hidden by mistake can be said again, but
-what was stored by mistake cannot be taken back. A tag may have blanks and attributes,
-but those have values: ``<private key>`` is what people write in instructions.
+A passage between ``<private>`` and ``</private>`` of a message is never stored. A tag
+that is never closed hides the rest of the message: what was hidden by mistake can be
+said again, but what was stored by mistake cannot be taken back. A tag may have blanks
+and attributes, but those have values: ``<private key>`` is what people write in
+instructions.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from backstory.text.patterns import lazy_pattern
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
@@ -97,6 +98,28 @@ def _begin(start: str) -> str:
     return rf"{text}(?:(?<![A-Za-z0-9_-]{text})|(?<=\\[nrt]{text}))"
 
 
+def _any_beginning(starts: Collection[str]) -> str:
+    """An expression for how keys begin, which reads what several begin with once.
+
+    Where one begins with another, the shorter is found.
+    """
+    if "" in starts:
+        return ""
+    after: dict[str, list[str]] = {}
+    for start in starts:
+        after.setdefault(start[0], []).append(start[1:])
+    ways = [re.escape(first) + _any_beginning(rest) for first, rest in after.items()]
+    return f"(?:{'|'.join(ways)})"
+
+
+# One search tells which kinds a text may have; to look for each of them takes longer
+# than everything else together. All begin with a letter or a digit.
+_STARTS = tuple(dict.fromkeys(start for _, start, *_ in KEYS))
+_KEY_BEGINNING = lazy_pattern(
+    rf"\b(?=[{''.join(sorted({start[0] for start in _STARTS}))}])"
+    + _any_beginning(_STARTS),
+    re.ASCII,
+)
 _KEYS = tuple((start, lazy_pattern(_begin(start) + rest)) for _, start, rest, _ in KEYS)
 _PARTLY_SHOWN = tuple(
     (needed, lazy_pattern(f"({shown})(?:{masked})"))
@@ -141,12 +164,12 @@ _VARIABLE = lazy_pattern(
     r"(?:(?<=P)(?:ASSW(?:OR)?D|ASSPHRASE|WD|RIVATE[_-]?KEY)"
     r"|(?<=S)ECRET|(?<=T)OKEN|(?<=C)REDENTIALS?"
     r"|(?<=A)(?:PI|CCESS|UTH|CCOUNT)[_-]?KEY)=)"
-    r"([^\s\"'`$<>{}()\[\]\\;&|]{8,}+)(?![(\[])"
+    r"([^\s\"'`$<>{}()\[\]\\;&|]{8,}+)"
 )
 # In addresses and connection strings as well: ?token=…, ;Password=….
 _QUERY_VALUE = lazy_pattern(
     rf"([?&;](?:[A-Za-z]{{1,20}}[_-]){{0,2}}{_SECRET_NAME}=)"
-    r"([^\s\"'`$<>{}()\[\]\\,;&|#]{6,}+)(?![(\[])"
+    r"([^\s\"'`$<>{}()\[\]\\,;&|#]{6,}+)"
 )
 # --password …, --api-key=…
 _OPTION = lazy_pattern(
@@ -200,6 +223,7 @@ _PLACEHOLDER = lazy_pattern(
 _SAID_OF_PASSWORDS = lazy_pattern(
     r"(?i:base\d|sha-?\d|md5|utf|argon2|pbkdf2|oauth2?|rot13|\d+(?:-[a-z]|\+?$))"
 )
+_WORD = lazy_pattern(r"\S+")
 # One of these is in every name above; most texts have none.
 _NEEDED = ("pass", "pwd", "secret", "token", "key", "credential")
 
@@ -213,9 +237,10 @@ def mask_secrets(text: str) -> str:
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub(_mask_block, text)
         text = _KEY_LINES.sub(_mask_key_end, text)
-    for needed, shape in _KEYS:
-        if needed in text:
-            text = shape.sub(_mask_key, text)
+    if beginnings := _find_beginnings(text):
+        for start, shape in _KEYS:
+            if start.startswith(beginnings):
+                text = shape.sub(_mask_key, text)
     for needed, shape in _PARTLY_SHOWN:
         if needed in text:
             text = shape.sub(_mask_rest, text)
@@ -233,13 +258,40 @@ def mask_secrets(text: str) -> str:
         text = _PIN.sub(_mask_value, text)
     if any(word in small for word in _NEEDED):
         text = _QUOTED_VALUE.sub(_mask_value, text)
-        text = _VARIABLE.sub(_mask_value, text)
+        text = _VARIABLE.sub(_mask_unless_called, text)
         text = _OPTION.sub(_mask_option, text)
-        text = _QUERY_VALUE.sub(_mask_value, text)
+        text = _QUERY_VALUE.sub(_mask_unless_called, text)
         text = _NETRC.sub(_mask_value, text)
         text = _SENTENCE.sub(_mask_said, text)
         text = _BARE_VALUE.sub(_mask_bare_value, text)
     return text
+
+
+def mask_pieces(text: str, pieces: Iterable[str]) -> list[str]:
+    """Pieces of a text, without the words that are hidden when all of it is masked.
+
+    In a piece alone, half a secret would not be recognized, nor a value whose name is
+    in the piece before it.
+    """
+    masked = mask_secrets(text)
+    if masked == text:
+        return list(pieces)
+    shown = frozenset(masked.split())
+    return [
+        _WORD.sub(lambda word: word[0] if word[0] in shown else MASKED, piece)
+        for piece in pieces
+    ]
+
+
+def _find_beginnings(text: str) -> tuple[str, ...]:
+    """How keys begin that may be in a text."""
+    found = {*_KEY_BEGINNING.findall(text)}
+    if "\\" in text:
+        # In JSON, a line end is written as a letter.
+        for escape in ("\\n", "\\r", "\\t"):
+            text = text.replace(escape, " ")
+        found.update(_KEY_BEGINNING.findall(text))
+    return tuple(found)
 
 
 def _mask_block(found: re.Match[str]) -> str:
@@ -261,6 +313,12 @@ def _mask_rest(found: re.Match[str]) -> str:
 def _mask_value(found: re.Match[str]) -> str:
     """The last group is the value, the first the text before it."""
     return found[1] + _mask_text(found[found.re.groups])
+
+
+def _mask_unless_called(found: re.Match[str]) -> str:
+    # Not in the expression: each name in a long value would look for the end again.
+    is_called = found.string[found.end() : found.end() + 1] in ("(", "[")
+    return found[0] if is_called else _mask_value(found)
 
 
 def _mask_bare_value(found: re.Match[str]) -> str:

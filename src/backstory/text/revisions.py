@@ -1,10 +1,11 @@
 """Tell from the words alone whether a later statement replaces an earlier one.
 
-There are three signs. A statement may give up what the earlier one says ("we moved the
-queue from Postgres to SQLite"). It may say that something changes ("deploy from the
-release branch from now on"), be about the same thing, and choose something else. Or two
-statements are the same except for one value ("the API listens on port 8080", "… on port
-9090"). Anything else may be another fact about the same subject, and replaces nothing.
+A wrong mark is worse than none, so only what is plain counts. A statement may give up
+what the earlier one says, by name and about the same subject ("we moved the queue from
+Postgres to SQLite"). It may announce a change ("deploy from the release branch from now
+on"), be about the same thing, and choose something else. Or two statements are the same
+except for one value ("the API listens on port 8080", "… on port 9090"). Anything else
+may be another fact about the same subject, and replaces nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,16 +40,27 @@ def _words(text: str) -> frozenset[str]:
 
 # What may come of it is not what was decided.
 _UNSURE = _words(
-    "could might maybe perhaps would whether if should consider considering propose "
-    "proposal suggest suggestion option options or"
+    "aim aiming could hope hoping might maybe perhaps would whether if should consider "
+    "considering propose proposal suggest suggestion option options or try trying "
+    "könnte könnten vielleicht würde ob falls sollte sollten oder "
+    "pourrait peut-être si ou podría quizás tal o"
 )
 _NOT = _words("not don't never won't cannot can't didn't shouldn't")
 _CHANGES = _words(
     "adjust adjusted bump bumped change changed changing extend extended "
     "increase increased lower lowered migrate migrated migrates migrating move moved "
     "moves moving postpone postponed raise raised reduce reduced rename renamed "
-    "reschedule rescheduled switch switched switches switching"
+    "reschedule rescheduled switch switched switches switching "
+    "erhöht geändert gesenkt gewechselt migriert umgestellt umgestiegen umgezogen "
+    "verlegt verschoben wechseln "
+    "augmenté changé déplacé migré passé reporté "
+    "aplazado cambiado cambiamos migrado migramos movido pasado pasamos subido"
 )
+# What is switched to takes the place of what was there; what is moved may not.
+_SWITCHES = _words("migrate migrated migrating switch switched switches switching")
+# "From Postgres to SQLite", in several languages.
+_FROM = _words("from von vom de du desde")
+_TO = _words("to auf zu zum à a al")
 # What follows is given up.
 _GIVES_UP = _words(
     "abandon abandoned ditch ditched drop dropped dropping replace replaced replaces "
@@ -56,7 +68,6 @@ _GIVES_UP = _words(
 )
 _GIVES_UP_IN_TWO = frozenset(
     {
-        ("away", "from"),
         ("instead", "of"),
         ("no", "longer"),
         ("not", "using"),
@@ -68,7 +79,7 @@ _GIVES_UP_IN_TWO = frozenset(
 )
 # What comes before is given up.
 _GIVEN_UP_BEFORE = _words("anymore overkill retired")
-_SAYS_CHANGE = (
+_ANNOUNCES = (
     *("instead", "from now on", "as of today", "after all", "second thought"),
     *("changed my mind", "changed our mind"),
 )
@@ -76,28 +87,37 @@ _HINTS = (
     _CHANGES
     | _GIVES_UP
     | _GIVEN_UP_BEFORE
+    | _FROM
     | _words(
         "actually after as away from instead mind no not now rather rid second stop "
         "stopped"
     )
 )
 # Where the name of what is given up ends.
-_ENDS_NAME = _words(
-    "and as because but by for if in it since so that them this to with"
+_ENDS_NAME = _TO | _words(
+    "and as at because but by for if in it on since so that them this with "
+    "für mit und weil avec et parce pour con para porque y"
 )
 # Words before what was chosen. "For" is not one: the subject stands after it.
 _BEFORE_CHOICE = _words(
     "are at choose chose from has have is on pick picked port prefer prefers use used "
-    "uses using version via was"
+    "uses using version via was "
+    "auf hat ist nehmen nutzen nutzt verwenden verwendet est sur utilise utilisons "
+    "es tiene usa usamos"
 )
 # What one of them says, another may change: "CI runs on", "switch CI to".
 _LIKE_IS = _words(
     "are choose chose is on pick picked port prefer prefers to use used uses using was"
 )
 # They need a subject before them: "we deploy from", but not "it is from".
-_AFTER_SUBJECT = _words("are at from has have is on via was")
-# Before a number, that is its value; before anything else, it may be an opinion.
-_BEFORE_OPINION = _words("are is was")
+_AFTER_SUBJECT = _words(
+    "are at from has have is on via was auf hat ist est sur es tiene"
+)
+# They choose. After "is" and "on", only a number is surely another value.
+_CHOOSES = _words(
+    "choose chose pick picked prefer prefers use used uses using "
+    "nehmen nutzen nutzt verwenden verwendet utilise utilisons usa usamos"
+)
 # They say that something is decided, done or changed, but not what.
 _SAYS_NOTHING = (
     _CHANGES
@@ -127,7 +147,8 @@ class Statement(NamedTuple):
 
     ``words`` are all its words, ``topic`` the telling ones, and ``choices`` those that
     look like what was chosen, after one of the words ``leads``. ``given_up`` are the
-    names of what it gives up, as words.
+    names of what it gives up, as words, and ``moved_from`` those of them that it says
+    something was moved from. ``is_sure``: it is not only an idea.
     """
 
     words: tuple[str, ...]
@@ -135,7 +156,10 @@ class Statement(NamedTuple):
     choices: frozenset[str]
     leads: frozenset[str]
     given_up: tuple[tuple[str, ...], ...]
+    moved_from: tuple[tuple[str, ...], ...]
+    is_sure: bool
     is_change: bool
+    announces_change: bool
 
 
 def read_statements(text: str) -> list[Statement]:
@@ -165,14 +189,26 @@ def telling_words(text: str) -> frozenset[str]:
 
 def _read_statement(words: Sequence[str]) -> Statement:
     given_up: tuple[tuple[str, ...], ...] = ()
-    is_change = False
+    moved_from: tuple[tuple[str, ...], ...] = ()
+    is_change = announces_change = False
+    is_sure = _UNSURE.isdisjoint(words)
     # Most sentences have none of these words, which is quickly seen.
-    if not _HINTS.isdisjoint(words) and _UNSURE.isdisjoint(words):
-        given_up = tuple(filter(None, _iter_given_up(words)))
-        is_change = bool(given_up) or _says_change(words)
+    if is_sure and not _HINTS.isdisjoint(words):
+        moved_from = tuple(filter(None, _iter_moved_from(words)))
+        given_up = (*moved_from, *filter(None, _iter_given_up(words)))
+        announces_change = _announces_change(words)
+        is_change = bool(given_up) or announces_change or _says_change(words)
     leads, choices = _find_choices(words, is_change=is_change)
     return Statement(
-        tuple(words), _topic_of(words), _topic_of(choices), leads, given_up, is_change
+        tuple(words),
+        _topic_of(words),
+        _topic_of(choices),
+        leads,
+        given_up,
+        moved_from,
+        is_sure,
+        is_change,
+        announces_change,
     )
 
 
@@ -194,19 +230,26 @@ def _find_choices(
     return frozenset(leads), choices
 
 
+def _iter_moved_from(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The names of what a sentence says something was moved from."""
+    for number, word in enumerate(words):
+        after = words[number + 1 : number + 1 + _NEAR]
+        # In some languages, the verb stands at the end.
+        around = [*words[max(0, number - _NEAR) : number], *after]
+        if not _tells_of_change(around):
+            continue
+        is_away = words[max(0, number - 1)] == "away"
+        is_from = word in _FROM and (is_away or not _TO.isdisjoint(after))
+        if word == "off" or is_from:
+            yield _name_after(words, number)
+
+
 def _iter_given_up(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The names of what a sentence gives up."""
+    """The names of what a sentence gives up in other ways."""
     for number, word in enumerate(words):
         before = words[max(0, number - _NEAR) : number]
-        if (
-            (word in _GIVES_UP and _NOT.isdisjoint(before[-2:]))
-            or (before and (before[-1], word) in _GIVES_UP_IN_TWO)
-            or (word == "off" and _tells_of_change(before))
-            or (
-                word == "from"
-                and "to" in words[number : number + _NEAR]
-                and _tells_of_change(before)
-            )
+        if (word in _GIVES_UP and _NOT.isdisjoint(before[-2:])) or (
+            before and (before[-1], word) in _GIVES_UP_IN_TWO
         ):
             yield _name_after(words, number)
         elif word in _GIVEN_UP_BEFORE:
@@ -227,18 +270,28 @@ def _tells_of_change(words: Sequence[str]) -> bool:
     return not _CHANGES.isdisjoint(words) and _NOT.isdisjoint(words)
 
 
-def _says_change(words: Sequence[str]) -> bool:
+def _announces_change(words: Sequence[str]) -> bool:
+    """Whether a sentence says that what was so far is over."""
     sentence = " ".join(words)
-    if any(expression in sentence for expression in _SAYS_CHANGE):
+    if any(expression in sentence for expression in _ANNOUNCES):
         return True
-    if words and (words[0] == "actually" or "now" in words[1:]):
-        return True
-    first = next((n for n, word in enumerate(words) if word in _CHANGES), None)
-    return (
-        first is not None
-        and "to" in words[first + 1 : first + 1 + _NEAR]
-        and _NOT.isdisjoint(words[max(0, first - 3) : first])
+    return bool(words) and (
+        words[0] == "actually" or _changes_to(words, _SWITCHES) is not None
     )
+
+
+def _says_change(words: Sequence[str]) -> bool:
+    return "now" in words[1:] or _changes_to(words, _CHANGES) is not None
+
+
+def _changes_to(words: Sequence[str], verbs: frozenset[str]) -> int | None:
+    """Where a sentence says that something is changed to something."""
+    first = next((n for n, word in enumerate(words) if word in verbs), None)
+    if first is None or not _NOT.isdisjoint(words[max(0, first - 3) : first]):
+        return None
+    after = words[first + 1 : first + 1 + _NEAR]
+    # "Let's move on to another problem" changes nothing.
+    return first if "to" in after and after[0] != "on" else None
 
 
 def _topic_of(words: Sequence[str]) -> frozenset[str]:
@@ -264,27 +317,36 @@ def _stem(word: str) -> str:
 def replaces(later: Statement, earlier: Statement, *, by_person: bool = True) -> bool:
     """Whether a later statement replaces an earlier one.
 
-    What an agent says has to name what it gives up, or to differ in one value only:
-    most of what agents say is that something is changed.
+    What an agent says has to name what something was moved from, or to differ in one
+    number only: most of what agents say is that something is changed.
     """
     shared = later.topic & earlier.topic
     if not shared or later.words == earlier.words or len(earlier.topic) > _MAX_TOPIC:
         return False
-    for name in later.given_up:
-        if name in earlier.given_up or not _names(earlier, name):
-            continue
-        if not earlier.choices.isdisjoint(name) or (by_person and shared - {*name}):
-            return True
+    if not (later.is_sure and earlier.is_sure):
+        return False
+    names = later.given_up if by_person else later.moved_from
+    if any(_gives_up(later, earlier, name) for name in names):
+        return True
     if by_person and later.is_change and _chooses_something_else(later, earlier):
         return True
-    return _differs_in_a_value(later, earlier)
+    return _differs_in_a_value(later, earlier, by_person=by_person)
 
 
-def _names(statement: Statement, name: tuple[str, ...]) -> bool:
-    """Whether a statement has a name: how it begins, and all its numbers."""
-    return name[0] in statement.topic and all(
-        word in statement.topic for word in name if _has_digit([word])
-    )
+def _gives_up(later: Statement, earlier: Statement, name: tuple[str, ...]) -> bool:
+    """Whether a name that is given up is what an earlier statement says."""
+    if name in earlier.given_up or not _has_name(earlier, name):
+        return False
+    mine, theirs = later.topic - {*name}, earlier.topic - {*name}
+    least = min(len(mine), len(theirs))
+    if not least:
+        return not earlier.choices.isdisjoint(name)
+    return len(mine & theirs) >= max(1, _MIN_SHARE * least)
+
+
+def _has_name(statement: Statement, name: tuple[str, ...]) -> bool:
+    stems = list(map(_stem, statement.words))
+    return any(tuple(stems[at : at + len(name)]) == name for at in range(len(stems)))
 
 
 def _is_about_the_same(later: Statement, earlier: Statement) -> bool:
@@ -301,6 +363,8 @@ def _chooses_something_else(later: Statement, earlier: Statement) -> bool:
     return (
         not are_different
         and not later.given_up  # then it is about that
+        # "The port is 9090 now" is another value; "we are in March now" may be news.
+        and (later.announces_change or _are_numbers(later, earlier))
         and not later.leads.isdisjoint(earlier.leads)
         and bool(later.choices - earlier.topic)
         and bool(earlier.choices)
@@ -308,7 +372,13 @@ def _chooses_something_else(later: Statement, earlier: Statement) -> bool:
     )
 
 
-def _differs_in_a_value(later: Statement, earlier: Statement) -> bool:
+def _are_numbers(later: Statement, earlier: Statement) -> bool:
+    return all(any(map(_has_digit, each.choices)) for each in (later, earlier))
+
+
+def _differs_in_a_value(
+    later: Statement, earlier: Statement, *, by_person: bool
+) -> bool:
     """Whether two statements are the same except for one value."""
     new, old = _without_polite(later.words), _without_polite(earlier.words)
     if not new or not old or _stem(new[0]) != _stem(old[0]):
@@ -323,9 +393,12 @@ def _differs_in_a_value(later: Statement, earlier: Statement) -> bool:
     leads = _BEFORE_CHOICE.intersection(new[max(0, before - 2) : before])
     if not leads or not around or (leads <= _AFTER_SUBJECT and not subject):
         return False
+    if all(map(_any_has_digit, values)):
+        return True
     # "Redis as the cache" is more than another value than "Postgres".
     are_names = all(STOP_WORDS.isdisjoint(value) for value in values)
-    return all(map(_has_digit, values)) or (are_names and not leads <= _BEFORE_OPINION)
+    is_choice = not _CHOOSES.isdisjoint(leads) or later.is_change
+    return by_person and are_names and is_choice
 
 
 @lru_cache(maxsize=512)
@@ -342,5 +415,9 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
     )
 
 
-def _has_digit(words: Sequence[str]) -> bool:
-    return any(any(map(str.isdigit, word)) for word in words)
+def _any_has_digit(words: Sequence[str]) -> bool:
+    return any(map(_has_digit, words))
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))

@@ -50,6 +50,7 @@ _WORD = lazy_pattern("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RULED = re.compile(rb"(.)\1{3,}")
 _BLANKS = re.compile(b"  +")
 _BEYOND_ASCII = lazy_pattern("[^\x00-\x7f]+")
+_AFTER_BLANK = lazy_pattern("(?<= )[^\x00-\x7f]")
 _HAN = lazy_pattern(
     "[\u2e80-\u2fdf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -119,6 +120,10 @@ def most_tokens(text: str) -> int:
     total += sum(
         count * (_character_costs[character] - costs.SIGN)
         for character, count in beyond.items()
+    )
+    total += costs.BLANK_BEFORE_SPELLED_OUT * sum(
+        _character_costs[character] >= costs.SPELLED_OUT
+        for character in _AFTER_BLANK.findall(text)
     )
     return -(-total // 100) + _MOST_SPARE
 

@@ -1,34 +1,41 @@
-"""Leave out the last results of a search if all of them are too much for a model."""
+"""Leave out the end of what a search found if all of it is too much for a model."""
 
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import replace
 
 from backstory.render.format import render_count
+from backstory.render.models.hits import cut_answer
 from backstory.tools.base import Asker, ToolResult
 
 
 def fit_results(
     asker: Asker, count: int, answer: Callable[[int, tuple[str, ...]], ToolResult]
 ) -> ToolResult:
-    """The answer with as many of its results as may be, but one at least.
+    """The answer with as many of its results as may be.
 
-    ``answer`` makes it with that many results and these notices besides its own. The
-    limit is far above what a search for ordinary text can return. It is for counters
-    and scripts in which a character is several tokens.
+    ``answer`` makes it with that many results and these notices besides its own. If
+    not even the first fits, its end is cut off. The limit is far above what a search
+    for ordinary text can return. It is for counters and scripts in which a character is
+    several tokens.
     """
     whole = answer(count, ())
     memory = asker.memory
     max_tokens = memory.settings.whole("tools.search_tokens")
-    if count < 2 or memory.count_tokens(whole.text) <= max_tokens:
+    if memory.count_tokens(whole.text) <= max_tokens:
         return whole
 
-    def fewer(shown: int) -> ToolResult:
+    def fewer(shown: int, *notices: str) -> ToolResult:
         left = render_count(count - shown, "result")
-        return answer(shown, (f"{left} left out: the answer would be too long",))
+        say_left = (f"{left} left out: the answer would be too long",)
+        return answer(shown, (*(say_left if shown < count else ()), *notices))
 
     def tokens(shown: int) -> int:
         return memory.count_tokens(fewer(shown).text)
 
     # How many of 1, 2, 3, ... results fit is how many results fit.
     fitting = bisect_right(range(1, count), max_tokens, key=tokens)
-    return fewer(max(fitting, 1))
+    if fitting:
+        return fewer(fitting)
+    first = fewer(min(count, 1), "the end is cut off: the answer would be too long")
+    return replace(first, text=cut_answer(first.text, max_tokens, memory.count_tokens))

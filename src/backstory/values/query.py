@@ -58,6 +58,10 @@ class Term(_Parsed):
         self.text = text
         self.spellings = spellings
 
+    def __hash__(self) -> int:
+        # Fast, and few terms have the same text: a search looks them up very often.
+        return hash(self.text)
+
 
 class Query(_Parsed):
     """What was typed, and its parts.
@@ -106,3 +110,7 @@ class Query(_Parsed):
         self.phrases = phrases
         self.days = days
         self.wants_recent = wants_recent
+
+    def __hash__(self) -> int:
+        # As above: what belongs to a query is looked up for every text it found.
+        return hash(self.text)

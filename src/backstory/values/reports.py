@@ -63,16 +63,19 @@ class DamagedPage:
     """A page of a database that does not match its checksum.
 
     ``table`` is the table or index that it belongs to, if known; ``is_known`` says
-    whether it is known what the page was.
+    whether it is known what the page was. ``lost_checksum``: it has none, and all other
+    pages have theirs.
     """
 
     number: int
     table: str = ""
     is_known: bool = False
+    lost_checksum: bool = False
 
     def __str__(self) -> str:
         where = f" ({self.table})" if self.table else ""
-        known = "; one byte, which can be corrected" if self.is_known else ""
+        what = "one byte" if not self.lost_checksum else "it has lost its checksum"
+        known = f"; {what}, which can be corrected" if self.is_known else ""
         return f"page {self.number}{where} is damaged{known}"
 
 
@@ -98,6 +101,8 @@ class SalvagedHistory:
     session. ``unproven_messages`` were saved from damaged pages, and nothing else tells
     whether all of them is what was stored. ``may_lack_forgotten``: ids of what was
     forgotten were in damaged pages, and what cannot be read of them may return.
+    ``mended_texts``: which texts were not UTF-8, and have U+FFFD in place of what was
+    not.
     """
 
     kept_as: Path
@@ -106,6 +111,7 @@ class SalvagedHistory:
     lost_messages: Mapping[str, int] = field(default_factory=dict)
     unproven_messages: int = 0
     may_lack_forgotten: bool = False
+    mended_texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ is its place in its session; that of a part of a file, its place in the file.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal, NamedTuple
 
 # Ids below this one are those of messages.
 _NOTES_FROM = 1 << 40
@@ -54,18 +55,22 @@ def is_session(unit_id: int) -> bool:
     return unit_id >= _SESSIONS_FROM
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRef:
+# Tuples, because a search looks up those of hundreds of units. They are compared by
+# their values, so each says what it is: a session is not the file with its number.
+
+
+class SessionRef(NamedTuple):
     """Reference to a session that units belong to."""
 
     session_id: int
+    kind: Literal["session"] = "session"
 
 
-@dataclass(frozen=True, slots=True)
-class FileRef:
+class FileRef(NamedTuple):
     """Reference to a Markdown file that units belong to."""
 
     file_id: int
+    kind: Literal["file"] = "file"
 
 
 # What units and chunks belong to.

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backstory.store.sqlite import recent_vectors
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.recent_vectors import RecentVectors
 
@@ -43,7 +42,7 @@ def test_the_vectors_of_a_file_that_takes_the_place_of_another_are_read(
 
 
 def test_what_was_not_used_for_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent_vectors, "_MAX_BYTES", 8)
+    monkeypatch.setattr(RecentVectors, "max_bytes", 8)
     recent = RecentVectors()
     recent.keep("file", dict.fromkeys(range(4), b"##"))
     recent.find("file", [0])

@@ -32,7 +32,9 @@ def _plan(target: Target) -> Sequence[Step]:
     folder = target.locate("${COPILOT_HOME}", "~/.copilot")
     servers, hooks = folder / "mcp-config.json", folder / "hooks/backstory.json"
     if target.project is not None:
-        servers = target.project / ".mcp.json"
+        # Not .mcp.json: Claude Code reads that too, and takes neither this type of
+        # server nor this host.
+        servers = target.project / ".github/mcp.json"
         hooks = target.project / ".github/hooks/backstory.json"
     entry = {"type": "local", **server_entry(target.shared_commands, "copilot-cli")}
     entry["tools"] = ["*"]

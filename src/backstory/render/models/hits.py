@@ -18,7 +18,7 @@ from backstory.render.hit_parts import (
     shown_excerpt,
 )
 from backstory.render.models.activity import render_activity
-from backstory.text.cut import one_line
+from backstory.text.cut import longest_within, one_line
 from backstory.text.envelope import (
     QUOTED,
     disarm,
@@ -30,6 +30,7 @@ from backstory.text.envelope import (
 )
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
+from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Session
 from backstory.values.hits import (
     Episode,
@@ -44,6 +45,7 @@ from backstory.values.hits import (
 from backstory.values.query import Query
 from backstory.values.speakers import SPEAKERS
 
+_NOTICE = "[Notice: "
 _NOTICE_CHARS = 300
 _REPLY_CHARS = 300
 
@@ -256,9 +258,22 @@ def _recalled_lines(each: Recalled) -> str:
     return quote_lines(mask_cached(each.text).strip())
 
 
+def cut_answer(text: str, max_tokens: int, count_tokens: CountTokens) -> str:
+    """What a search found, as above, without its end; its notices are kept."""
+    # No content begins a line, so these are ours.
+    found, start, notices = text.partition(f"\n\n{_NOTICE}")
+
+    def render(length: int) -> str:
+        return f"{found[:length]}…{start}{notices}"
+
+    return render(
+        longest_within(max_tokens, len(found), lambda n: count_tokens(render(n)))
+    )
+
+
 def _notice_block(notices: Iterable[str]) -> list[str]:
     lines = [
-        f"[Notice: {one_line(neutralize(words), _NOTICE_CHARS)}]" for words in notices
+        f"{_NOTICE}{one_line(neutralize(words), _NOTICE_CHARS)}]" for words in notices
     ]
     return ["\n".join(lines)] if lines else []
 

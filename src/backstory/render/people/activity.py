@@ -34,7 +34,8 @@ def _day_lines(day: DayActivity) -> Iterator[str]:
     if day.log:
         yield f"  Daily log: {one_line(to_cell('; '.join(day.log)), _MAX_LOG_CHARS)}"
     for project in day.projects:
-        yield f"  {to_cell(folder_name(project.project)) or '(no project)'}"
+        folder = to_cell(folder_name(project.project))
+        yield f"  in {folder}" if folder else "  (no project)"
         yield from _columns(project.sessions)
     if day.left_out:
         yield f"  {render_count(day.left_out, 'more session')}"

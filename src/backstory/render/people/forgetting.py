@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from backstory.render.format import render_count, render_local, render_path, render_time
-from backstory.render.layout import cut_to_width, render_columns
+from backstory.render.layout import GUTTER, cut_to_width, render_columns
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.values.forgetting import (
@@ -75,7 +75,8 @@ def _warn_of_share(report: ForgetReport) -> Iterator[str]:
 
 def _list_facts(facts: Sequence[ForgottenFact], width: int | None) -> Iterator[str]:
     for fact in facts[:_MAX_LISTED]:
-        yield _fit(f"  {one_line(neutralize(fact.text), _MAX_FACT_CHARS)}", width)
+        shown = one_line(neutralize(fact.text), _MAX_FACT_CHARS)
+        yield _fit(f"  {GUTTER}{shown}", width)
         if fact.copies:
             files = render_count(fact.copies, "older or edited version")
             yield f"    (also in {files} of the file)"

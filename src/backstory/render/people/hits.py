@@ -18,7 +18,7 @@ from backstory.render.hit_parts import (
     shown_excerpt,
     unchanged,
 )
-from backstory.render.layout import cut_to_width, wrap_to_width
+from backstory.render.layout import cut_to_width, quote_lines
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words
@@ -30,6 +30,10 @@ from backstory.values.query import Query
 # The width of a line if there is no terminal.
 _PAGE_WIDTH = 100
 _MIN_TITLE_WIDTH = 12
+# Speakers are as wide as most of them, so that texts are below each other; the name of
+# a tool may be long.
+_SPEAKER_WIDTH = 5
+_MAX_SPEAKER_WIDTH = 24
 # Styles a kind of text (such as bold, dim) for a terminal; elsewhere, changes nothing.
 Style = Callable[[str, str], str]
 _INDENT = "   "
@@ -115,7 +119,10 @@ def _person_header(number: int, hit: Hit, width: int | None) -> str:
 def _header(
     before: Iterable[str], title: str, after: Iterable[str], width: int | None
 ) -> str:
-    """Facts on one line; on a terminal, the title is cut to leave room for the rest."""
+    """Facts on one line; on a terminal, the title is cut to leave room for the rest.
+
+    If that would leave too little of it, the end of the line is cut instead.
+    """
     first, last = (
         [one_line(neutralize(fact), LABEL_CHARS) for fact in facts if fact]
         for facts in (before, after)
@@ -123,8 +130,10 @@ def _header(
     shown = one_line(neutralize(title), LABEL_CHARS)
     if width is not None:
         others = sum(cell_len(fact) + 2 for fact in (*first, *last))
-        shown = cut_to_width(shown, max(_MIN_TITLE_WIDTH, width - others))
-    return "  ".join([*first, *([shown] if shown else []), *last])
+        if width - others >= _MIN_TITLE_WIDTH:
+            shown = cut_to_width(shown, width - others)
+    line = "  ".join([*first, *([shown] if shown else []), *last])
+    return line if width is None else cut_to_width(line, width)
 
 
 def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator[str]:
@@ -132,9 +141,19 @@ def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator
         text = hit.session.preview  # the title is in the header already
     else:
         text = shown_excerpt(hit, query, unchanged)
-    speaker = "" if hit.role is None else f"{render_speaker(hit.role, hit.tool_name)}: "
-    mark = partial(_highlight, query=query, style=style)
-    yield from _indent_text(speaker, neutralize(text).strip(), width, mark=mark)
+    speaker = "" if hit.role is None else render_speaker(hit.role, hit.tool_name)
+    yield from quote_lines(
+        text.strip(),
+        width,
+        indent=_INDENT,
+        speaker=_fit_speaker(speaker),
+        mark=partial(_highlight, query=query, style=style),
+    )
+
+
+def _fit_speaker(speaker: str) -> str:
+    shown = cut_to_width(neutralize(speaker), _MAX_SPEAKER_WIDTH)
+    return f"{shown:{_SPEAKER_WIDTH}}" if shown else ""
 
 
 def render_episodes(
@@ -182,31 +201,9 @@ def _person_lines(
     indent: str = _INDENT,
     mark: Callable[[str], str] = unchanged,
 ) -> Iterator[str]:
-    cut = neutralize(cut_message(message.text.strip(), query, EPISODE_CHARS)).strip()
-    speaker = f"{message.role.speaker}: "
-    yield from _indent_text(speaker, cut, width, indent=indent, mark=mark)
-
-
-def _indent_text(
-    speaker: str,
-    text: str,
-    width: int | None,
-    *,
-    indent: str = _INDENT,
-    mark: Callable[[str], str] = unchanged,
-) -> Iterator[str]:
-    """Indent a text, so that no line of it can pass for one of ours.
-
-    On a terminal, its lines are wrapped. ``mark`` highlights what was found in it.
-    """
-    for number, line in enumerate(text.split("\n")):
-        label = "" if number else speaker
-        room = None if width is None else width - len(indent)
-        wrapped = [label + line] if room is None else wrap_to_width(label + line, room)
-        for piece in wrapped:
-            own = len(label) if piece.startswith(label) else 0
-            yield indent + piece[:own] + mark(piece[own:])
-            label = ""
+    cut = cut_message(message.text.strip(), query, EPISODE_CHARS).strip()
+    speaker = _fit_speaker(message.role.speaker)
+    yield from quote_lines(cut, width, indent=indent, speaker=speaker, mark=mark)
 
 
 def _highlight(text: str, query: Query, style: Style) -> str:

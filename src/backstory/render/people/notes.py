@@ -8,7 +8,7 @@ from backstory.notes.daily_logs import first_heading, without_markers
 from backstory.notes.facts import list_facts
 from backstory.notes.notebook import NotesSummary
 from backstory.render.format import render_count, render_path, render_size
-from backstory.render.layout import render_columns
+from backstory.render.layout import quote_lines, render_columns
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.markdown.lines import split_bom
@@ -45,10 +45,10 @@ def _render_days(summary: NotesSummary) -> str:
 
 
 def render_memory(
-    text: str, origins: Mapping[str, Sequence[FactOrigin]]
+    text: str, origins: Mapping[str, Sequence[FactOrigin]], *, width: int | None
 ) -> Iterator[str]:
-    """The long-term memory, made safe to print, and where its facts come from."""
-    yield from neutralize(split_bom(text)[1]).removesuffix("\n").split("\n")
+    """The long-term memory, and where its facts come from."""
+    yield from quote_lines(split_bom(text)[1].removesuffix("\n"), width)
     told = [
         (f"line {fact.line}", _render_origin(each))
         for fact in list_facts(text)
@@ -70,9 +70,9 @@ def _render_origin(origin: FactOrigin) -> str:
     return ", ".join(filter(None, (said, day, _one_line(place))))
 
 
-def render_log(text: str) -> Iterator[str]:
+def render_log(text: str, *, width: int | None) -> Iterator[str]:
     """A daily log for people, without our markers."""
-    yield from neutralize(without_markers(text)).removesuffix("\n").split("\n")
+    yield from quote_lines(without_markers(text).removesuffix("\n"), width)
 
 
 def render_logs(logs: Sequence[ListedLog], *, width: int | None) -> Iterator[str]:

@@ -47,6 +47,17 @@ def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator
     yield from render_problems(report.problems, home=home)
 
 
+def render_indexed(
+    index: IndexStatus, problems: Sequence[Problem], *, home: Path
+) -> Iterator[str]:
+    """What is in an index that was just rebuilt."""
+    yield (
+        f"Indexed {render_count(index.units, 'unit')}: messages, titles and "
+        f"notes. Vectors: {index.embedded:,} of {index.with_meaning:,}."
+    )
+    yield from render_problems(problems, home=home)
+
+
 def render_problems(problems: Sequence[Problem], *, home: Path) -> Iterator[str]:
     """What could not be read, at most a screenful."""
     if problems:
@@ -80,8 +91,10 @@ def render_checked(files: Sequence[CheckedFile], *, home: Path) -> Iterator[str]
 def render_salvaged(saved: SalvagedHistory, *, home: Path) -> Iterator[str]:
     """What a repair of the history could save."""
     lost = saved.lost_messages
-    if saved.is_complete:
+    if saved.is_complete and not saved.mended_texts:
         yield "Repaired history.db; nothing is lost."
+    elif saved.is_complete:
+        yield "Repaired history.db; all that can be read is in it."
     elif lost:
         count = render_count(sum(lost.values()), "message")
         yield f"Saved what could be read of history.db. {count} could not:"
@@ -89,6 +102,9 @@ def render_salvaged(saved: SalvagedHistory, *, home: Path) -> Iterator[str]:
         yield "'backstory index' reads again what the agent programs still have."
     else:
         yield "Saved what could be read of history.db: all messages that it counted."
+    if saved.mended_texts:
+        yield "What was not valid UTF-8 is now \ufffd:"
+        yield from (f"  {to_cell(each)}" for each in saved.mended_texts)
     if saved.unproven_messages:
         count = render_count(saved.unproven_messages, "message")
         yield (
@@ -167,7 +183,7 @@ def render_excluded(excluded: Sequence[KeptExcluded]) -> Iterator[str]:
 
 def _index_state(index: IndexStatus) -> str:
     if index.problem and not index.units:
-        return f"{index.problem}; run 'backstory rebuild'"
+        return index.problem
     if index.embedder == "none":
         vectors = "no vectors"
     else:

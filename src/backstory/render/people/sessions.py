@@ -6,12 +6,17 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from backstory.render.format import render_count, render_path, render_span, render_time
-from backstory.render.layout import render_columns, to_cell
+from backstory.render.layout import (
+    quote_lines,
+    render_columns,
+    to_cell,
+    wrap_to_width,
+)
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralize
 from backstory.values.history import Message, Role, Session
 
 _MIN_FOLDER_CHARS = 12
+_INDENT = "  "
 _ROLE_NAMES = {
     Role.USER: "USER",
     Role.ASSISTANT: "ASSISTANT",
@@ -73,9 +78,11 @@ def render_transcript(
     *,
     resume: str | None = None,
     home: Path,
+    width: int | None = None,
 ) -> Iterator[str]:
     """A conversation to read from top to bottom; ``resume`` is how to continue it."""
-    yield to_cell(session.title) or "(no title)"
+    title = f"title: {to_cell(session.title)}" if session.title else "(no title)"
+    yield from _wrap(title, width)
     place = render_path(session.project or "", home)
     if place and session.git_branch:
         place += f" ({session.git_branch})"
@@ -86,9 +93,9 @@ def render_transcript(
         render_count(session.message_count, "message"),
         render_span(session.started, session.last_active),
     )
-    yield " · ".join(to_cell(fact) for fact in facts if fact)
+    yield from _wrap(" · ".join(to_cell(fact) for fact in facts if fact), width)
     if session.parent_id:
-        yield f"part of {to_cell(session.parent_id)}"
+        yield from _wrap(f"part of {to_cell(session.parent_id)}", width)
     if resume:
         yield f"resume with: {resume}"
     tools: dict[str, str] = {}
@@ -104,6 +111,16 @@ def render_transcript(
             yield f"— {day} —"
             yield ""
         head = (_ROLE_NAMES[message.role], to_cell(tool), time[11:])
-        yield f"[{message.message_id}] " + "  ".join(part for part in head if part)
-        # Indented, so that no text can pass for the head of another message.
-        yield from (f"  {line}" for line in neutralize(message.text).split("\n"))
+        line = f"[{message.message_id}] " + "  ".join(part for part in head if part)
+        yield from _wrap(line, width)
+        yield from quote_lines(message.text, width, indent=_INDENT)
+
+
+def _wrap(line: str, width: int | None) -> Iterator[str]:
+    """A line of ours with names in it: what does not fit goes on indented."""
+    if width is None:
+        yield line
+        return
+    first, *others = wrap_to_width(line, width - len(_INDENT))
+    yield first
+    yield from (_INDENT + piece for piece in others)

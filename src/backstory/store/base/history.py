@@ -82,9 +82,10 @@ class Batch:
     ``after_line``: the source is read from the line after it, and problems recorded for
     later lines are deleted. ``moved_from`` is the key of the source under its former
     name. ``emptied`` are sessions whose content must be deleted; only their ids are
-    kept. ``is_companion``: the source only adds facts to sessions that exist; while one
-    does not, the source counts as changed, so that it is read again. ``titles`` wait
-    for the messages that they name.
+    kept. ``hidden`` are messages whose text turned out to be private, by the ids of
+    session and message. ``is_companion``: the source only adds facts to sessions that
+    exist; while one does not, the source counts as changed, so that it is read again.
+    ``titles`` wait for the messages that they name.
 
     ``replaces``: a message with a known id replaces the old one. Otherwise the same id
     with another text means that the file used the id twice, and both texts are kept.
@@ -99,6 +100,7 @@ class Batch:
     titles: list[MessageTitle] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     emptied: list[str] = field(default_factory=list)
+    hidden: list[tuple[str, str]] = field(default_factory=list)
     progress: SourceState | None = None
     moved_from: SourceKey | None = None
     after_line: int | None = None
@@ -246,6 +248,13 @@ class HistoryStore(Protocol):
         """Let what was forgotten then be stored again; None if there is no such number.
 
         The sources of those hosts count as changed, so that they are read again.
+        """
+        ...
+
+    def delete_lost_sources(self, is_there: Callable[[str], bool]) -> None:
+        """Delete the paths of sources that are gone and that no session was read from.
+
+        If one comes back, it is read from its start.
         """
         ...
 

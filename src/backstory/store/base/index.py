@@ -218,6 +218,10 @@ class EmbeddingCache(Protocol):
         """The numbers of the vectors that a model made of these texts, by hash."""
         ...
 
+    def has_any(self, fingerprint: str) -> bool:
+        """Whether there is a vector that this model made."""
+        ...
+
     def add(
         self, fingerprint: str, vectors: Mapping[bytes, "Vector"]
     ) -> dict[bytes, int]:
@@ -368,6 +372,10 @@ class SearchIndex(Protocol):
 
     def get_state(self, name: str) -> str | None:
         """A value that was set by name."""
+        ...
+
+    def list_states(self) -> Mapping[str, str]:
+        """All values that were set, by name."""
         ...
 
     def list_files(self) -> list[IndexedFile]:

@@ -5,7 +5,7 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
@@ -24,13 +24,18 @@ from backstory.errors import (
 )
 from backstory.store.sqlite import page_checksums
 from backstory.store.sqlite.database_file import create
-from backstory.store.sqlite.log_check import find_last_commit, warn_if_lost
+from backstory.store.sqlite.log_check import (
+    find_last_commit,
+    is_end_lost,
+    warn_of_lost_end,
+)
 from backstory.system.files import make_private_folders
 from backstory.system.fork_safety import block_forks
 
 logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 30_000
+_LARGE_BYTES = 256_000_000
 # How long to wait for readers, which keep the log from being emptied.
 _LOG_WAIT_MS = 1_000
 
@@ -50,18 +55,30 @@ _IO_HINT = (
     "check the disk, its free space, your quota, "
     "and how large files may get (ulimit -f)"
 )
+# Is told what is wrong, in a few words.
+OnDamage = Callable[[str], None]
+
 # Why these connections are read-only.
 _WHY_READ_ONLY: weakref.WeakKeyDictionary[apsw.Connection, StoreProblem] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def limit_caches(max_bytes: int) -> None:
+def limit_page_caches(max_bytes: int) -> None:
     """Have all connections of this process together cache no more than this, roughly.
 
     Beyond it, a connection replaces pages of its own instead of keeping more of them.
     """
     apsw.soft_heap_limit(max_bytes)
+
+
+def is_large(path: Path) -> bool:
+    """Whether a database is so large that its connections need larger caches.
+
+    With the usual ones, a search would read most pages from the file, and check them,
+    again.
+    """
+    return path.stat().st_size > _LARGE_BYTES
 
 
 @contextmanager
@@ -83,6 +100,9 @@ def translated(path: Path) -> Iterator[None]:
             problem, words = StoreFull, "the disk is full"
         hint = _IO_HINT if isinstance(exc, apsw.IOError) else None
         raise problem(f"{path}: {words} ({exc})", hint=hint, path=path) from exc
+    except UnicodeDecodeError as exc:
+        # We only write valid UTF-8.
+        raise StoreDamaged(f"{path}: a text is not UTF-8 ({exc})", path=path) from exc
 
 
 def from_os_error(path: Path, exc: OSError) -> StoreProblem:
@@ -91,14 +111,17 @@ def from_os_error(path: Path, exc: OSError) -> StoreProblem:
     return kind(f"{path}: {exc.strerror}", path=path)
 
 
-def open_database(path: Path, migrations: str) -> apsw.Connection:
+def open_database(
+    path: Path, migrations: str, *, on_damage: OnDamage = lambda reason: None
+) -> apsw.Connection:
     """Open or create the database at ``path`` and bring its schema up to date.
 
     Only its owner may read it. Commits reach the disk before they return. If it cannot
-    be written, or the disk is full, it is opened read-only, as it is.
+    be written, or the disk is full, it is opened read-only, as it is. ``on_damage`` is
+    told if the end of its log was lost, which shows only now.
     """
     try:
-        return _open_to_write(path, migrations)
+        return _open_to_write(path, migrations, on_damage)
     except (StoreUnwritable, StoreFull) as exc:
         opened = _open_to_read(path, migrations)
         if opened is None:
@@ -108,7 +131,7 @@ def open_database(path: Path, migrations: str) -> apsw.Connection:
         return opened
 
 
-def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
+def _open_to_write(path: Path, migrations: str, on_damage: OnDamage) -> apsw.Connection:
     try:
         make_private_folders(path.parent)
         # SQLite gives its journal files the mode of the database file.
@@ -138,7 +161,8 @@ def _open_to_write(path: Path, migrations: str) -> apsw.Connection:
                 _execute_patiently(db, pragma)
             # Who else has it locked has read its log.
             with suppress(apsw.BusyError):
-                warn_if_lost(db, path, last_commit)
+                if is_end_lost(db, path, last_commit):
+                    on_damage(warn_of_lost_end(path))
             page_checksums.add_checksums(db, path)
             migrate(db, path, migrations)
         except BaseException:

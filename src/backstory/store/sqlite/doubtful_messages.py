@@ -17,6 +17,7 @@ from backstory.values.history import Message
 from backstory.values.proof import Proof, ProveMessages
 from backstory.values.units import is_message
 
+_ROLE_AT = 4
 _TEXT, _MAYBE_TEXT, _NUMBER = (str,), (str, type(None)), (int,)
 _MAYBE_NUMBER = (int, type(None))
 # SQLite does not compare what it reads with the types of a table.
@@ -94,6 +95,8 @@ def parse_row(values: Sequence[object]) -> Message | None:
     try:
         message = to_message(tuple(values))
     except (ValueError, OverflowError):
+        return None
+    if message.role != values[_ROLE_AT]:
         return None
     number = message.message_id
     return message if number > 0 and is_message(number) else None

@@ -5,6 +5,7 @@ outlives the index: a rebuilt index finds all of them here.
 """
 
 import threading
+import weakref
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,12 +16,14 @@ import apsw
 from backstory.errors import StoreProblem
 from backstory.store.sqlite.connection import (
     empty_log,
+    is_large,
     open_database,
     set_durability,
     transaction,
     translated,
 )
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.readable_text import read_invalid_text
 from backstory.store.sqlite.recent_vectors import RecentVectors
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.salvage import remove_database, salvage_database
@@ -46,6 +49,9 @@ class SqliteEmbeddings:
         """Start fresh in a forked child."""
         self._lock = threading.Lock()
         self._recent = RecentVectors()
+        self._identities: weakref.WeakKeyDictionary[apsw.Connection, str] = (
+            weakref.WeakKeyDictionary()
+        )
 
     @property
     def _db(self) -> apsw.Connection:
@@ -54,9 +60,12 @@ class SqliteEmbeddings:
     @property
     def identity(self) -> str:
         with translated(self.path):
-            return str(
-                self._db.execute("SELECT value FROM state WHERE name = 'identity'").get
-            )
+            db = self._db
+            # A file keeps its identity, and another file has another connection.
+            identity = self._identities.get(db)
+            if identity is None:
+                identity = self._identities[db] = _read_identity(db)
+            return identity
 
     def find(self, fingerprint: str, hashes: Collection[bytes]) -> dict[bytes, int]:
         with translated(self.path):
@@ -69,6 +78,18 @@ class SqliteEmbeddings:
                 (fingerprint, _hex_list(hashes)),
             )
             return to_dict(rows)
+
+    def has_any(self, fingerprint: str) -> bool:
+        with translated(self.path):
+            found = self._db.execute(
+                """
+                SELECT EXISTS (
+                    SELECT 1 FROM embeddings JOIN models USING (model_id)
+                     WHERE fingerprint = ?)
+                """,
+                (fingerprint,),
+            ).get
+            return bool(found)
 
     def add(
         self, fingerprint: str, vectors: Mapping[bytes, "Vector"]
@@ -146,11 +167,20 @@ class SqliteEmbeddings:
         self._connections.close()
 
 
+def _read_identity(db: apsw.Connection) -> str:
+    return str(db.execute("SELECT value FROM state WHERE name = 'identity'").get)
+
+
 def _open(path: Path) -> apsw.Connection:
     db = open_database(path, MIGRATIONS)
+    # A name that is not UTF-8 is just another one: its vectors are made again.
+    read_invalid_text(db)
     with translated(path):
         # What a power cut loses can be made again.
         set_durability(db, is_durable=False)
+        if is_large(path):
+            # The inner pages of a million vectors, which every search needs again.
+            db.execute("PRAGMA cache_size = -8000")
     return db
 
 

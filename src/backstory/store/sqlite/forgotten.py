@@ -5,7 +5,7 @@ read again, and nothing that tells what it was.
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
@@ -51,7 +51,7 @@ class _Keys:
 
     def of_title(self, message: str) -> bytes:
         """Of a title that is known by a message; whose session it is, is not known."""
-        return self._hash(_TITLE, message)
+        return self._hash(_TITLE, message_titles.record_of(message))
 
     def _hash(self, *parts: str) -> bytes:
         digest = blake2b(key=self.salt, digest_size=_KEY_BYTES)
@@ -185,7 +185,7 @@ def forget(
         if part.message_ids is None or len(ids) == session.message_count:
             before_at = None if part.is_lasting else Moment(now).to_microseconds()
             forgotten = [(keys.of_session(session.native_id), before_at)]
-            forgotten += _title_keys(db, keys, ids.values())
+            forgotten += _title_keys(keys, ids.values())
             _delete_session(db, part.session_id)
             whole += 1
         else:
@@ -193,7 +193,7 @@ def forget(
                 (keys.of_message(session.native_id, native_id), None)
                 for native_id in ids.values()
             ]
-            forgotten += _title_keys(db, keys, ids.values())
+            forgotten += _title_keys(keys, ids.values())
             _delete_messages(db, part.session_id, ids)
         messages += len(ids)
         _remember(db, forgetting_id, forgotten)
@@ -220,11 +220,9 @@ def _list_ids(db: apsw.Connection, part: ForgottenPart) -> dict[int, str]:
     return to_dict(rows)
 
 
-def _title_keys(
-    db: apsw.Connection, keys: _Keys, native_ids: Collection[str]
-) -> list[tuple[bytes, None]]:
-    titled = message_titles.list_titled(db, keys.host, native_ids)
-    return [(keys.of_title(native_id), None) for native_id in titled]
+def _title_keys(keys: _Keys, native_ids: Iterable[str]) -> list[tuple[bytes, None]]:
+    """Of titles that name one of the messages: a program may write one later."""
+    return [(key, None) for key in dict.fromkeys(map(keys.of_title, native_ids))]
 
 
 def _remember(
@@ -370,7 +368,7 @@ def list_forgettings(db: apsw.Connection) -> list[Forgetting]:
             from_microseconds(forgotten_at, None).at,
             session_count,
             message_count,
-            tuple(orjson.loads(hosts)),
+            _parse_hosts(hosts),
             *rest,
         )
         for (
@@ -382,6 +380,11 @@ def list_forgettings(db: apsw.Connection) -> list[Forgetting]:
             *rest,
         ) in rows
     ]
+
+
+def _parse_hosts(hosts: str) -> tuple[str, ...]:
+    """The programs whose sessions were forgotten; none if the row is damaged."""
+    return tuple(orjson.loads(hosts)) if _is_list(hosts) else ()
 
 
 def undo(db: apsw.Connection, forgetting: Forgetting) -> None:

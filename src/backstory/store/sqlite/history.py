@@ -42,7 +42,12 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.doubtful_messages import find_proven
+from backstory.store.sqlite.invalid_text import (
+    describe_invalid_text,
+    list_invalid_texts,
+)
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.readable_text import read_invalid_text
 from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
@@ -69,12 +74,13 @@ class SqliteHistory:
     ) -> None:
         """``prove`` is asked about messages in damaged pages.
 
-        ``on_damage`` is called with what is wrong whenever such a page was met.
+        ``on_damage`` is called with what is wrong whenever such a page was met, or if
+        the end of the log was lost.
         """
         self.path = path
         self._prove = prove
         self._on_damage = on_damage
-        self._connections = Connections(path, lambda: _open(path))
+        self._connections = Connections(path, lambda: open_history(path, on_damage))
         self.reset_after_fork()
         reset_in_child(self)
         self._connections.current()
@@ -127,7 +133,7 @@ class SqliteHistory:
                     written = write_batch(self._db, batch, now=now)
             finally:
                 self._db.set_busy_timeout(BUSY_TIMEOUT_MS)
-            if batch.emptied:
+            if batch.emptied or batch.hidden:
                 empty_log(self._db)
             return written
 
@@ -183,6 +189,15 @@ class SqliteHistory:
                     forgotten.undo(self._db, forgetting)
                     return forgetting
             return None
+
+    def delete_lost_sources(self, is_there: Callable[[str], bool]) -> None:
+        with self._using():
+            found = sources.list_without_session(self._db)
+            lost = [path for path in found if not is_there(path)]
+            if lost:
+                with transaction(self._db):
+                    sources.delete_sources(self._db, lost)
+                empty_log(self._db)
 
     def erase_deleted(self) -> bool:
         with self._using():
@@ -385,8 +400,18 @@ class SqliteHistory:
             return _verify(self._db)
 
 
-def _open(path: Path) -> apsw.Connection:
-    db = open_database(path, MIGRATIONS)
+def open_history(
+    path: Path, on_damage: Callable[[str], None] = lambda reason: None
+) -> apsw.Connection:
+    """A connection that gives every row, also one whose text is not UTF-8."""
+
+    def note_invalid(
+        db: apsw.Connection, row: Mapping[str, object], column: str
+    ) -> None:
+        on_damage(describe_invalid_text(db, row, column))
+
+    db = open_database(path, MIGRATIONS, on_damage=on_damage)
+    read_invalid_text(db, note_invalid)
     with translated(path):
         # Checking a page takes longer than reading it, so each is read seldom.
         db.execute("PRAGMA cache_size = -16000")
@@ -415,4 +440,4 @@ def _verify(db: apsw.Connection) -> list[str]:
         f"session {session_id}: {said} messages are counted, but it has {there}"
         for session_id, said, there in counts
     ]
-    return found
+    return found + list_invalid_texts(db)

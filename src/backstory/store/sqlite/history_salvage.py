@@ -17,7 +17,8 @@ from backstory.store.sqlite.connection import (
 )
 from backstory.store.sqlite.database_file import copy_to
 from backstory.store.sqlite.doubtful_messages import find_number, parse_row
-from backstory.store.sqlite.history import MIGRATIONS
+from backstory.store.sqlite.history import MIGRATIONS, open_history
+from backstory.store.sqlite.invalid_text import mend_invalid_texts
 from backstory.store.sqlite.page_checksums import VERIFIED
 from backstory.store.sqlite.raw_tables import RawRow
 from backstory.store.sqlite.salvage import remove_database, salvage_database
@@ -54,6 +55,7 @@ def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
                 choose_doubtful=doubtful.choose,
             )
             lost = {} if salvaged.is_complete else _complete(new)
+            mended = _mend_texts(new)
         kept_as = _put_in_place(path, new)
     except OSError as exc:
         raise from_os_error(path, exc) from exc
@@ -66,6 +68,7 @@ def salvage_history(path: Path, *, prove: ProveMessages) -> SalvagedHistory:
         lost_messages=lost,
         may_lack_forgotten=_may_lack_forgotten(salvaged),
         unproven_messages=doubtful.unproven,
+        mended_texts=tuple(mended),
     )
 
 
@@ -151,6 +154,16 @@ def _complete(path: Path) -> dict[str, int]:
             _make_consistent(db)
             forgotten.complete_salvaged(db)
         return lost
+    finally:
+        close_database(db)
+
+
+def _mend_texts(path: Path) -> list[str]:
+    """Write texts that are not UTF-8 as they are shown; returns which they were."""
+    db = open_history(path)
+    try:
+        with transaction(db):
+            return mend_invalid_texts(db)
     finally:
         close_database(db)
 

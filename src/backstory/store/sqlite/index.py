@@ -29,7 +29,7 @@ from backstory.store.base.index import (
 from backstory.store.sqlite import chunks, index_maintenance, passages, units
 from backstory.store.sqlite.connection import BUSY_TIMEOUT_MS, transaction, translated
 from backstory.store.sqlite.index_connection import IndexConnection
-from backstory.store.sqlite.index_state import get_state
+from backstory.store.sqlite.index_state import get_state, list_states
 from backstory.store.sqlite.index_verify import verify_tables
 from backstory.store.sqlite.index_writer import SqliteIndexWriter
 from backstory.store.sqlite.indexed_containers import list_files
@@ -79,6 +79,10 @@ class SqliteIndex:
     def get_state(self, name: str) -> str | None:
         with self._connection.reading() as db:
             return get_state(db, name)
+
+    def list_states(self) -> dict[str, str]:
+        with self._connection.reading() as db:
+            return list_states(db)
 
     def counts(self) -> IndexCounts:
         with self._connection.reading() as db:

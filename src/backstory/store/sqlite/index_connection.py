@@ -9,6 +9,7 @@ import apsw
 
 from backstory.errors import StoreDamaged, StoreProblem
 from backstory.store.sqlite.connection import (
+    is_large,
     open_database,
     set_durability,
     translated,
@@ -57,9 +58,8 @@ class IndexConnection:
                 exc.hint = "run 'backstory rebuild'; nothing is lost"
             raise
         except _BAD_ROW_ERRORS as exc:
-            # SQLite does not notice all damage. We only write valid UTF-8, so invalid
-            # text is always damage; anything else may be a bug.
-            if not isinstance(exc, UnicodeDecodeError) and self._is_sound():
+            # SQLite does not notice all damage, but it may be a bug.
+            if self._is_sound():
                 raise
             raise StoreDamaged(
                 f"{self.path}: a row makes no sense ({exc})", path=self.path
@@ -109,5 +109,5 @@ def _open(path: Path) -> apsw.Connection:
         set_durability(db, is_durable=False)
         # Words of a million messages: their lengths alone, which ranking reads for
         # every message that has a word of the query, take 10 MB.
-        db.execute("PRAGMA cache_size = -32000")
+        db.execute(f"PRAGMA cache_size = -{64_000 if is_large(path) else 32_000}")
     return db

@@ -1,9 +1,15 @@
 """The table ``state``: values by name; and what all modules of index.db share."""
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import apsw
+
+from backstory.store.sqlite.rows import to_dict
+
+Value = TypeVar("Value")
 
 # Vectors in one row of ``vector_pages``.
 SLOTS = 1024
@@ -15,6 +21,10 @@ def get_state(db: apsw.Connection, name: str) -> str | None:
         "SELECT value FROM state WHERE name = ?", (name,)
     ).get
     return value
+
+
+def list_states(db: apsw.Connection) -> dict[str, str]:
+    return to_dict(db.execute("SELECT name, value FROM state"))
 
 
 def set_state(db: apsw.Connection, name: str, value: str) -> None:
@@ -36,3 +46,28 @@ def snapshot(db: apsw.Connection) -> Iterator[None]:
     finally:
         db.execute("ROLLBACK TO reading")
         db.execute("RELEASE reading")
+
+
+class Derived(Generic[Value]):
+    """What was made from tables, for each connection, as long as they stay as they are.
+
+    Most searches come when nothing was written since the last one.
+    """
+
+    def __init__(self) -> None:
+        self._made: weakref.WeakKeyDictionary[
+            apsw.Connection, tuple[tuple[int, int], Value]
+        ] = weakref.WeakKeyDictionary()
+
+    def find(self, db: apsw.Connection) -> Value | None:
+        """What was made last; None if anything was written since then."""
+        version, made = self._made.get(db, (None, None))
+        return made if version == _version(db) else None
+
+    def keep(self, db: apsw.Connection, made: Value) -> None:
+        self._made[db] = (_version(db), made)
+
+
+def _version(db: apsw.Connection) -> tuple[int, int]:
+    """Numbers that change when another connection, or this one, has written."""
+    return db.execute("PRAGMA data_version").get, db.total_changes()

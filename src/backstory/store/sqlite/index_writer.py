@@ -252,8 +252,10 @@ class SqliteIndexWriter:
             self._db.execute(f"DELETE FROM {table}")
         self._db.execute("INSERT INTO words (words) VALUES ('delete-all')")
         self.drop_vectors()
-        # New texts go to another file; readers may still use the old one.
-        self._old_text_name = self._text_name
+        # New texts go to another file; readers may still use the old one. An index that
+        # was copied over another one has given its texts to that one.
+        if self._text_name.startswith(f"{self._path.stem}-"):
+            self._old_text_name = self._text_name
         self._text_name = self._name_text_file()
         self._texts.clear()
         self._pending_words.clear()

@@ -48,20 +48,24 @@ def _is_like(salt: bytes, other: bytes) -> bool:
     return sum(a != b for a, b in zip(salt, other, strict=False)) <= 1
 
 
-def warn_if_lost(db: apsw.Connection, path: Path, last_commit: int) -> None:
-    """Log a warning if a connection does not use what was in the log before."""
+def is_end_lost(db: apsw.Connection, path: Path, last_commit: int) -> bool:
+    """Whether a connection does not use what was in the log before."""
     if not last_commit or _count_used(db) >= last_commit:
-        return
+        return False
     # A transaction may have been ending just then.
     db.execute("BEGIN IMMEDIATE")
     db.execute("ROLLBACK")
-    if find_last_commit(path) != last_commit or _count_used(db) >= last_commit:
-        return
+    return find_last_commit(path) == last_commit and _count_used(db) < last_commit
+
+
+def warn_of_lost_end(path: Path) -> str:
+    """Log a warning; returns what is wrong, in a few words."""
     logger.warning(
         "%s-wal: its end cannot be read; the last messages may be missing. "
         "'backstory index' reads again what the agent programs still have",
         path,
     )
+    return "the end of its log could not be read; the last messages may be missing"
 
 
 def _count_used(db: apsw.Connection) -> float:

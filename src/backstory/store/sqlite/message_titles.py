@@ -56,45 +56,40 @@ def refresh_titles(db: apsw.Connection, session_ids: Collection[int]) -> None:
 
 
 def delete_titles(db: apsw.Connection, session_id: int) -> None:
-    """Delete the titles of a session's messages."""
-    db.execute(
-        """
-        DELETE FROM message_titles
-         WHERE (host, native_id) IN (
-               SELECT sessions.host, messages.native_id
-                 FROM sessions JOIN messages USING (session_id)
-                WHERE session_id = ?)
-        """,
-        (session_id,),
-    )
-
-
-def list_titled(
-    db: apsw.Connection, host: str, native_ids: Collection[str]
-) -> list[str]:
-    """Those of the messages with these ids that a title is known by."""
-    rows = db.execute(
-        """
-        SELECT native_id FROM message_titles
-         WHERE host = ? AND native_id IN (SELECT value FROM json_each(?))
-        """,
-        (host, to_json(native_ids)),
-    )
-    return [native_id for (native_id,) in rows]
+    """Delete the titles that name a message of a session."""
+    _delete_titles(db, session_id, None)
 
 
 def delete_titles_of(
     db: apsw.Connection, session_id: int, message_ids: Collection[int]
 ) -> None:
-    """Delete the titles of some messages of a session."""
+    """Delete the titles that name one of some messages of a session."""
+    _delete_titles(db, session_id, to_json(message_ids))
+
+
+def record_of(native_id: str) -> str:
+    """The id of the record that a message is a part of.
+
+    A title names the record, or any part of it: which of them is a message is not known
+    when it is read.
+    """
+    return native_id.partition("/")[0]
+
+
+def _delete_titles(
+    db: apsw.Connection, session_id: int, message_ids: str | None
+) -> None:
+    # The same as record_of.
+    record = "substr({0}, 1, instr({0} || '/', '/') - 1)"
     db.execute(
-        """
+        f"""
         DELETE FROM message_titles
-         WHERE (host, native_id) IN (
-               SELECT sessions.host, messages.native_id
+         WHERE (host, {record.format("native_id")}) IN (
+               SELECT sessions.host, {record.format("messages.native_id")}
                  FROM sessions JOIN messages USING (session_id)
-                WHERE session_id = ?
-                  AND message_id IN (SELECT value FROM json_each(?)))
+                WHERE session_id = ?1
+                  AND (?2 IS NULL
+                       OR message_id IN (SELECT value FROM json_each(?2))))
         """,
-        (session_id, to_json(message_ids)),
+        (session_id, message_ids),
     )

@@ -332,7 +332,8 @@ def to_message(row: tuple[Any, ...]) -> Message:
         session_id=session_id,
         native_id=native_id,
         position=position,
-        role=_ROLES.get(role) or Role(role),
+        # Only a damaged row has another.
+        role=_ROLES.get(role, Role.ERROR),
         text=text,
         tool_name=tool_name,
         call_id=call_id,

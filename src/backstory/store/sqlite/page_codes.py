@@ -11,7 +11,8 @@ PAGE_BYTES = 4096
 CHECKSUM_BYTES = 8
 CONTENT_BYTES = PAGE_BYTES - CHECKSUM_BYTES
 NO_CHECKSUM = bytes(CHECKSUM_BYTES)
-_CRC_AT = PAGE_BYTES - 4
+# Where the CRC begins, which is the last of the two.
+CRC_AT = PAGE_BYTES - 4
 _NO_CONTENT = bytes(PAGE_BYTES)
 
 # Parts of the first page that other programs change in a backup: the kind of journal,
@@ -35,12 +36,6 @@ def checksum(page: bytes, number: int) -> bytes:
     content = page[:CONTENT_BYTES]
     both = zlib.crc32(content, number) << 32 | zlib.adler32(content, number)
     return both.to_bytes(CHECKSUM_BYTES, "little")
-
-
-def has_crc(page: bytes, number: int) -> bool:
-    """Whether the content of a page matches its CRC; not for the first page."""
-    crc = zlib.crc32(page[:CONTENT_BYTES], number)
-    return crc == int.from_bytes(page[_CRC_AT:], "little") and number > 0
 
 
 def has_checksum(page: bytes) -> bool:

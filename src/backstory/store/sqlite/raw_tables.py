@@ -31,10 +31,13 @@ class RawFile:
     """The pages of a file, by number, counted from 1: those that can be trusted.
 
     Rows can also be read from pages that are damaged, if the caller has proof of them.
+    ``keeps_invalid_text``: a text that is not UTF-8 is given as bytes; otherwise its
+    row is left out, because it is damaged.
     """
 
     pages: Mapping[int, bytes]
     usable_bytes: int
+    keeps_invalid_text: bool = False
 
     def list_leaves(self) -> list[int]:
         """The pages that hold rows of tables."""
@@ -102,10 +105,18 @@ class RawFile:
             payload = self._read_payload(page, at, size)
             if payload is None:
                 return None
-            values = tuple(_values(payload))
+            values = tuple(_values(payload, self._read_text))
         except (IndexError, ValueError):
             return None
         return RawRow(number, rowid - (1 << 64) if rowid >> 63 else rowid, values)
+
+    def _read_text(self, raw: bytes) -> str | bytes:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            if self.keeps_invalid_text:
+                return raw
+            raise
 
     def _read_payload(self, page: bytes, at: int, size: int) -> bytes | None:
         if size > len(self.pages) * self.usable_bytes:
@@ -222,8 +233,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("no number")  # pragma: no cover
 
 
-def _values(payload: bytes) -> Iterator[Value]:
-    """The columns of a row. Raises ValueError if it is damaged, e.g. not UTF-8."""
+def _values(
+    payload: bytes, read_text: Callable[[bytes], str | bytes] = bytes.decode
+) -> Iterator[Value]:
+    """The columns of a row. Raises ValueError if it is damaged."""
     header_end, at = _varint(payload, 0)
     data_at = header_end
     while at < header_end:
@@ -233,7 +246,7 @@ def _values(payload: bytes) -> Iterator[Value]:
             raw = payload[data_at : data_at + size]
             if len(raw) < size:
                 raise ValueError("a value is cut off")
-            yield raw.decode() if kind % 2 else raw
+            yield read_text(raw) if kind % 2 else raw
         else:
             size = _SIZES.get(kind, 0)
             raw = payload[data_at : data_at + size]

@@ -9,6 +9,7 @@ import os
 import apsw
 
 from backstory.store.sqlite.page_checksums import VERIFIED
+from backstory.store.sqlite.readable_text import read_invalid_text
 
 _BUSY_MS = 200
 # A schema's version is the number of scripts in its folder.
@@ -39,6 +40,7 @@ def _open(path: str, name: str, way: str) -> apsw.Connection:
         vfs=VERIFIED,
     )
     db.set_busy_timeout(_BUSY_MS)
+    read_invalid_text(db)
     # Reading must not move what is in the log into the file.
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     scripts = os.listdir(os.path.join(os.path.dirname(__file__), _MIGRATIONS[name]))

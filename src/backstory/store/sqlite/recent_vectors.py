@@ -6,9 +6,7 @@ whose checksum is compared.
 
 import threading
 from collections.abc import Collection, Mapping
-
-# Some thirty thousand vectors of the bundled model.
-_MAX_BYTES = 48_000_000
+from typing import ClassVar
 
 
 class RecentVectors:
@@ -17,6 +15,9 @@ class RecentVectors:
     They cannot be outdated: in a file with the same identity, a number always stands
     for the same vector.
     """
+
+    # For each file that is open. Some thirty thousand vectors of the bundled model.
+    max_bytes: ClassVar[int] = 48_000_000
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,12 +48,12 @@ class RecentVectors:
                 self._size_bytes -= len(self._vectors.pop(embedding_id, b""))
                 self._vectors[embedding_id] = vector
                 self._size_bytes += len(vector)
-            if self._size_bytes > _MAX_BYTES:
+            if self._size_bytes > self.max_bytes:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
         # A quarter at once, so that not every search lists all of them.
         for embedding_id in list(self._vectors):
-            if self._size_bytes <= _MAX_BYTES * 3 // 4:
+            if self._size_bytes <= self.max_bytes * 3 // 4:
                 break
             self._size_bytes -= len(self._vectors.pop(embedding_id))

@@ -1,12 +1,13 @@
-"""Lists as values of statements, and rows as dictionaries."""
+"""Lists as values of statements, rows as dictionaries, and days."""
 
 from collections.abc import Iterable
+from datetime import date
 from typing import Any
 
 import orjson
 
 
-def to_json(values: Iterable[int | str | tuple[int | str, ...]]) -> str:
+def to_json(values: Iterable[int | str | tuple[int | str | None, ...]]) -> str:
     """A list as one bound value, to be read with ``json_each``.
 
     With a question mark for each value, the statement would be prepared again for
@@ -19,3 +20,11 @@ def to_json(values: Iterable[int | str | tuple[int | str, ...]]) -> str:
 def to_dict(rows: Iterable[Any]) -> dict[Any, Any]:
     """Rows of two columns as a dictionary."""
     return dict(rows)
+
+
+def read_day(text: str) -> date | None:
+    """The day of a row; None if the row is damaged."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -26,7 +27,9 @@ from backstory.store.sqlite.page_checksums import (
 from backstory.store.sqlite.page_codes import (
     CONTENT_BYTES,
     PAGE_BYTES,
+    checksum,
     correct_page,
+    has_checksum,
 )
 from backstory.store.sqlite.raw_tables import RawFile, RawRow, Value, split_pages
 from backstory.values.reports import DamagedPage, SalvagedFile
@@ -39,12 +42,17 @@ _TRIES = 3
 
 
 def list_damaged_pages(path: Path) -> list[DamagedPage]:
-    """The pages of a database file that do not match their checksums."""
+    """The pages of a database file that do not match their checksums.
+
+    The first page may have none if another program wrote it; but that program wrote
+    what the transaction was about as well. If it is the only one, it lost its checksum.
+    """
     if not path.exists() or not has_checksums(read_first_page(path)):
         return []
     with reading(path) as file:
         count = -(-file.size() // PAGE_BYTES)
         bad: dict[int, bytes] = {}
+        without_checksum: set[int] = set()
         is_page_sound = _check_of_file(file)
         for number in range(count):
             for _ in range(_TRIES):
@@ -55,6 +63,10 @@ def list_damaged_pages(path: Path) -> list[DamagedPage]:
                 is_page_sound = _check_of_file(file)
             else:
                 bad[number] = page
+            if not has_checksum(page):
+                without_checksum.add(number)
+    if not bad and without_checksum == {0} and count > 1:
+        return [DamagedPage(1, is_known=True, lost_checksum=True)]
     if not bad:
         return []
     tables = _find_tables(path)
@@ -184,7 +196,11 @@ def _correct(raw: bytes) -> bytes | None:
         if whole is None:
             return None
         pages.append(whole)
-    return b"".join(pages) if has_checksums(pages[0]) else None
+    if not has_checksums(pages[0]):
+        return None
+    if not has_checksum(pages[0]):
+        pages[0] = pages[0][:CONTENT_BYTES] + checksum(pages[0], 0)
+    return b"".join(pages)
 
 
 def _read_raw(path: Path) -> RawFile:
@@ -194,7 +210,8 @@ def _read_raw(path: Path) -> RawFile:
         # It never had checksums, so every page may be good.
         everything = split_pages(raw, _is_whole)
         return RawFile(everything, PAGE_BYTES)
-    return RawFile(pages, CONTENT_BYTES)
+    # What is wrong in a sound page was stored so.
+    return RawFile(pages, CONTENT_BYTES, keeps_invalid_text=True)
 
 
 def _list_roots(path: Path) -> dict[str, int]:
@@ -269,8 +286,15 @@ def _insert_rows(
     return kept
 
 
-def _list_tables(db: apsw.Connection) -> dict[str, list[tuple[str, bool]]]:
-    """The columns of each table, and whether each is the number of the row."""
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    is_row_number: bool
+    is_text: bool
+
+
+def _list_tables(db: apsw.Connection) -> dict[str, list[_Column]]:
+    """The columns of each table."""
     tables = db.execute(
         """
         SELECT name FROM sqlite_schema
@@ -279,7 +303,7 @@ def _list_tables(db: apsw.Connection) -> dict[str, list[tuple[str, bool]]]:
     ).fetchall()
     return {
         str(name): [
-            (str(column), bool(is_key) and kind == "INTEGER")
+            _Column(str(column), bool(is_key) and kind == "INTEGER", kind == "TEXT")
             for _, column, kind, _, _, is_key in db.execute(
                 f'PRAGMA table_info("{name}")'
             )
@@ -289,12 +313,16 @@ def _list_tables(db: apsw.Connection) -> dict[str, list[tuple[str, bool]]]:
 
 
 def _insert_row(
-    db: apsw.Connection, table: str, columns: list[tuple[str, bool]], row: RawRow
+    db: apsw.Connection, table: str, columns: list[_Column], row: RawRow
 ) -> int:
     """Insert a row, unless it is there or is none of this table; returns how many."""
     given = list(_pair(columns, row))
-    names = ", ".join(name for name, _ in given)
-    marks = ", ".join("?" for _ in given)
+    names = ", ".join(column.name for column, _ in given)
+    marks = ", ".join(
+        # It is not UTF-8.
+        "CAST(? AS TEXT)" if column.is_text and isinstance(value, bytes) else "?"
+        for column, value in given
+    )
     try:
         db.execute(
             f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})",
@@ -305,7 +333,8 @@ def _insert_row(
     return db.changes()
 
 
-def _pair(columns: list[tuple[str, bool]], row: RawRow) -> Iterator[tuple[str, Value]]:
+def _pair(columns: list[_Column], row: RawRow) -> Iterator[tuple[_Column, Value]]:
     # Rows that are older than a column lack it.
-    for (name, is_number), value in zip(columns, row.values, strict=False):
-        yield name, row.rowid if is_number and value is None else value
+    for column, value in zip(columns, row.values, strict=False):
+        is_number = column.is_row_number and value is None
+        yield column, row.rowid if is_number else value

@@ -1,17 +1,19 @@
 """The table ``seen_notes``: on which day each note was first seen."""
 
 from collections.abc import Iterable
-from datetime import date
 
 import apsw
 
+from backstory.store.sqlite.rows import read_day
 from backstory.values.notes import SeenNote
 
 
 def list_seen_notes(db: apsw.Connection) -> dict[str, SeenNote]:
     rows = db.execute("SELECT key, day, text FROM seen_notes")
     return {
-        key: SeenNote(key, date.fromisoformat(day), text) for key, day, text in rows
+        key: SeenNote(key, on_day, text)
+        for key, day, text in rows
+        if (on_day := read_day(day)) is not None
     }
 
 

@@ -1,7 +1,6 @@
 """Find sessions by name: an id, ``host/id``, or the beginning of either."""
 
-from collections.abc import Collection
-from functools import cache, partial
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import apsw
@@ -15,8 +14,12 @@ from backstory.values.identity import is_below
 _SHORT_ID_CHARS = (8, 13, 18)
 _MAX_WHOLE_ID_CHARS = 12
 
-# A host, or None for any of them, and an id or the beginning of one.
-_Way = tuple[str | None, str]
+# A name, an id or the beginning of one that it may mean, and its host, or None for any.
+_Way = tuple[str, str, str | None]
+# The same, and a session to leave out with its subagents: id and number.
+_WayBesides = tuple[str, str, str | None, str, int]
+# A name, and a session that it finds: id and number.
+_Found = tuple[str, str, int]
 
 
 def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
@@ -48,8 +51,6 @@ def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
 
 
 def short_ids(db: apsw.Connection, session_ids: Collection[int]) -> dict[int, str]:
-    # Many ids may begin alike, and each of them asks for the same beginning.
-    find_only = cache(partial(_find_only, db))
     # Any: SQLite rows carry no types; the schema does.
     rows: Any = db.execute(
         """
@@ -58,10 +59,11 @@ def short_ids(db: apsw.Connection, session_ids: Collection[int]) -> dict[int, st
         """,
         (to_json(session_ids),),
     ).fetchall()
+    tried = {native_id: _names_to_try(native_id) for _, _, native_id in rows}
+    only = _find_only(db, {name for names in tried.values() for name in names})
     names = {}
     for session_id, host, native_id in rows:
-        tried = _names_to_try(native_id)
-        own = (name for name in tried if find_only(name) == session_id)
+        own = (name for name in tried[native_id] if only.get(name) == session_id)
         names[session_id] = next(own, f"{host}/{native_id}")
     return names
 
@@ -71,51 +73,73 @@ def _names_to_try(native_id: str) -> list[str]:
     return [*(native_id[:length] for length in lengths), native_id]
 
 
-def _find_only(db: apsw.Connection, name: str) -> int | None:
-    """The session that a name finds, as above, if it finds exactly one.
+def _find_only(db: apsw.Connection, names: Iterable[str]) -> dict[str, int]:
+    """The sessions that names find, as above, where a name finds exactly one.
 
     A subagent's id may begin with its parent's; then the parent is meant.
     """
+    found = _group(_list_exact(db, [way for name in names for way in _ways(name)]))
+    begun = [way for name in names if name not in found for way in _ways(name)]
+    # The first by id is the parent, if there is one of all others.
+    firsts = _group(_list_first(db, begun))
+    firsts = {name: [min(sessions)] for name, sessions in firsts.items()}
+    others = [(*way, *firsts[way[0]][0]) for way in begun if way[0] in firsts]
+    for name, sessions in _group(_list_first(db, others)).items():
+        firsts[name] += sessions
+    only = {}
+    for name, sessions in (found | firsts).items():
+        ids = {native_id for native_id, _ in sessions}
+        top = {each for native_id, each in sessions if not is_below(native_id, ids)}
+        if len(top) == 1:
+            only[name] = top.pop()
+    return only
+
+
+def _ways(name: str) -> list[_Way]:
     host, _, rest = name.partition("/")
-    ways: list[_Way] = [(None, name), *([(host, rest)] if rest else [])]
-    found = [each for way in ways for each in _list_exact(db, way)]
-    if not found:
-        # The first by id is the parent, if there is one of all others.
-        first = sorted(filter(None, (_find_first(db, way) for way in ways)))[:1]
-        others = filter(None, (_find_first(db, way, *first) for way in ways))
-        found = [*first, *others]
-    ids = {native_id for native_id, _ in found}
-    top = {each for native_id, each in found if not is_below(native_id, ids)}
-    return top.pop() if len(top) == 1 else None
+    return [(name, name, None), *([(name, rest, host)] if rest else [])]
 
 
-def _list_exact(db: apsw.Connection, way: _Way) -> list[tuple[str, int]]:
-    """The sessions with that id: ids and numbers."""
-    # Any: SQLite rows carry no types; the schema does.
-    rows: Any = db.execute(
+def _group(rows: Iterable[_Found]) -> dict[str, list[tuple[str, int]]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for name, native_id, session_id in rows:
+        found.setdefault(name, []).append((native_id, session_id))
+    return found
+
+
+def _list_exact(db: apsw.Connection, ways: Iterable[_Way]) -> Iterable[_Found]:
+    """The sessions with these ids."""
+    return db.execute(
         """
-        SELECT native_id, session_id FROM sessions
-         WHERE native_id = ?2 AND (?1 IS NULL OR host = ?1)
+        SELECT ways.value ->> 0, native_id, session_id
+          FROM json_each(?) AS ways
+          JOIN sessions ON native_id = ways.value ->> 1
+         WHERE ways.value ->> 2 IS NULL OR host = ways.value ->> 2
         """,
-        way,
+        (to_json(ways),),
     )
-    return list(rows)
 
 
-def _find_first(
-    db: apsw.Connection, way: _Way, besides: tuple[str, int] = ("", 0)
-) -> tuple[str, int] | None:
+def _list_first(
+    db: apsw.Connection, ways: Iterable[_Way | _WayBesides]
+) -> Iterable[_Found]:
     """The first session whose id begins so, besides one and its subagents."""
     # No id contains the last character of Unicode, so it ends the range of ids.
-    # Any: SQLite rows carry no types; the schema does.
-    row: Any = db.execute(
+    return db.execute(
         """
-        SELECT native_id, session_id FROM sessions
-         WHERE native_id >= ?2 AND native_id < ?2 || char(1114111)
-           AND (?1 IS NULL OR host = ?1) AND message_count > 0 AND session_id != ?4
-           AND (?3 = '' OR substr(native_id, 1, length(?3) + 1) != ?3 || '/')
-         ORDER BY native_id LIMIT 1
+        SELECT ways.value ->> 0, found.native_id, found.session_id
+          FROM json_each(?) AS ways
+          JOIN sessions AS found ON found.session_id = (
+               SELECT session_id FROM sessions
+                WHERE native_id >= ways.value ->> 1
+                  AND native_id < (ways.value ->> 1) || char(1114111)
+                  AND (ways.value ->> 2 IS NULL OR host = ways.value ->> 2)
+                  AND message_count > 0
+                  AND session_id IS NOT ways.value ->> 4
+                  AND (ways.value ->> 3 IS NULL
+                       OR substr(native_id, 1, length(ways.value ->> 3) + 1)
+                          != (ways.value ->> 3) || '/')
+                ORDER BY native_id LIMIT 1)
         """,
-        (*way, *besides),
-    ).fetchone()
-    return row  # type: ignore[no-any-return]
+        (to_json(ways),),
+    )

@@ -35,6 +35,8 @@ COLUMNS = """
     last_logged_message_id, kind
 """
 
+_KINDS = {kind.value: kind for kind in SessionKind}
+
 
 # -- writing --------------------------------------------------------------------------
 
@@ -343,7 +345,8 @@ def to_session(row: tuple[Any, ...]) -> Session:
         preview=preview,
         read_from=read_from,
         last_logged_message_id=last_logged_message_id,
-        kind=SessionKind(kind),
+        # Only a damaged row has another.
+        kind=_KINDS.get(kind, SessionKind.CONVERSATION),
     )
 
 

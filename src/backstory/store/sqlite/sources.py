@@ -1,13 +1,15 @@
 """The tables ``sources`` and ``problems``: how far each source has been read, and
 what went wrong."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import apsw
 import orjson
 
 from backstory.store.base.history import ReadFile, SourceKey, SourceState
+from backstory.store.sqlite.rows import to_json
 from backstory.values.history import Problem
 from backstory.values.moments import Moment
 
@@ -33,7 +35,7 @@ def list_sources(db: apsw.Connection) -> dict[SourceKey, SourceState]:
             read_to=read_to,
             lines_read=lines_read,
             prefix_hash=prefix_hash,
-            memo=orjson.loads(memo) if memo != "{}" else {},
+            memo=noted,
             excluded_by=excluded_by,
         )
         for (
@@ -49,7 +51,20 @@ def list_sources(db: apsw.Connection) -> dict[SourceKey, SourceState]:
             memo,
             excluded_by,
         ) in rows
+        # Without what its reader noted, it is read from the beginning.
+        if (noted := _parse_memo(memo)) is not None
     }
+
+
+def _parse_memo(memo: str) -> dict[str, Any] | None:
+    """What a reader noted; None if the row is damaged."""
+    if memo == "{}":
+        return {}
+    try:
+        found: dict[str, Any] = orjson.loads(memo)
+    except orjson.JSONDecodeError:
+        return None
+    return found
 
 
 def list_read_files(db: apsw.Connection) -> list[ReadFile]:
@@ -89,6 +104,26 @@ def replace_source(db: apsw.Connection, state: SourceState, *, now: datetime) ->
 
 def delete_source(db: apsw.Connection, key: SourceKey) -> None:
     db.execute("DELETE FROM sources WHERE path = ? AND unit = ?", (key.path, key.part))
+
+
+def list_without_session(db: apsw.Connection) -> list[str]:
+    """The paths that no session was first read from."""
+    rows = db.execute(
+        """
+        SELECT DISTINCT path FROM sources
+         WHERE path NOT IN (SELECT read_from FROM sessions WHERE read_from IS NOT NULL)
+        """
+    )
+    return [path for (path,) in rows]
+
+
+def delete_sources(db: apsw.Connection, paths: Sequence[str]) -> None:
+    """Delete sources and everything about them."""
+    for table in ("sources", "problems"):
+        db.execute(
+            f"DELETE FROM {table} WHERE path IN (SELECT value FROM json_each(?))",
+            (to_json(paths),),
+        )
 
 
 # -- problems -------------------------------------------------------------------------

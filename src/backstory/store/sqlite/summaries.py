@@ -14,12 +14,12 @@ import apsw
 from backstory.store.base.summaries import Due, ModelCall, SetAside, Summary
 from backstory.store.sqlite.connection import (
     BUSY_TIMEOUT_MS,
-    open_database,
     transaction,
     translated,
 )
-from backstory.store.sqlite.history import MIGRATIONS
+from backstory.store.sqlite.history import open_history
 from backstory.store.sqlite.opening import Connections
+from backstory.store.sqlite.rows import read_day
 from backstory.values.moments import Moment, from_microseconds
 
 _RUNNING = "running"
@@ -66,7 +66,7 @@ class SqliteSummaryStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connections = Connections(path, lambda: open_database(path, MIGRATIONS))
+        self._connections = Connections(path, lambda: open_history(path))
 
     @property
     def _db(self) -> apsw.Connection:
@@ -186,8 +186,9 @@ class SqliteSummaryStore:
                 (session_id,),
             )
             return [
-                Summary(session, date.fromisoformat(day), *rest)
+                Summary(session, on_day, *rest)
                 for session, day, *rest in rows
+                if (on_day := read_day(day)) is not None
             ]
 
     def list_waiting_sessions(self) -> list[int]:

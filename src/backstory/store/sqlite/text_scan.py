@@ -19,7 +19,7 @@ from backstory.store.sqlite.folded_text import (
     to_stored,
 )
 from backstory.store.sqlite.index_connection import IndexConnection
-from backstory.store.sqlite.index_state import get_state
+from backstory.store.sqlite.index_state import Derived, get_state
 from backstory.store.sqlite.text_blocks import list_blocks
 from backstory.store.sqlite.words import find_with_words
 
@@ -35,6 +35,8 @@ class TextScan:
     def __init__(self, connection: IndexConnection) -> None:
         self._connection = connection
         self._file: FoldedText | None = None
+        # The file as it was checked, and where it ends.
+        self._checked: Derived[tuple[FoldedText, int]] = Derived()
 
     def find(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
         few = self.find_few(folded, where, limit)
@@ -109,11 +111,15 @@ class TextScan:
 
     def view(self, db: apsw.Connection) -> memoryview:
         """All texts, as of the current transaction."""
-        end = int(get_state(db, "text_bytes") or 0)
-        if not end:
-            return memoryview(b"")
-        file = self.open_file(db)
-        file.check(list_blocks(db, end))
+        checked = self._checked.find(db)
+        if checked is None:
+            end = int(get_state(db, "text_bytes") or 0)
+            if not end:
+                return memoryview(b"")
+            checked = self.open_file(db), end
+            checked[0].check(list_blocks(db, end))
+            self._checked.keep(db, checked)
+        file, end = checked
         return file.view(end)
 
     def open_file(self, db: apsw.Connection) -> FoldedText:

@@ -209,7 +209,7 @@ def find_sessions_with_tools(
         """,
         (to_json(each.session_id for each in sessions), UnitKind.OTHER),
     )
-    return frozenset(SessionRef(session_id) for (session_id,) in rows)
+    return frozenset(map(SessionRef, (session_id for (session_id,) in rows)))
 
 
 def find_requests(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, int]:
@@ -309,7 +309,7 @@ def read_notes_and_tables(db: apsw.Connection) -> None:
 def read_all_texts(db: apsw.Connection) -> None:
     """Read all texts and times. Raises whatever Python raises for invalid ones."""
     read_notes_and_tables(db)
-    for _ in db.execute("SELECT text FROM chunks"):
+    for _ in db.execute("SELECT source_type, text FROM chunks"):
         pass
     for (said_at,) in db.execute("SELECT said_at FROM units"):
         _to_time(said_at)

@@ -23,6 +23,7 @@ from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.index_state import (
     SLOTS,
     VECTOR_COLUMNS,
+    Derived,
     get_state,
     set_state,
     snapshot,
@@ -57,6 +58,7 @@ class VectorPages:
         """Start fresh in a forked child: another thread may have been changing it."""
         self._lock = threading.Lock()
         self._clear("")
+        self._read: Derived[bool] = Derived()
 
     def _clear(self, reset: str) -> None:
         self._reset = reset
@@ -78,25 +80,31 @@ class VectorPages:
 
     def refresh(self, db: apsw.Connection) -> None:
         """Read the pages that are new or changed."""
+        if self._read.find(db):
+            return
         with self._lock, snapshot(db):
-            reset = get_state(db, "vector_reset") or ""
-            if reset != self._reset:
-                self._clear(reset)
-            # Any: SQLite rows carry no types; the schema does.
-            rows: list[Any] = db.execute(
-                """
-                SELECT page_id, version, units, embeddings, codes, kinds, sources, said
-                  FROM vector_pages WHERE version > ? ORDER BY page_id
-                """,
-                (self._version,),
-            ).fetchall()
-            if not rows:
-                return
-            self._clear_slots()
-            self._make_room(rows[-1][0] + 1, len(rows[0][4]) // SLOTS)
-            for page_id, _, *columns in rows:
-                self._put(page_id, columns)
-            self._version = max(version for _, version, *_ in rows)
+            self._read_new(db)
+            self._read.keep(db, True)
+
+    def _read_new(self, db: apsw.Connection) -> None:
+        reset = get_state(db, "vector_reset") or ""
+        if reset != self._reset:
+            self._clear(reset)
+        # Any: SQLite rows carry no types; the schema does.
+        rows: list[Any] = db.execute(
+            """
+            SELECT page_id, version, units, embeddings, codes, kinds, sources, said
+              FROM vector_pages WHERE version > ? ORDER BY page_id
+            """,
+            (self._version,),
+        ).fetchall()
+        if not rows:
+            return
+        self._clear_slots()
+        self._make_room(rows[-1][0] + 1, len(rows[0][4]) // SLOTS)
+        for page_id, _, *columns in rows:
+            self._put(page_id, columns)
+        self._version = max(version for _, version, *_ in rows)
 
     def _make_room(self, pages: int, code_bytes: int) -> None:
         if pages <= self._page_count:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 import apsw
 
@@ -11,7 +12,6 @@ from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.match import (
     BM25,
     any_of,
-    count_word,
     make_tokenizer,
     match_best,
     match_expression,
@@ -20,7 +20,7 @@ from backstory.store.sqlite.match import (
     score_matches,
     tokenize,
 )
-from backstory.store.sqlite.rows import to_json
+from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.unit_filter import Clause, to_clause
 from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.values.units import UnitKind
@@ -77,25 +77,28 @@ class WordSearch:
 
     def count_units(self, words: Sequence[tuple[str, ...]]) -> list[int]:
         with self._connection.reading() as db:
-            return [
-                sum(self._count_spelling(db, spelling) for spelling in spellings)
-                for spellings in words
-            ]
+            counts = self._count_spellings(db, set(chain.from_iterable(words)))
+        return [sum(counts[each] for each in spellings) for spellings in words]
 
-    def _count_spelling(self, db: apsw.Connection, spelling: str) -> int:
+    def _count_spellings(
+        self, db: apsw.Connection, spellings: Collection[str]
+    ) -> dict[str, int]:
         """The most units that can have all words of a spelling next to each other."""
         # Counts of frequent words are slow to make and change little.
         size = int(get_state(db, "units") or 0).bit_length()
         if self._counted[0] != size or len(self._counted[1]) > _MAX_REMEMBERED:
             self._counted = (size, {})
         counted = self._counted[1]
-        if spelling in counted:
-            return counted[spelling]
-        counts = [count_word(db, token) for token in self.tokenize(spelling)]
-        count = min(counts, default=0)
-        if count >= _FREQUENT:
-            counted[spelling] = count
-        return count
+        tokens = {
+            each: self.tokenize(each) for each in spellings if each not in counted
+        }
+        found = count_words(db, set(chain.from_iterable(tokens.values())))
+        counts = {
+            spelling: min((found.get(each, 0) for each in some), default=0)
+            for spelling, some in tokens.items()
+        }
+        counted |= {each: count for each, count in counts.items() if count >= _FREQUENT}
+        return {each: counts.get(each) or counted.get(each, 0) for each in spellings}
 
     def tokenize(self, text: str) -> list[str]:
         local = self._tokenizers
@@ -232,6 +235,18 @@ def count_units_and_words(db: apsw.Connection) -> tuple[int, int, int]:
         """
     ).get
     return units, without_words, with_words
+
+
+def count_words(db: apsw.Connection, tokens: Collection[str]) -> dict[str, int]:
+    """In how many units each token occurs; those that no unit has are left out."""
+    rows = db.execute(
+        """
+        SELECT term, doc FROM word_counts
+         WHERE term IN (SELECT value FROM json_each(?))
+        """,
+        (to_json(tokens),),
+    )
+    return to_dict(rows)
 
 
 def has_scores(db: apsw.Connection) -> bool:

@@ -1,7 +1,8 @@
 """Write a batch: what was read from a source, in one transaction.
 
 First outdated records of the source are deleted. Then come facts about sessions,
-sessions to be emptied, messages, titles, and finally how far the source has been read.
+sessions to be emptied, messages to be hidden, messages, titles, and finally how far
+the source has been read.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,11 @@ import apsw
 from backstory.store.base.history import Batch, KeptMessage, Written
 from backstory.store.sqlite import changes, message_titles, sessions, sources
 from backstory.store.sqlite.forgotten import leave_out_forgotten
-from backstory.store.sqlite.write_messages import SessionMessages, write_messages
+from backstory.store.sqlite.write_messages import (
+    SessionMessages,
+    hide_message,
+    write_messages,
+)
 from backstory.values.history import Problem, SessionFacts
 from backstory.values.moments import Moment
 
@@ -30,6 +35,8 @@ def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
         writing.write_facts(facts)
     for native_id in batch.emptied:
         writing.empty_session(native_id)
+    for native_id, message_id in batch.hidden:
+        writing.hide_message(native_id, message_id)
     for native_id, kept in _by_session(batch.messages).items():
         writing.write_messages(native_id, kept)
     writing.write_titles()
@@ -93,6 +100,15 @@ class _BatchWriting:
         session_id = self._find_or_make(native_id)
         sessions.empty_session(self._db, session_id)
         changes.insert_emptying(self._db, session_id)
+
+    def hide_message(self, native_id: str, message_id: str) -> None:
+        session_id = self._find(native_id)
+        found = session_id and hide_message(self._db, session_id, message_id)
+        if session_id and found:
+            sessions.refresh_excerpts(self._db, session_id, 0, self._batch.read_from)
+            changes.insert_changes(self._db, session_id, [(found, found)])
+            changes.insert_session_change(self._db, session_id)
+            self._changed_messages += 1
 
     def write_messages(self, native_id: str, kept: Sequence[KeptMessage]) -> None:
         session_id = self._find_or_make(native_id)

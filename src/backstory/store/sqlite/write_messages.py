@@ -8,6 +8,7 @@ import apsw
 
 from backstory.store.base.history import KeptMessage
 from backstory.store.sqlite.rows import to_json
+from backstory.text.redaction import PRIVATE
 from backstory.values.history import NewMessage
 from backstory.values.identity import content_id
 
@@ -72,6 +73,19 @@ def write_messages(db: apsw.Connection, new: SessionMessages) -> MessageChanges:
         given_twice=tuple(resolved.given_twice),
         last_message_id=resolved.stored[last_id][0] if is_stored else inserted[-1],
     )
+
+
+def hide_message(db: apsw.Connection, session_id: int, native_id: str) -> int | None:
+    """Put a mark in place of the text of a stored message; returns its number."""
+    hidden: int | None = db.execute(
+        """
+        UPDATE messages SET text = ?, full_bytes = NULL
+         WHERE session_id = ? AND native_id = ? AND text <> ?
+        RETURNING message_id
+        """,
+        (PRIVATE, session_id, native_id, PRIVATE),
+    ).get
+    return hidden
 
 
 # -- under which id -------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""The page in a real Chromium, used as a person does: ``make browser`` runs it."""

@@ -1,0 +1,125 @@
+"""Read conversations: long ones by scrolling, hostile ones without any harm."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.processes import comes_true
+from tests.web.server import Page
+
+from browser.conftest import LONG, OpenWindow
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Dialog, Locator
+    from playwright.sync_api import Page as Tab
+
+api = pytest.importorskip("playwright.sync_api", reason="run 'make browser'")
+
+
+def scroll_until(tab: "Tab", text: str, by: int) -> None:
+    """Turn the wheel until a text is there."""
+    for _ in range(400):
+        if tab.get_by_text(text, exact=True).count():
+            return
+        tab.mouse.wheel(0, by)
+        tab.wait_for_timeout(20)
+    raise AssertionError(f"{text} never came")
+
+
+def top_of(element: "Locator") -> float:
+    return float(element.evaluate("each => each.getBoundingClientRect().top"))
+
+
+def test_a_long_conversation_is_loaded_by_scrolling_and_stays_small(
+    tab: "Tab",
+) -> None:
+    tab.goto("/session/python/long")
+    tab.mouse.move(600, 500)
+
+    scroll_until(tab, f"number {LONG - 1}", 4_000)
+    api.expect(tab.locator(".later")).to_have_count(0)
+    assert tab.locator("article").count() <= 400
+    shown = tab.locator("article .plain, article .prose").all_inner_texts()
+    first = int(shown[0].removeprefix("number "))
+    assert shown == [f"number {each}" for each in range(first, LONG)]
+
+    scroll_until(tab, "number 0", -4_000)
+    api.expect(tab.locator(".earlier")).to_have_count(0)
+    shown = tab.locator("article .plain, article .prose").all_inner_texts()
+    assert shown == [f"number {each}" for each in range(len(shown))]
+
+
+def test_what_is_being_read_stays_in_place_when_more_is_loaded(tab: "Tab") -> None:
+    tab.goto("/session/python/long?find=number+700")
+    tab.locator(".finds a").first.click()
+    here = tab.locator(".plain", has_text="number 700")
+    api.expect(here).to_be_in_viewport()
+    before = top_of(here)
+    tab.mouse.move(600, 500)
+    tab.mouse.wheel(0, -900)
+
+    api.expect(tab.get_by_text("number 640", exact=True)).to_have_count(1)
+    assert comes_true(lambda: abs(top_of(here) - before - 900) < 2)
+    assert tab.evaluate("CSS.highlights.get('found').size") >= 1
+
+
+def test_tool_calls_are_folded_and_unfold_to_diffs(tab: "Tab") -> None:
+    tab.goto("/session/python/edit")
+    api.expect(tab.locator(".diff")).to_be_hidden()
+    tab.locator("summary", has_text="Edit").click()
+
+    api.expect(tab.locator(".diff .added").first).to_be_visible()
+    api.expect(tab.get_by_text("loans.py was updated.")).to_be_visible()
+    tab.get_by_role("link", name="Look").click()
+    tab.wait_for_url("**/session/python/part")
+    tab.get_by_role("link", name="Turn on WAL").click()
+    tab.wait_for_url("**/session/python/edit")
+
+
+def test_a_conversation_is_forgotten_after_a_preview(page: Page, tab: "Tab") -> None:
+    page.memory.record("secret", "user", "Nobody shall know", title="A secret")
+    tab.goto("/session/python/secret")
+    tab.get_by_role("link", name="forget …").click()
+    api.expect(tab.get_by_text("This deletes 1 message of 1 session")).to_be_visible()
+    tab.get_by_role("link", name="Cancel").click()
+    api.expect(tab.get_by_text("Nobody shall know")).to_be_visible()
+    tab.get_by_role("link", name="forget …").click()
+    tab.get_by_role("button", name="Forget it for good").click()
+
+    api.expect(tab.get_by_role("heading", name="Forgotten")).to_be_visible()
+    assert "secret" not in [each.native_id for each in page.memory.sessions()]
+
+
+def test_a_day_of_the_year_leads_to_its_conversations(tab: "Tab") -> None:
+    tab.goto("/sessions?host=claude-code")
+    tab.get_by_label("2026-02-25: 1 conversation").click()
+
+    tab.wait_for_url("**/sessions?host=claude-code&since=2026-02-25&until=2026-02-25")
+    api.expect(tab.locator("[data-item]")).to_have_text(["Reminder mails go out twice"])
+    tab.keyboard.press("/")
+    tab.wait_for_url("**/")
+    api.expect(tab.get_by_role("searchbox")).to_be_focused()
+
+
+def test_a_hostile_conversation_does_nothing(open_window: OpenWindow) -> None:
+    window = open_window()
+    tab = window.tab
+    dialogs: list[str] = []
+
+    def note(dialog: "Dialog") -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    tab.on("dialog", note)
+    for path in ("/?q=alert&n=200", "/session/python/hostile?find=alert"):
+        tab.goto(path)
+        for folded in tab.locator("details").all()[:60]:
+            folded.evaluate("each => { each.open = true }")
+    tab.mouse.move(600, 500)
+    for _ in range(10):
+        tab.mouse.wheel(0, 20_000)
+        tab.wait_for_timeout(50)
+
+    foreign = "img:not([src^='/static/']), svg, iframe, object, embed, style, [style]"
+    assert (dialogs, tab.locator(foreign).count()) == ([], 0)
+    assert tab.locator("main script, main link, main meta, main base").count() == 0
+    # Whatever else went wrong, or left the machine, is noticed when the window closes.

@@ -1,0 +1,83 @@
+"""The file beside MEMORY.md that records where its facts come from."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from backstory.errors import NotesConflict
+from backstory.notes.facts import list_facts
+from backstory.notes.note_versions import NoteVersion, read_version
+from backstory.notes.origins import (
+    ORIGINS_NAME,
+    carry_over,
+    drop,
+    origins_of,
+    parse_origins,
+    write_origins,
+)
+from backstory.values.notes import FactOrigin
+
+
+class OriginsRecord:
+    """The record in one folder; whoever changes it has the lock of the notes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / ORIGINS_NAME
+
+    def exists(self) -> bool:
+        return self._version().raw is not None
+
+    def read(self, memory: str) -> dict[str, tuple[FactOrigin, ...]]:
+        """The origins of the facts in MEMORY.md, by what they say."""
+        return origins_of(memory, parse_origins(self._version().raw))
+
+    def record(self, memory: str, new: Mapping[str, Iterable[FactOrigin]]) -> None:
+        """Record the origins of ``new`` facts, and drop those of facts that are gone.
+
+        ``memory`` is the next text of MEMORY.md. It is written after this, so that no
+        fact lacks its origin.
+        """
+        seen = self._version()
+        if seen.raw is not None or new:
+            self._write(seen, carry_over(parse_origins(seen.raw), memory, new))
+
+    def record_change(self, before: str, after: str, origin: FactOrigin | None) -> None:
+        """Record the origin of the facts that only the second text has.
+
+        A fact that was reworded keeps the origins that it had.
+        """
+        if origin is None:
+            self.record(after, {})
+            return
+        recorded = self.read(before)
+        told = [
+            each
+            for fact in _facts_only_in(before, after)
+            for each in recorded.get(fact, ())
+        ]
+        new = _facts_only_in(after, before)
+        self.record(after, dict.fromkeys(new, (*told, origin)))
+
+    def drop(self, is_meant: Callable[[FactOrigin], bool]) -> None:
+        """Remove origins."""
+        seen = self._version()
+        recorded = parse_origins(seen.raw)
+        kept = drop(recorded, is_meant)
+        if kept != recorded:
+            self._write(seen, kept)
+
+    def _version(self) -> NoteVersion:
+        return read_version(self._path, self._folder)
+
+    def _write(
+        self, seen: NoteVersion, origins: Mapping[str, tuple[FactOrigin, ...]]
+    ) -> None:
+        raw = write_origins(origins)
+        if raw != seen.raw and not seen.replace(raw):
+            raise NotesConflict(f"{self._path}: somebody else keeps saving it")
+
+
+def _facts_only_in(text: str, other: str) -> list[str]:
+    known = {fact.text for fact in list_facts(other)}
+    found = (fact.text for fact in list_facts(text))
+    return [fact for fact in found if fact not in known]

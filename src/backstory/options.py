@@ -1,0 +1,147 @@
+"""What the settings say, as the arguments of the parts that a memory is made of."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING
+
+from backstory.errors import ConfigError, UnknownName
+from backstory.ingest.hosts import get_host
+from backstory.ingest.intake import Rules
+from backstory.providers.embedders import get_embedder_row, load_embedder
+from backstory.providers.embedders.base import Embedder
+from backstory.search.own_project import ISOLATION
+from backstory.search.prompt_context import ContextOptions
+from backstory.search.search import SearchOptions
+from backstory.search.weights import Weights
+from backstory.settings import Settings
+from backstory.system.machine import Machine, absolute, both_names
+from backstory.text.memories_frame import DropInjected
+from backstory.values.runs import RunLimits
+
+if TYPE_CHECKING:
+    from backstory.providers.llms.base import Llm
+    from backstory.summaries.schedule import LogOptions
+
+
+def read_rules(
+    settings: Settings, machine: Machine, drop_injected: DropInjected
+) -> Rules:
+    """What must not be stored, and how much of a tool's output is."""
+    return Rules(
+        excluded_folders=tuple(
+            path
+            for folder in settings.texts("exclude.folders")
+            for path in both_names(absolute(folder, machine))
+        ),
+        max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
+        drop_injected=drop_injected,
+    )
+
+
+def read_excluded_hosts(settings: Settings) -> frozenset[str]:
+    """The agent programs not to read. Raises ``ConfigError`` for an unknown name."""
+    name = "exclude.hosts"
+    try:
+        return frozenset(get_host(host).name for host in settings.texts(name))
+    except UnknownName as exc:
+        raise ConfigError(f"{name}: {exc}", hint=exc.hint) from exc
+
+
+def embedder_loader(
+    settings: Settings, machine: Machine
+) -> Callable[[], Embedder | None]:
+    """A function that loads the configured embedder."""
+    return partial(
+        load_embedder,
+        settings.text("embedder.name"),
+        model=settings.text("embedder.model"),
+        url=settings.text("embedder.url"),
+        key=settings.text("embedder.key"),
+        environ=machine.environ,
+        timeout_s=settings.number("embedder.timeout_seconds"),
+    )
+
+
+def try_embedder(settings: Settings, machine: Machine) -> None:
+    """Embed a word of ours with the configured embedder, if there is one.
+
+    Raises ``BackstoryError`` if it does not work.
+    """
+    embedder = embedder_loader(settings, machine)()
+    if embedder is not None:
+        try:
+            embedder.embed_query("hello")
+        finally:
+            embedder.close()
+
+
+def has_lasting_embedder(settings: Settings) -> bool:
+    """Whether the next run will use the same embedder."""
+    return not any(
+        chosen.setting.name.startswith("embedder.") and chosen.is_for_this_run
+        for chosen in settings
+    )
+
+
+def llm_loader(settings: Settings, machine: Machine) -> "Callable[[], Llm | None]":
+    """A function that loads the configured language model."""
+    # Only the daily logs need it.
+    from backstory.providers.llms import load_llm
+
+    return partial(
+        load_llm,
+        settings.text("llm.name"),
+        model=settings.text("llm.model"),
+        url=settings.text("llm.url"),
+        key=settings.text("llm.key"),
+        environ=machine.environ,
+        timeout_s=settings.number("llm.timeout_seconds"),
+        context_tokens=settings.whole("llm.context_tokens"),
+    )
+
+
+def log_options(settings: Settings) -> "LogOptions":
+    # Only the daily logs need it.
+    from backstory.summaries.schedule import LogOptions
+
+    return LogOptions(
+        is_enabled=settings.flag("logs.enabled"),
+        in_background=settings.flag("logs.in_background"),
+        curate_daily=settings.flag("logs.curate_daily"),
+        daily_tokens=settings.whole("llm.daily_tokens"),
+        quiet_s=settings.number("logs.quiet_minutes") * 60,
+    )
+
+
+def search_options(settings: Settings) -> SearchOptions:
+    number = settings.number
+    has_server = bool(get_embedder_row(settings.text("embedder.name")).default_url)
+    return SearchOptions(
+        weights=Weights(
+            **{each.name: number(f"ranking.{each.name}") for each in fields(Weights)}
+        ),
+        profile=settings.text("ranking.profile"),
+        timeout_s=number("search.timeout_seconds"),
+        query_timeout_s=(
+            number("embedder.query_timeout_seconds") if has_server else None
+        ),
+        isolates_projects=settings.flag(ISOLATION),
+    )
+
+
+def context_options(settings: Settings) -> ContextOptions:
+    return ContextOptions(
+        max_tokens=settings.whole("context.max_tokens"),
+        max_memories=settings.whole("context.max_memories"),
+        timeout_s=settings.number("context.timeout_seconds"),
+    )
+
+
+def run_limits(settings: Settings) -> RunLimits:
+    return RunLimits(
+        ttl_s=settings.number("run.ttl_minutes") * 60,
+        max_bytes=settings.whole("run.max_bytes"),
+        snippet_chars=settings.whole("run.snippet_chars"),
+        answer_tokens=settings.whole("run.answer_tokens"),
+    )

@@ -1,0 +1,142 @@
+"""Who may see the page: only browsers of the person who started it.
+
+The link that is opened carries a random token, which works once: it is exchanged for a
+cookie, by a redirect that drops it from the address. Cookies know no ports, so the
+cookie's name has the port in it.
+"""
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from http.cookies import SimpleCookie
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.responses import RedirectResponse, Response
+
+from backstory.system.loopback import OwnNames
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# It needs no access: error pages use it too, and it has nothing of the memory.
+STATIC = "/static/"
+TOKEN = "token"
+_READING = frozenset({"GET", "HEAD"})
+# Nothing may run or load that is not a file of ours; nothing may be sent elsewhere.
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+# Makes the page that says why a request is refused, from a status code.
+Refuse = Callable[[int], Response]
+
+
+class Guard:
+    """Lets only requests in that may be, and adds headers to every answer."""
+
+    def __init__(self, app: "ASGIApp", *, port: int, refuse: Refuse) -> None:
+        self._app = app
+        self._own = OwnNames(port)
+        self._refuse = refuse
+        self._cookie_name = f"backstory-{port}"
+        self._cookie = secrets.token_urlsafe(32)
+        self._token: str | None = secrets.token_urlsafe(32)
+
+    @property
+    def opening(self) -> str:
+        """The path that lets a browser in; it works once."""
+        return f"/?{TOKEN}={self._token}"
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            answer = self._check(scope) or self._app
+            await answer(scope, receive, _with_headers(send))
+        # There are no web sockets: such a request is closed without an answer.
+
+    def _check(self, scope: "Scope") -> Response | None:
+        """What to answer instead of the page; None if the request may be."""
+        headers = Headers(scope=scope)
+        if not self._own.has_host(headers.get("host", "")):
+            return self._refuse(421)
+        if not self._is_from_here(scope["method"], headers):
+            return self._refuse(403)
+        if scope["path"].startswith(STATIC):
+            return None
+        has_cookie = self._has_cookie(headers)
+        given = QueryParams(scope["query_string"]).get(TOKEN)
+        if given is not None and (has_cookie or self._takes(given)):
+            return self._let_in()
+        return None if has_cookie else self._refuse(401)
+
+    def _is_from_here(self, method: str, headers: Headers) -> bool:
+        """Whether no page of another site makes the request.
+
+        One that changes something must come from a page of ours. A form of ours has no
+        origin, because we send no referrer; browsers then say where it comes from in a
+        header that no page can set.
+        """
+        origin = headers.get("origin", "")
+        sent_by = headers.get("sec-fetch-site", "")
+        if sent_by == "same-origin":
+            return origin in ("", "null") or self._own.has_origin(origin)
+        if origin:
+            return not sent_by and self._own.has_origin(origin)
+        return method in _READING
+
+    def _has_cookie(self, headers: Headers) -> bool:
+        found: SimpleCookie = SimpleCookie()
+        for each in headers.getlist("cookie"):
+            # One odd cookie of another program must not hide ours.
+            for pair in each.split(";"):
+                name, _, value = pair.strip().partition("=")
+                if name == self._cookie_name:
+                    found[name] = value
+        kept = found.get(self._cookie_name)
+        return kept is not None and _is_same(kept.value, self._cookie)
+
+    def _takes(self, given: str) -> bool:
+        """Whether it is the token, which no longer works then."""
+        if self._token is None or not _is_same(given, self._token):
+            return False
+        self._token = None
+        return True
+
+    def _let_in(self) -> Response:
+        answer = RedirectResponse("/", status_code=303)
+        answer.set_cookie(
+            self._cookie_name, self._cookie, httponly=True, samesite="strict"
+        )
+        return answer
+
+
+def _is_same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def _with_headers(send: "Send") -> "Callable[[Message], Awaitable[None]]":
+    async def send_with_headers(message: "Message") -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(_HEADERS)
+        await send(message)
+
+    return send_with_headers

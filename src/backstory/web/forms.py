@@ -1,0 +1,22 @@
+"""Read the forms that a browser sends."""
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+_MAX_FORM_BYTES = 4_000_000
+
+
+async def read_form(request: "Request") -> dict[str, str]:
+    """The fields of a form that was sent; of several with one name, the last."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_FORM_BYTES:
+            raise HTTPException(413)
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[-1] for name, values in fields.items()}

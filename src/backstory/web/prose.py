@@ -1,0 +1,84 @@
+"""Markdown of a conversation as HTML that cannot run, load or link to anything.
+
+The parser escapes all HTML in the text and makes no links and no images of it; what it
+makes passes a list of harmless tags all the same. Only this module makes HTML that the
+templates do not escape.
+"""
+
+from functools import cache
+
+import nh3
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from backstory.text.escape import neutralize
+
+# Longer texts are shown as they are: what parsing costs grows faster than the text.
+MAX_CHARS = 20_000
+# What colouring costs grows with the square of a line, for texts made to be slow.
+_MAX_CODE_CHARS = 4_000
+_MAX_CODE_LINE_CHARS = 200
+# Languages that agents write most, if their lexers are quick whatever they are given.
+_LANGUAGES = """
+bash c cpp css diff go html javascript js json jsx py python rb rs ruby rust sh
+shell sql toml ts tsx typescript xml yaml yml
+"""
+_TAGS = """
+blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td
+th thead tr ul
+"""
+_ATTRIBUTES = {"span": {"class"}, "ol": {"start"}}
+
+
+def to_html(text: str) -> Markup | None:
+    """A text as HTML; None if it is too long for that."""
+    if len(text) > MAX_CHARS:
+        return None
+    rendered = _parser().render(neutralize(text))
+    return Markup(
+        nh3.clean(
+            rendered,
+            tags=set(_TAGS.split()),
+            attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
+            link_rel=None,
+            url_schemes=set(),
+        )
+    )
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlight})
+    parser.enable(["table", "strikethrough"])
+    # Without the rule for HTML, it is escaped like any other text.
+    parser.disable(["html_block", "html_inline", "image", "link", "autolink"])
+    # A reference would vanish together with its address.
+    return parser.disable("reference")
+
+
+def _highlight(code: str, language: str, _: str) -> str:
+    """Coloured code; empty if the parser shall show it as it is."""
+    lexer = _find_lexer(language.lower())
+    if lexer is None or not _is_short(code):
+        return ""
+    return highlight(code, lexer, HtmlFormatter(nowrap=True))
+
+
+def _is_short(code: str) -> bool:
+    longest = max(map(len, code.split("\n")))
+    return len(code) <= _MAX_CODE_CHARS and longest <= _MAX_CODE_LINE_CHARS
+
+
+@cache
+def _find_lexer(language: str) -> Lexer | None:
+    if language not in _LANGUAGES.split():
+        return None
+    try:
+        return get_lexer_by_name(language)
+    except ClassNotFound:
+        return None

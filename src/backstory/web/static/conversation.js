@@ -1,0 +1,103 @@
+// More messages as one scrolls, and the words that were looked for, marked.
+
+import { fetchPart } from "./part.js";
+
+// What is farther away than that many messages is taken out of the page again, so that
+// a conversation of any length scrolls smoothly.
+const MOST = 400;
+const list = document.getElementById("messages");
+const words = (list.dataset.find ?? "").toLowerCase();
+const ranges = words && window.Highlight ? new Highlight() : null;
+if (ranges) CSS.highlights.set("found", ranges);
+
+function markWords(within) {
+  if (!ranges) return;
+  const texts = document.createTreeWalker(within, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    const text = node.data.toLowerCase();
+    if (text.length !== node.data.length) continue; // places would be off
+    for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + words.length)) {
+      const range = new Range();
+      range.setStart(node, at);
+      range.setEnd(node, at + words.length);
+      ranges.add(range);
+    }
+  }
+}
+
+// Do something to the list, and leave what is being read where it is on the screen.
+function keepingPlace(anchor, change) {
+  const before = anchor.getBoundingClientRect().top;
+  change();
+  scrollBy(0, anchor.getBoundingClientRect().top - before);
+}
+
+function makeLink(kind, message) {
+  const link = document.createElement("a");
+  const url = new URL(location.pathname, location.origin);
+  url.searchParams.set(kind === "earlier" ? "before" : "after", message.dataset.message);
+  if (list.dataset.find) url.searchParams.set("find", list.dataset.find);
+  link.className = `button ${kind}`;
+  link.href = url;
+  link.textContent = kind === "earlier" ? "Earlier messages" : "Later messages";
+  return link;
+}
+
+function trim(kind) {
+  const messages = [...list.querySelectorAll(":scope > article")];
+  const extra = messages.length - MOST;
+  if (extra <= 0) return;
+  const [gone, edge] =
+    kind === "earlier"
+      ? [messages.slice(0, extra), messages[extra]]
+      : [messages.slice(-extra), messages[messages.length - extra - 1]];
+  const isGone = new Set(gone);
+  for (const node of [...list.children]) {
+    if (node.matches(`.${kind}`) || isGone.has(node)) node.remove();
+    else if (node.matches("h2") && (!node.nextElementSibling?.matches("article"))) node.remove();
+  }
+  const link = makeLink(kind, edge);
+  if (kind === "earlier") list.prepend(link);
+  else list.append(link);
+  watcher.observe(link);
+}
+
+async function load(link) {
+  watcher.unobserve(link);
+  const part = await fetchPart(link.href, "messages");
+  const isEarlier = link.matches(".earlier");
+  const nodes = [...part.children].filter((node) => !node.matches(isEarlier ? ".later" : ".earlier"));
+  const anchor = (isEarlier ? link.nextElementSibling : link.previousElementSibling) ?? list;
+  keepingPlace(anchor, () => {
+    link.replaceWith(...nodes);
+    trim(isEarlier ? "later" : "earlier");
+  });
+  for (const node of nodes) {
+    markWords(node);
+    if (node.matches(".earlier, .later")) watcher.observe(node);
+  }
+}
+
+const watcher = new IntersectionObserver(
+  (seen) => {
+    for (const each of seen) {
+      // If it fails, the link is still there to click on.
+      if (each.isIntersecting) load(each.target).catch(() => {});
+    }
+  },
+  { rootMargin: "1200px 0px" },
+);
+
+// Folded messages that an address names are unfolded.
+function unfoldTarget() {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (!target) return;
+  const folded = target.closest("details") ?? target.querySelector("details");
+  if (folded) folded.open = true;
+  target.scrollIntoView({ block: "start" });
+}
+
+markWords(list);
+unfoldTarget();
+addEventListener("hashchange", unfoldTarget);
+for (const link of list.querySelectorAll(".earlier, .later")) watcher.observe(link);

@@ -1,0 +1,67 @@
+"""The page that tells how much is kept, and reads or rebuilds it on request."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.responses import RedirectResponse
+
+from backstory.render.people.reports import (
+    render_indexed,
+    render_report,
+    render_status,
+)
+from backstory.web.jobs import Jobs
+from backstory.web.templating import Templates, wants_part
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from backstory.memory import Memory
+    from backstory.values.reports import OnCount
+
+
+class StatusPage:
+    """Answers with what the command ``status`` prints, and with what is being done."""
+
+    def __init__(self, memory: "Memory", templates: Templates, user_home: Path) -> None:
+        self._memory = memory
+        self._templates = templates
+        self._user_home = user_home
+        self._jobs = Jobs()
+
+    def show(self, request: "Request") -> "Response":
+        values: dict[str, object] = {"job": self._jobs.current}
+        if wants_part(request, "job"):
+            return self._templates.render("job.html", values)
+        lines = render_status(self._memory.status(), home=self._user_home)
+        values["text"] = "\n".join(lines)
+        return self._templates.render("status.html", values)
+
+    async def start_reading(self, request: "Request") -> "Response":
+        self._jobs.start("Reading what is new", self._read)
+        return RedirectResponse("/status", status_code=303)
+
+    async def start_rebuilding(self, request: "Request") -> "Response":
+        self._jobs.start("Rebuilding the index", self._rebuild)
+        return RedirectResponse("/status", status_code=303)
+
+    async def stop(self, request: "Request") -> "Response":
+        self._jobs.stop()
+        return RedirectResponse("/status", status_code=303)
+
+    def _read(self, on_count: "OnCount") -> Iterable[str]:
+        started = time.monotonic()
+        report = self._memory.index(
+            on_progress=lambda done, total, _: on_count(done, total)
+        )
+        took_s = time.monotonic() - started
+        return render_report(report, home=self._user_home, took_s=took_s)
+
+    def _rebuild(self, on_count: "OnCount") -> Iterable[str]:
+        report = self._memory.rebuild(on_taken=on_count)
+        return render_indexed(
+            self._memory.status().index, report.problems, home=self._user_home
+        )

@@ -1,0 +1,133 @@
+"""Render the templates: everything is made safe to show, then escaped."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.responses import HTMLResponse
+
+from backstory.render.format import (
+    render_count,
+    render_day,
+    render_hours,
+    render_path,
+    render_size,
+    render_span,
+    render_time,
+)
+from backstory.render.people.hits import folder_name
+from backstory.text.cut import one_line
+from backstory.text.escape import neutralize
+from backstory.text.excerpts import find_words
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from backstory.values.history import Session
+    from backstory.values.notes import FactOrigin
+    from backstory.values.query import Query
+
+HERE = Path(__file__).parent
+# Scripts ask with this header for a part of a page instead of all of it.
+_PART = "backstory-part"
+
+
+class Templates:
+    """The templates, with what they may call."""
+
+    def __init__(self, *, user_home: Path) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_make_visible,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update(
+            count=render_count,
+            day=render_day,
+            folder=folder_name,
+            one_line=one_line,
+            path=partial(render_path, home=user_home),
+            size=render_size,
+            time=render_time,
+            verbatim=keep_verbatim,
+        )
+        self._environment.globals.update(
+            forget_url=forget_url,
+            hours=render_hours,
+            marked=mark_words,
+            origin_url=origin_url,
+            session_url=session_url,
+            span=render_span,
+        )
+
+    def render(
+        self, name: str, values: Mapping[str, object], status: int = 200
+    ) -> HTMLResponse:
+        text = self._environment.get_template(name).render(values)
+        return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
+
+
+def _make_visible(value: object) -> object:
+    """Make characters visible that would reorder or hide what a reader sees."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return neutralize(value)
+    return value
+
+
+def keep_verbatim(text: str) -> Markup:
+    """Escaped, but no character replaced: for what is sent back to be saved."""
+    return escape(text)
+
+
+def mark_words(text: str, query: "Query | None") -> Iterator[tuple[str, bool]]:
+    """The pieces of a text, and whether each of them is a match."""
+    shown = neutralize(text)
+    done = 0
+    for start, end in () if query is None else find_words(shown, query):
+        yield shown[done:start], False
+        yield shown[start:end], True
+        done = end
+    yield shown[done:], False
+
+
+def session_url(
+    session: "Session", message_id: int | None = None, **asked: str | None
+) -> str:
+    """Where a conversation is shown, or one message of it with its neighbours."""
+    return _to_url(session.host, session.native_id, message_id, **asked)
+
+
+def _to_url(
+    host: str, native_id: str, message_id: int | None, **asked: str | None
+) -> str:
+    place = f"/session/{quote(host, safe='')}/{quote(native_id, safe='')}"
+    at = None if message_id is None else str(message_id)
+    pairs = {"at": at, **asked}
+    query = urlencode({name: value for name, value in pairs.items() if value})
+    anchor = "" if message_id is None else f"#m{message_id}"
+    return f"{place}?{query}{anchor}" if query else place
+
+
+def forget_url(session: "Session") -> str:
+    """Where a conversation is forgotten, after a preview."""
+    return "/forget?" + urlencode({"session": f"{session.host}/{session.native_id}"})
+
+
+def origin_url(origin: "FactOrigin") -> str | None:
+    """The conversation that a fact comes from, if it is known."""
+    if not origin.host or not origin.session:
+        return None
+    number = origin.messages[0] if origin.messages else None
+    return _to_url(origin.host, origin.session, number)
+
+
+def wants_part(request: "Request", part: str) -> bool:
+    """Whether a script asks for this part of the page alone."""
+    return request.headers.get(_PART) == part

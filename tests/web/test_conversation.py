@@ -1,0 +1,247 @@
+"""The page of a conversation: a window of it, tools folded, nothing that can run."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from backstory.memory import Memory
+from tests.samples import a_memory
+from tests.web.hostile import record_hostile
+from tests.web.server import Page, Seen, read_page, serve
+
+# One server answers all tests.
+pytestmark = pytest.mark.xdist_group("web-conversation")
+NOW = datetime(2026, 2, 25, 12, tzinfo=UTC)
+LONG = 200
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("web")
+    settings = ("embedder.name=none",)
+    with a_memory(folder, home=folder, settings=settings, clock=lambda: NOW) as memory:
+        record_long(memory)
+        record_ids(memory)
+        record_hostile(memory)
+        record_tools(memory)
+        memory.index()
+        with serve(memory, folder) as served:
+            yield served
+
+
+def record_long(memory: Memory) -> None:
+    said = [
+        {"role": "assistant" if each % 2 else "user", "content": f"number {each:03}"}
+        for each in range(LONG)
+    ]
+    memory.record_messages("long", said, title="A long one")
+
+
+def record_ids(memory: Memory) -> None:
+    """Each message has the number of another one as the id that its program gave."""
+    first = LONG + 1
+    for number in range(140):
+        native_id = str(first + (number + 70) % 140)
+        text = f"number {number:03}"
+        memory.record("ids", "user", text, message=native_id, title="Ids")
+    assert next(memory.messages("ids")).message_id == first
+
+
+def record_tools(memory: Memory) -> None:
+    edit = {"file_path": "/a.py", "old_string": "a\nb\nc", "new_string": "a\nB\nc"}
+    memory.record("tools", "user", "Please edit it", title="Tools")
+    memory.record("tools", "tool_call", json.dumps(edit), tool_name="Edit", call_id="1")
+    memory.record("tools", "tool_result", "It is done", call_id="1")
+    memory.record("tools", "assistant", "**Done**: `a.py`\n\n```python\nx = 1\n```")
+    memory.record("part", "user", "A part of it", title="The part", parent="tools")
+
+
+def numbers(page: Page, path: str) -> list[str]:
+    """Which messages of the long conversation a page shows."""
+    seen = read_page(page.get(path, **{"Backstory-Part": "messages"}).text)
+    return re.findall(r"number (\d+)", seen.text)
+
+
+def link_to(seen: Seen, kind: str) -> str:
+    (found,) = (link for link in seen.links if f"{kind}=" in link)
+    return found
+
+
+# -- a window ---
+
+
+def test_a_long_conversation_is_read_window_by_window(page: Page) -> None:
+    path = "/session/python/long"
+    shown: list[str] = []
+    while path:
+        seen = page.see(path)
+        shown += re.findall(r"number (\d+)", seen.text)
+        path = next((link for link in seen.links if "after=" in link), "")
+
+    assert shown == [f"{number:03}" for number in range(LONG)]
+
+
+def test_a_window_around_a_message_leads_to_what_is_before_and_after(
+    page: Page,
+) -> None:
+    (middle,) = page.memory.messages("long", around=-1, context=0)
+    at = middle.message_id - 99
+    seen = page.see(f"/session/python/long?at={at}")
+
+    earlier = numbers(page, link_to(seen, "before"))
+    here = re.findall(r"number (\d+)", seen.text)
+    later = numbers(page, link_to(seen, "after"))
+    assert here[len(here) // 2] == "100"
+    assert earlier + here + later == [f"{each:03}" for each in range(10, 191)]
+
+
+def test_numbers_are_not_mixed_up_with_the_ids_that_a_program_gave(page: Page) -> None:
+    path, shown = "/session/python/ids", list[str]()
+    while path:
+        seen = page.see(path)
+        shown += re.findall(r"number (\d+)", seen.text)
+        path = next((link for link in seen.links if "after=" in link), "")
+
+    assert shown == [f"{number:03}" for number in range(140)]
+
+
+def test_words_are_found_within_a_conversation(page: Page) -> None:
+    seen = page.see("/session/python/long?find=NUMBER+19")
+
+    assert "10 messages with these words" in seen.text
+    place = next(link for link in seen.links if "at=" in link and "find=" in link)
+    assert "number 190" in page.see(place.partition("#")[0]).text
+
+
+def test_a_conversation_or_message_that_is_not_there_is_a_page_that_says_so(
+    page: Page,
+) -> None:
+    paths = ("/session/python/none", "/session/python/long?at=0")
+
+    assert [page.get(path).status_code for path in paths] == [404, 404]
+
+
+# -- tools, edits, subagents ---
+
+
+def test_an_edit_is_a_diff_and_stands_with_its_answer(page: Page) -> None:
+    html = page.get("/session/python/tools").text
+
+    diff = re.search(r'<pre class="diff"[^>]*>(.*?)</pre>', html, re.DOTALL)
+    assert diff is not None
+    assert re.findall(r'<span class="(\w+)">(.*?)\n', diff[1]) == [
+        ("same", " a"),
+        ("removed", "-b"),
+        ("added", "+B"),
+        ("same", " c"),
+    ]
+    folded = re.findall("<details>(.*?)</details>", html, re.DOTALL)
+    assert ["It is done" in each for each in folded] == [True]
+
+
+def test_what_the_agent_writes_is_shown_as_markdown(page: Page) -> None:
+    html = page.get("/session/python/tools").text
+
+    assert "<strong>Done</strong>: <code>a.py</code>" in html
+    assert '<span class="n">x</span>' in html
+
+
+def test_a_conversation_links_to_its_subagents_and_they_to_it(page: Page) -> None:
+    assert "/session/python/part" in page.see("/session/python/tools").links
+    assert "/session/python/tools" in page.see("/session/python/part").links
+
+
+# -- hostile content ---
+
+
+@pytest.fixture(scope="module")
+def hostile_pages(page: Page) -> list[Seen]:
+    """All of the hostile conversation, and searches that find it."""
+    paths = ["/", "/?q=alert&n=200", "/?q=alert&group=day", "/?q=evil+example&n=200"]
+    seen = [page.see(path) for path in paths]
+    path = "/session/python/hostile?find=alert"
+    while path:
+        seen.append(page.see(path))
+        path = next((link for link in seen[-1].links if "after=" in link), "")
+    return seen
+
+
+def test_what_conversations_say_becomes_no_element_and_no_attribute(
+    hostile_pages: list[Seen],
+) -> None:
+    allowed = set(
+        """
+        a article b blockquote body br button code datalist dd del details dialog div dl
+        dt em form h1 h2 h3 head header hr html input kbd label li link main mark meta
+        nav ol option p pre s script section select span strong summary table tbody td
+        th thead title tr ul
+        """.split()  # noqa: SIM905
+    )
+    of_ours = set(
+        """
+        action aria-current aria-label aria-labelledby aria-live autocapitalize
+        autocomplete autofocus charset class content data-copy data-find data-item
+        data-keys data-message data-more for hidden href id lang list method name open
+        placeholder rel role selected spellcheck src tabindex title type value checked
+        """.split()  # noqa: SIM905
+    )
+
+    assert {name for seen in hostile_pages for name in seen.names} <= allowed
+    assert {name for seen in hostile_pages for name in seen.attributes} <= of_ours
+
+
+def test_pages_with_hostile_content_link_and_load_only_what_is_ours(
+    hostile_pages: list[Seen],
+) -> None:
+    reached = {
+        value.partition("?")[0]
+        for seen in hostile_pages
+        for _, attributes in seen.tags
+        for name, value in attributes
+        if name in ("href", "src", "action")
+    }
+    scripts = {
+        value
+        for seen in hostile_pages
+        for tag, attributes in seen.tags
+        if tag == "script"
+        for name, value in attributes
+        if name == "src"
+    }
+
+    assert reached <= {
+        *("/", "/sessions", "/memory", "/logs", "/prompt", "/status", "/forget"),
+        "#main",
+        "/static/icon.svg",
+        "/static/style.css",
+        *scripts,
+        *(
+            f"/session/python/{name}"
+            for name in ("hostile", "long", "ids", "tools", "part")
+        ),
+    }
+    assert scripts == {f"/static/{n}.js" for n in ("keys", "search", "conversation")}
+
+
+def test_characters_that_reorder_or_hide_text_are_made_visible(
+    hostile_pages: list[Seen],
+) -> None:
+    odd = re.compile("[\x00-\x08\x0e-\x1f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+
+    assert [seen.text for seen in hostile_pages if odd.search(seen.text)] == []
+
+
+def test_a_message_of_a_megabyte_is_cut_and_shown_whole_on_request(page: Page) -> None:
+    first = next(
+        each for each in page.memory.messages("hostile") if len(each.text) > 900_000
+    )
+    whole = page.get(f"/session/python/hostile?raw={first.message_id}")
+    window = page.get(f"/session/python/hostile?at={first.message_id}")
+
+    assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+    assert whole.text == first.text
+    assert f"raw={first.message_id}" in window.text
+    assert len(window.text) < 700_000

@@ -1,0 +1,125 @@
+"""The search page: what it finds, how it shows it, and where it leads."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.samples import a_memory
+from tests.web.server import Page, serve
+
+# One server answers all tests.
+pytestmark = pytest.mark.xdist_group("web-search")
+NOW = datetime(2026, 2, 25, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("web")
+    settings = ("embedder.name=none",)
+    with a_memory(folder, home=folder, settings=settings, clock=lambda: NOW) as memory:
+        for day, session, project, words in (
+            (20, "one", "/work/library", "Which port does the council export use?"),
+            (21, "two", "/work/garden", "The council asked about the hedge."),
+        ):
+            for role, text in (("user", words), ("assistant", f"Answer: {day}00.")):
+                memory.record(
+                    session,
+                    role,
+                    text,
+                    title=f"About {session}",
+                    project=project,
+                    sent_at=datetime(2026, 2, day, 9, 30, tzinfo=UTC),
+                )
+        memory.index()
+        with serve(memory, folder) as served:
+            yield served
+
+
+def titles(page: Page, path: str) -> list[str]:
+    """The titles of what is listed, in order."""
+    html = page.get(path).text
+    pieces = html.split("data-item")[1:]
+    return [piece.partition(">")[2].partition("<")[0].strip() for piece in pieces]
+
+
+def test_without_a_query_the_latest_conversations_are_listed(page: Page) -> None:
+    assert titles(page, "/") == ["About two", "About one"]
+
+
+def test_a_hit_shows_its_words_and_leads_to_its_message(page: Page) -> None:
+    seen = page.see("/?q=council+export")
+
+    assert (
+        "<mark>council</mark> <mark>export</mark>"
+        in page.get("/?q=council+export").text
+    )
+    assert "User Which port does the council export use?" in seen.text
+    assert "Agent Answer: 2000." in seen.text
+    found = next(link for link in seen.links if link.startswith("/session/"))
+    address, _, anchor = found.partition("#")
+    assert anchor == "m" + address.rpartition("at=")[2]
+    assert f'id="{anchor}"' in page.get(address).text
+
+
+def test_filters_narrow_a_search_and_stay_in_the_form(page: Page) -> None:
+    found = {
+        asked: titles(page, f"/?q=council&{asked}")
+        for asked in (
+            "scope=sessions",
+            "scope=memory",
+            "project=garden",
+            "since=2026-02-21",
+            "until=2026-02-20",
+            "host=python",
+        )
+    }
+
+    both = ["About one", "About two"]
+    assert {asked: sorted(set(each)) for asked, each in found.items()} == {
+        "scope=sessions": both,
+        "scope=memory": [],
+        "project=garden": ["About two"],
+        "since=2026-02-21": ["About two"],
+        "until=2026-02-20": ["About one"],
+        "host=python": both,
+    }
+    form = page.get("/?q=council&project=garden&since=2026-02-21").text
+    assert 'name="project" value="garden"' in form
+    assert 'name="since" value="2026-02-21"' in form
+
+
+def test_hits_are_grouped_by_day_on_request(page: Page) -> None:
+    text = page.see("/?q=council&group=day").text
+
+    assert text.index("2026-02-21 ") < text.index("About two")
+    assert text.index("About two") < text.index("2026-02-20 ") < text.index("About one")
+
+
+def test_a_script_gets_the_results_alone_from_the_same_address(page: Page) -> None:
+    whole = page.get("/?q=council").text
+    part = page.get("/?q=council", **{"Backstory-Part": "results"}).text
+
+    assert part.strip().startswith('<section id="results"')
+    assert part.strip() in whole
+
+
+def test_a_filter_that_names_nothing_is_explained_in_place(page: Page) -> None:
+    answer = page.get("/?q=council&host=clyde")
+
+    assert answer.status_code == 400
+    assert "clyde" in answer.text
+    assert 'id="search"' in answer.text
+
+
+def test_nothing_found_is_said(page: Page) -> None:
+    assert "Nothing found." in page.see("/?q=zebra").text
+    assert "with these filters" in page.see("/?q=zebra&project=garden").text
+
+
+def test_any_number_of_results_may_be_asked_for(page: Page) -> None:
+    numbers = ("0", "-1", "x", "9" * 30, "1e3", "%D9%A3", "")
+
+    statuses = [page.get(f"/?q=council&n={each}").status_code for each in numbers]
+
+    assert statuses == [200] * len(numbers)

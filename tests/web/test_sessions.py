@@ -1,0 +1,93 @@
+"""The page of all conversations."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.samples import a_memory
+from tests.web.server import Page, serve
+
+# One server answers all tests.
+pytestmark = pytest.mark.xdist_group("web-sessions")
+NOW = datetime(2026, 2, 25, 12, tzinfo=UTC)
+TALKS = (
+    ("2025-01-01", "python", "/work/library", "Too long ago"),
+    ("2026-02-20", "python", "/work/library", "Shelves"),
+    ("2026-02-25", "python", "/work/garden", "Hedge"),
+    ("2026-02-25", "mine", "/work/<b>garden", "</a><script>alert(1)</script>"),
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("web")
+    settings = ("embedder.name=none",)
+    with a_memory(folder, home=folder, settings=settings, clock=lambda: NOW) as memory:
+        for number, (day, host, project, title) in enumerate(TALKS):
+            memory.record(
+                f"talk{number}",
+                "user",
+                "Hello",
+                host=host,
+                project=project,
+                title=title,
+                sent_at=datetime.fromisoformat(f"{day}T0{number}:00:00+00:00"),
+            )
+        with serve(memory, folder) as served:
+            yield served
+
+
+def titles(page: Page, asked: str = "") -> list[str]:
+    html = page.get(f"/sessions{asked}").text
+    return re.findall(r"<a data-item[^>]*>(.*?)</a>", html)
+
+
+def test_conversations_are_listed_by_day_and_narrowed(page: Page) -> None:
+    hostile = "&lt;/a&gt;&lt;script&gt;alert(1)&lt;/script&gt;"
+    all_of_them = [hostile, "Hedge", "Shelves", "Too long ago"]
+
+    assert {
+        asked: titles(page, asked)
+        for asked in (
+            "",
+            "?host=mine",
+            "?project=library",
+            "?since=2026-02-21",
+            "?until=2026-02-20",
+            "?since=2026-02-20&until=2026-02-20",
+            "?n=1",
+            "?n=x",
+        )
+    } == {
+        "": all_of_them,
+        "?host=mine": [hostile],
+        "?project=library": ["Shelves", "Too long ago"],
+        "?since=2026-02-21": [hostile, "Hedge"],
+        "?until=2026-02-20": ["Shelves", "Too long ago"],
+        "?since=2026-02-20&until=2026-02-20": ["Shelves"],
+        "?n=1": [hostile],
+        "?n=x": all_of_them,
+    }
+    text = page.see("/sessions").text
+    days = ("2026-02-25", "2026-02-20", "2025-01-01")
+    assert re.findall(r"\d{4}-\d\d-\d\d(?!:)", text) == list(days)
+
+
+def test_a_year_of_days_shows_how_much_was_said_and_leads_there(page: Page) -> None:
+    html = page.get("/sessions?host=python").text
+
+    assert html.count("<rect") == 52 * 7 + 3  # the last day is a Wednesday
+    days = re.findall(r'<a href="([^"]*)"[^>]*><rect class="level(\d)"', html)
+    assert [(link.replace("&amp;", "&"), level) for link, level in days] == [
+        ("/sessions?host=python&since=2026-02-20&until=2026-02-20", "1"),
+        ("/sessions?host=python&since=2026-02-25&until=2026-02-25", "1"),
+    ]
+
+
+def test_what_names_nothing_is_explained_in_place(page: Page) -> None:
+    answer = page.get("/sessions?project=nowhere")
+
+    assert answer.status_code == 400
+    assert "nowhere" in answer.text
