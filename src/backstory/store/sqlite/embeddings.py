@@ -108,7 +108,8 @@ class SqliteEmbeddings:
                 """,
                 [(model_id, key, each.tobytes()) for key, each in vectors.items()],
             )
-        return self.find(fingerprint, vectors)
+            # In the transaction: another process may delete vectors that no text has.
+            return self.find(fingerprint, vectors)
 
     def read(self, embedding_ids: Collection[int]) -> dict[int, bytes]:
         identity = self.identity
