@@ -1,5 +1,6 @@
 """A thread pool that Python does not wait for when it exits."""
 
+import sys
 import threading
 
 from backstory.system.threads import DaemonThreadPool
@@ -34,3 +35,36 @@ def test_a_task_waits_if_all_threads_are_busy() -> None:
 
     assert (first.result(), second.result()) == (True, "done")
     pool.shutdown(wait_s=60)
+
+
+def test_every_task_is_done_if_the_pool_is_shut_down_meanwhile() -> None:
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        results = [_submit_during_shutdown() for _ in range(100)]
+    finally:
+        sys.setswitchinterval(interval_s)
+
+    assert results == [["done"] * 3] * 100
+
+
+def _submit_during_shutdown() -> list[str]:
+    pool = DaemonThreadPool(3, "test")
+    submitted: list[str] = []
+
+    def submit() -> None:
+        submitted.extend(pool.submit(lambda: "done").result(60) for _ in range(3))
+
+    submitting = threading.Thread(target=submit)
+    submitting.start()
+    pool.shutdown(wait_s=60)
+    submitting.join()
+    return submitted
+
+
+def test_a_task_after_the_shutdown_gets_a_thread_of_its_own() -> None:
+    pool = DaemonThreadPool(1, "test")
+    pool.submit(lambda: None).result(60)
+    pool.shutdown(wait_s=60)
+
+    assert pool.submit(lambda: "done").result(60) == "done"

@@ -24,7 +24,8 @@ _HEAPS = 2
 class DaemonThreadPool:
     """Up to ``max_threads`` daemon threads, started when all others are busy.
 
-    So tasks that never overlap all run in the same thread.
+    So tasks that never overlap all run in the same thread. A task that is submitted
+    after the shutdown gets a thread of its own.
     """
 
     def __init__(self, max_threads: int, name: str) -> None:
@@ -34,7 +35,9 @@ class DaemonThreadPool:
         self._threads: list[threading.Thread] = []
         # How many threads have done their task and were not given another.
         self._idle = threading.Semaphore(0)
+        # A task is either before all the ends in the queue, or not in it.
         self._lock = threading.Lock()
+        self._is_shut_down = False
 
     def submit(self, work: Callable[[], Result]) -> "Future[Result]":
         future: Future[Result] = Future()
@@ -50,18 +53,21 @@ class DaemonThreadPool:
                 self._idle.release()
                 future.set_result(result)
 
-        if not self._idle.acquire(blocking=False):
-            self._start_another()
-        self._tasks.put(run)
+        with self._lock:
+            if self._is_shut_down:
+                self._start(run)
+                return future
+            is_busy = not self._idle.acquire(blocking=False)
+            if is_busy and len(self._threads) < self._max_threads:
+                self._threads.append(self._start(self._run))
+            self._tasks.put(run)
         return future
 
-    def _start_another(self) -> None:
-        with self._lock:
-            if len(self._threads) < self._max_threads:
-                name = f"{self._name}-{len(self._threads)}"
-                thread = threading.Thread(target=self._run, name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
+    def _start(self, work: _Task) -> threading.Thread:
+        name = f"{self._name}-{len(self._threads)}"
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        thread.start()
+        return thread
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
@@ -69,8 +75,10 @@ class DaemonThreadPool:
 
     def shutdown(self, *, wait_s: float) -> None:
         """Let each thread end after its task; wait up to ``wait_s`` for each."""
-        for _ in self._threads:
-            self._tasks.put(None)
+        with self._lock:
+            self._is_shut_down = True
+            for _ in self._threads:
+                self._tasks.put(None)
         for thread in self._threads:
             thread.join(wait_s)
 
