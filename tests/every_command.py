@@ -27,14 +27,15 @@ from tests.builders import SESSION, a_line, append, session_file
 from tests.processes import comes_true
 
 # Each command, by its path, with arguments and the exit codes that they may lead to. A
-# worker runs beside them, so a file may be in use when it is to be checked.
+# worker runs beside them, so a file may be in use when it is to be checked. On a slow
+# machine, the time for a prompt's memories is over before any is found.
 COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "index": (("--wait",), {0}),
     "sources": ((), {0}),
     "sessions": ((), {0}),
     "show": ((SESSION[:8],), {0}),
     "search": (("where", "is", "the", "ladder"), {0}),
-    "context": (("where is the ladder",), {0}),
+    "context": (("where is the ladder",), {0, 1}),
     "tools": ((), {0}),
     "call": (("search_history", '{"query": "ladder"}'), {0}),
     "memory": ((), {0}),
