@@ -34,7 +34,7 @@ LAYERS = (
     {"settings"},
     {"render"},
     {"tools"},
-    {"forget", "options"},
+    {"exports", "forget", "options"},
     {"assembly"},
     {"maintenance"},
     {"memory", "repair"},

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ProjectActivity,
         SessionActivity,
     )
+    from backstory.values.exports import ExportReport, ImportReport
     from backstory.values.forgetting import (
         ForgetReport,
         Forgetting,
@@ -109,6 +110,7 @@ __all__ = [
     "DayRange",
     "Episode",
     "EpisodeResult",
+    "ExportReport",
     "FactAmbiguous",
     "FactNotFound",
     "FactOrigin",
@@ -120,6 +122,7 @@ __all__ = [
     "FoundFact",
     "Hit",
     "HitSource",
+    "ImportReport",
     "IndexReport",
     "IndexStatus",
     "InstallRefused",
@@ -205,6 +208,7 @@ _NAMES_BY_MODULE = {
     "text.tokens": "most_tokens",
     "tools": "Tool ToolResult schemas",
     "values.activity": "Activity DayActivity ProjectActivity SessionActivity",
+    "values.exports": "ExportReport ImportReport",
     "values.forgetting": (
         "ForgetReport Forgetting ForgottenFact ForgottenSession LogEntry"
     ),

@@ -85,6 +85,8 @@ from backstory.values.reports import (
 )
 
 if TYPE_CHECKING:
+    from backstory.exports.import_export import ExportImporter
+    from backstory.exports.write_export import Exporter
     from backstory.forget import Forgetter
     from backstory.ingest.sources import LocalSources
     from backstory.runs.history import RunHistory
@@ -558,6 +560,37 @@ class Parts:
             update_index=self.maintainer.update,
             check_host=self.check_host,
             clock=self.clock,
+        )
+
+    @lazy_property
+    def exporter(self) -> "Exporter":
+        # Few uses of a memory export anything.
+        from importlib.metadata import version
+
+        # All importers and their libraries come with it.
+        from backstory.exports.write_export import Exporter
+
+        return Exporter(
+            self.home,
+            self.history,
+            self.notebook,
+            check_host=self.check_host,
+            clock=self.clock,
+            program=f"backstory {version('backstory')}",
+        )
+
+    @lazy_property
+    def export_importer(self) -> "ExportImporter":
+        # Few uses of a memory import anything.
+        from backstory.exports.import_export import ExportImporter
+
+        return ExportImporter(
+            self.history,
+            self.notebook,
+            self.rules,
+            excluded_hosts=self.excluded_hosts,
+            clock=self.clock,
+            update_index=self.update_index,
         )
 
     @lazy_property

@@ -1,4 +1,4 @@
-"""The half of ``Memory`` that keeps it: reading, indexing, daily logs, forgetting."""
+"""The half of ``Memory`` that keeps it: indexing, daily logs, forgetting, exports."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from backstory.assembly import Parts
 from backstory.system.worker import run_as_worker
+from backstory.values.exports import ExportReport, ImportReport, WhatToExport
 from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
 from backstory.values.reports import (
     Curation,
@@ -157,6 +158,61 @@ class Maintenance:
     def undo_forget(self, forgetting: int) -> Forgetting:
         """Let what was forgotten under this number be read again by ``index``."""
         return self._parts.forgetter.undo(forgetting)
+
+    # -- exporting and importing ---
+
+    def export(
+        self,
+        path: str | Path,
+        sessions: str | Collection[str] = (),
+        *,
+        host: str | None = None,
+        project: str | Path | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        only: str | None = None,
+        mask_secrets: bool = False,
+        delete: bool = False,
+        force: bool = False,
+        on_count: OnCount | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> ExportReport:
+        """Write conversations and notes into a folder, or into a file ``*.zip``.
+
+        Everything; or ``sessions`` by name, with their subagents; or those that meet
+        the conditions. ``only`` is ``conversations`` or ``notes``. A folder that has an
+        export is brought up to date; what else it has stays unless ``delete``.
+        ``force`` replaces what somebody has changed there. Whatever ``on_count`` raises
+        stops the export, and what was written does not pass for one.
+        """
+        what = WhatToExport(sessions, host, project, since, until, only)
+        return self._parts.exporter.export(
+            path,
+            what,
+            mask=mask_secrets,
+            delete=delete,
+            force=force,
+            on_count=on_count,
+            on_wait=on_wait,
+        )
+
+    def import_export(
+        self,
+        path: str | Path,
+        *,
+        skip_damaged: bool = False,
+        dry_run: bool = False,
+        on_count: OnCount | None = None,
+    ) -> ImportReport:
+        """Take in an export: what is new of it. Doing it twice changes nothing.
+
+        It is checked first. ``skip_damaged`` leaves out files that are not as they were
+        exported, instead of refusing the whole. ``dry_run`` only tells what is new.
+        Whatever ``on_count`` raises stops it; what was taken in stays.
+        """
+        return self._parts.export_importer.run(
+            path, skip_damaged=skip_damaged, dry_run=dry_run, on_count=on_count
+        )
 
     # -- the worker and the state ---
 

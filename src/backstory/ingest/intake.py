@@ -28,7 +28,7 @@ from backstory.store.base.history import (
     Written,
 )
 from backstory.system.files import is_inside
-from backstory.text.cut import cut_bytes
+from backstory.text.cut import MAX_MARK_BYTES, cut_bytes, utf8_size
 from backstory.text.escape import replace_surrogates
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.own_calls import is_own_tool_call
@@ -116,20 +116,43 @@ class Rules:
         open after it. ``cuts`` are the marks of strings that were cut when they were
         read, and how long those were.
         """
+        message, depth = self._clean(message, depth)
+        if message.role is not Role.TOOL_RESULT:
+            return KeptMessage(message, None, line), depth
+        text = message.text
+        before = (full for mark, full in cuts.items() if text.endswith(mark))
+        text, full_bytes = cut_bytes(
+            text, self.max_tool_output_bytes, full_bytes=next(before, None)
+        )
+        if text is not message.text:
+            message = replace(message, text=text)
+        return KeptMessage(message, full_bytes, line), depth
+
+    def keep_again(self, message: NewMessage, full_bytes: int | None) -> KeptMessage:
+        """A message that a Backstory has kept before, as it may be stored here.
+
+        ``full_bytes`` is set if it was cut then; it is cut again only to a smaller
+        limit, and otherwise stays what it was.
+        """
+        if full_bytes is None:
+            return self.keep(message)
+        message, _ = self._clean(message, 0)
+        limit = self.max_tool_output_bytes
+        if utf8_size(message.text) > limit + MAX_MARK_BYTES:
+            text, _ = cut_bytes(message.text, limit, full_bytes=full_bytes)
+            message = replace(message, text=text)
+        return KeptMessage(message, full_bytes)
+
+    def _clean(self, message: NewMessage, depth: int) -> tuple[NewMessage, int]:
+        """The message without what must not be kept; also the passages left open."""
         message = _without_surrogates(message)
         text = self.drop_injected(message.text)
         if message.role not in _VERBATIM:
             text = strip_terminal_codes(text)
         text, depth = hide_private(text, depth)
-        full_bytes = None
-        if message.role is Role.TOOL_RESULT:
-            before = (full for mark, full in cuts.items() if text.endswith(mark))
-            text, full_bytes = cut_bytes(
-                text, self.max_tool_output_bytes, full_bytes=next(before, None)
-            )
         if text is not message.text:
             message = replace(message, text=text)
-        return KeptMessage(message, full_bytes, line), depth
+        return message, depth
 
     def keep_facts(self, facts: SessionFacts) -> SessionFacts:
         """What may be stored of the facts: a title can quote what was said."""

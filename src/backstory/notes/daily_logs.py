@@ -140,18 +140,19 @@ def remove_blocks(text: str, is_meant: Callable[[str], bool]) -> str:
     outline = read_outline(body)
     lines, rules = outline.lines, frozenset(outline.rules)
     kept: list[str] = []
-    is_kept = True
+    is_kept, is_same = True, True
     for number, line in enumerate(lines):
         found = _MARKER.fullmatch(line)
         if found:
             is_kept = not is_meant(found[1])
             if not is_kept:
+                is_same = False
                 _drop_rule(kept)
         elif number in rules:
             is_kept = True
         if is_kept:
             kept.append(line)
-    return bom + "".join(_without_first_rule(kept))
+    return text if is_same else bom + "".join(_without_first_rule(kept))
 
 
 def _drop_rule(kept: list[str]) -> None:

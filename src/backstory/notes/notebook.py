@@ -45,7 +45,7 @@ from backstory.notes.note_versions import (
     real_path,
     remove_leftovers,
 )
-from backstory.notes.origins_record import OriginsRecord
+from backstory.notes.origins_record import OriginsRecord, facts_only_in
 from backstory.notes.removed import (
     REMOVED_NAME,
     Removed,
@@ -152,6 +152,13 @@ class Notebook:
     def read_log(self, day: date | str) -> str | None:
         """The daily log of a day; None if there is none."""
         return self._read(self.log_path(day))
+
+    def read_raw(self, path: Path) -> bytes | None:
+        """A file of the notes byte for byte; None if there is none.
+
+        Raises ``SourceUnreadable``.
+        """
+        return self._look_at(path).raw
 
     def iter_files(self) -> Iterator[NoteFile]:
         """Every file of the notes, the long-term memory first."""
@@ -373,22 +380,43 @@ class Notebook:
             with storing(path):
                 real_path(path, self.folder).unlink(missing_ok=True)
 
-    def merge_memory(self, theirs: str) -> int:
-        """Add what only another MEMORY.md says; returns the number of blocks added."""
+    def merge_memory(
+        self,
+        theirs: str,
+        *,
+        origins: Mapping[str, Iterable[FactOrigin]] | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Add what only another MEMORY.md says; returns the number of blocks added.
+
+        ``origins`` are those of its facts, by what they say; only facts that are new
+        here get them. ``dry_run`` only counts.
+        """
         check_text(theirs, "theirs")
+        told = origins or {}
         added = 0
 
         def change(text: str) -> str:
             nonlocal added
             removed = self._removed.read().seen_in(text)
             merged, added = merge_memories(text, leave_out_removed(theirs, removed))
-            return merged
+            new = facts_only_in(merged, text) if told and not dry_run else ()
+            of_new = {fact: told[fact] for fact in new if fact in told}
+            if of_new:
+                self._origins.record(merged, of_new)
+            return text if dry_run else merged
 
-        self.change_memory(change)
+        if dry_run:
+            change(self.read_memory())
+        else:
+            self.change_memory(change)
         return added
 
-    def merge_log(self, day: date | str, theirs: str) -> int:
-        """Add the blocks that only another log of the day has; returns their number."""
+    def merge_log(self, day: date | str, theirs: str, *, dry_run: bool = False) -> int:
+        """Add the blocks that only another log of the day has; returns their number.
+
+        ``dry_run`` only counts.
+        """
         on_day = to_date(day, "day")
         check_text(theirs, "theirs")
         added = 0
@@ -396,12 +424,15 @@ class Notebook:
         def change(text: str) -> str:
             nonlocal added
             wanted = remove_blocks(theirs, self._removed.read().has_entry)
-            if not has_blocks(wanted):
+            if wanted != theirs and not has_blocks(wanted):
                 return text
             merged, added = merge_logs(text, wanted, on_day)
             return merged
 
-        self._change(self.log_path(day), change)
+        if dry_run:
+            change(self.read_log(day) or "")
+        else:
+            self._change(self.log_path(day), change)
         return added
 
     def drop_origins(self, is_meant: Callable[[FactOrigin], bool]) -> None:

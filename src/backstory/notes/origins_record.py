@@ -52,10 +52,10 @@ class OriginsRecord:
         recorded = self.read(before)
         told = [
             each
-            for fact in _facts_only_in(before, after)
+            for fact in facts_only_in(before, after)
             for each in recorded.get(fact, ())
         ]
-        new = _facts_only_in(after, before)
+        new = facts_only_in(after, before)
         self.record(after, dict.fromkeys(new, (*told, origin)))
 
     def drop(self, is_meant: Callable[[FactOrigin], bool]) -> None:
@@ -77,7 +77,8 @@ class OriginsRecord:
             raise NotesConflict(f"{self._path}: somebody else keeps saving it")
 
 
-def _facts_only_in(text: str, other: str) -> list[str]:
+def facts_only_in(text: str, other: str) -> list[str]:
+    """The facts that only the first of two texts has."""
     known = {fact.text for fact in list_facts(other)}
     found = (fact.text for fact in list_facts(text))
     return [fact for fact in found if fact not in known]

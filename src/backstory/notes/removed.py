@@ -107,6 +107,8 @@ class Removed:
 
 def leave_out_removed(text: str, removed: Removed) -> str:
     """Another MEMORY.md without the facts that were removed from ours."""
+    if not any(map(removed.has_fact, iter_statements_of(text))):
+        return text
     text, _ = remove_repeats(text)
     for fact in filter(removed.has_fact, list(iter_statements_of(text))):
         # A part of a fact that is gone already, or one that holds the file together.

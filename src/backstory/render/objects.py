@@ -26,6 +26,7 @@ from backstory.text.excerpts import EXCERPT_CHARS
 from backstory.text.memories_frame import MAX_GIVEN_LINES
 from backstory.text.shell import show_command
 from backstory.values.activity import Activity, DayActivity
+from backstory.values.exports import ExportReport, ImportReport
 from backstory.values.forgetting import ForgetReport, Forgetting
 from backstory.values.history import Message, Problem, Session
 from backstory.values.hits import (
@@ -148,6 +149,42 @@ def forgetting_object(forgetting: Forgetting) -> dict[str, object]:
         "hosts": list(forgetting.hosts),
         "facts": forgetting.facts,
         "reason": forgetting.reason,
+    }
+
+
+def export_object(report: ExportReport) -> dict[str, object]:
+    return {
+        "path": str(report.path),
+        "sessions": report.sessions,
+        "messages": report.messages,
+        "memory": report.has_memory,
+        "daily_logs": report.daily_logs,
+        "masked": report.is_masked,
+        "kept_sessions": report.kept_sessions,
+        "files_written": report.written,
+        "files_unchanged": report.unchanged,
+        "files_deleted": report.deleted,
+        "size_bytes": report.size_bytes,
+        "problems": [problem_object(problem) for problem in report.problems],
+    }
+
+
+def import_object(report: ImportReport) -> dict[str, object]:
+    return {
+        "path": str(report.path),
+        "dry_run": report.is_dry_run,
+        "sessions": report.sessions,
+        "new_sessions": report.new_sessions,
+        "new_messages": report.new_messages,
+        "known_messages": report.known_messages,
+        "forgotten_messages": report.forgotten_messages,
+        "excluded_sessions": report.excluded_sessions,
+        "memory_blocks": report.memory_blocks,
+        "log_blocks": report.log_blocks,
+        "logs": report.logs,
+        "damaged": [problem_object(problem) for problem in report.damaged],
+        "extra": list(report.extra),
+        "problems": [problem_object(problem) for problem in report.problems],
     }
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 # Where the search for a length begins: most texts have more than that.
 _LIKELY_CHARS_A_TOKEN = 2
+# No mark of a cut is longer.
+MAX_MARK_BYTES = 100
 
 
 def cut_mark(kept_bytes: int, full_bytes: int) -> str:

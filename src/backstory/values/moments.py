@@ -79,11 +79,14 @@ def read_as_local(naive: datetime) -> datetime:
     return naive.astimezone(UTC)
 
 
-def parse_moment(value: object, localize: Localize = read_as_local) -> Moment | None:
+def parse_moment(
+    value: object, localize: Localize = read_as_local, *, any_year: bool = False
+) -> Moment | None:
     """Read ISO text or epoch seconds, milli- or microseconds; None for anything else.
 
     Numbers are told apart by size: from 1973 to 5138, seconds have nine to eleven
-    digits, milliseconds twelve to fourteen, microseconds more.
+    digits, milliseconds twelve to fourteen, microseconds more. A time before 1980 is
+    none, as programs write their zero for one they do not know; unless ``any_year``.
     """
     try:
         match value:
@@ -97,7 +100,7 @@ def parse_moment(value: object, localize: Localize = read_as_local) -> Moment | 
                 return None
     except (ValueError, OverflowError, OSError):
         return None
-    return moment if moment.at >= _EARLIEST else None
+    return moment if any_year or moment.at >= _EARLIEST else None
 
 
 def _parse_text(value: str, localize: Localize) -> Moment:

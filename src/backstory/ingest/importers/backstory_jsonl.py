@@ -1,10 +1,13 @@
 """Backstory's own format: JSON lines that are easy to write from any other log.
 
-It is described in ``docs/reference/jsonl-format.md``; the two change together.
+It is described in ``docs/reference/jsonl-format.md``; the two change together. An
+export has its conversations in it, with a few more fields; ``backstory import`` reads
+those, so that each stays a conversation of its own program.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Literal
 
@@ -22,15 +25,35 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
-from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
-from backstory.values.moments import Moment
+from backstory.values.history import (
+    Item,
+    NewMessage,
+    Problem,
+    Role,
+    SessionFacts,
+    SessionKind,
+)
+from backstory.values.moments import Moment, whole_day
 
 VERSION = 1
 SUFFIX = ".backstory.jsonl"
 _MARK = re.compile(rb'\s*\{\s*"backstory"\s*:')
 _ABOUT_SESSION = frozenset(
-    {"session", "title", "project", "git_branch", "parent", "started_at", "backstory"}
+    {
+        "session",
+        "title",
+        "project",
+        "git_branch",
+        "parent",
+        "kind",
+        "started_at",
+        "started_on",
+        "last_active_at",
+        "last_active_on",
+        "backstory",
+    }
 )
+_KINDS = {kind.value: kind for kind in SessionKind}
 
 _OWN_FIELDS = frozenset({"session", "id", "sent_at", "tool_name", "call_id"})
 _NAME_END = re.compile(r"(?:\.backstory)?\.jsonl(?:\.zst)?\Z", re.IGNORECASE)
@@ -58,15 +81,32 @@ class BackstoryJsonl:
         return {}
 
     def parse(self, record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
-        line, fields = record
-        yield from _unreadable_times(fields, origin, line)
-        if "role" in fields or "text" in fields:
-            yield from _message(fields, line, origin, memo)
-        elif _ABOUT_SESSION & fields.keys():
-            session_id = _session_id(fields, origin, memo)
-            yield from _facts(session_id, fields, origin, line)
-        else:
-            yield Problem("neither a message nor about a session", line)
+        if is_export_head(record.value):
+            memo["export"] = True
+            yield Problem(
+                "part of an export; 'backstory import' reads the whole of it",
+                record.line,
+            )
+        if "export" not in memo:
+            yield from parse_line(record, origin, memo)
+
+
+def is_export_head(fields: JsonObject) -> bool:
+    """Whether a line is the first of a conversation that was exported."""
+    return "backstory" in fields and "host" in fields
+
+
+def parse_line(record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
+    """What a line says, of an export or not."""
+    line, fields = record
+    yield from _unreadable_times(fields, origin, line)
+    if "role" in fields or "text" in fields:
+        yield from _message(fields, line, origin, memo)
+    elif _ABOUT_SESSION & fields.keys():
+        session_id = _session_id(fields, origin, memo)
+        yield from _facts(session_id, fields, origin, line)
+    else:
+        yield Problem("neither a message nor about a session", line)
 
 
 def _is_message(fields: JsonObject) -> bool:
@@ -109,7 +149,9 @@ def _facts(
         project=as_text(fields.get("project")),
         git_branch=as_text(fields.get("git_branch")),
         parent_id=_name(fields.get("parent")),
-        started=origin.moment(fields.get("started_at")),
+        started=_moment(fields, "started", origin),
+        last_active=_moment(fields, "last_active", origin),
+        kind=_KINDS.get(as_text(fields.get("kind")) or ""),
     )
 
 
@@ -131,7 +173,7 @@ def _message(
         memo["session"] = session_id
         yield from _facts(session_id, fields, origin, line)
     text = compact_json(text)
-    sent = origin.moment(fields.get("sent_at"))
+    sent = _moment(fields, "sent", origin)
     yield NewMessage(
         session_id,
         _name(fields.get("id")) or _made_id(session_id, role, text, sent, memo),
@@ -165,10 +207,25 @@ def _role(value: object) -> Role | None:
         return None
 
 
+def _moment(fields: JsonObject, name: str, origin: Origin) -> Moment | None:
+    """When something was: at a time, or on a day whose time is not known."""
+    found = origin.moment(fields.get(f"{name}_at"))
+    return found or _day(fields.get(f"{name}_on"))
+
+
+def _day(value: object) -> Moment | None:
+    try:
+        return whole_day(date.fromisoformat(as_text(value) or ""))
+    except ValueError:
+        return None
+
+
 def _unreadable_times(
     fields: JsonObject, origin: Origin, line: int
 ) -> Iterator[Problem]:
-    for name in ("started_at", "sent_at"):
-        value = fields.get(name)
-        if value is not None and origin.moment(value) is None:
-            yield Problem(f"{name} is not a time: {compact_json(value):.40}", line)
+    for name in ("started", "last_active", "sent"):
+        at, on = fields.get(f"{name}_at"), fields.get(f"{name}_on")
+        if at is not None and origin.moment(at) is None:
+            yield Problem(f"{name}_at is not a time: {compact_json(at):.40}", line)
+        if on is not None and _day(on) is None:
+            yield Problem(f"{name}_on is not a day: {compact_json(on):.40}", line)

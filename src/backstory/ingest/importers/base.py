@@ -58,17 +58,18 @@ class Origin:
     """What is known about a source besides its content.
 
     ``beside`` holds what ``look_beside`` found; ``modified`` is the file's own time,
-    for formats that carry none.
+    for formats that carry none. ``any_year``: times before 1980 are meant.
     """
 
     path: Path
     modified: Moment | None = None
     localize: Localize = read_as_local
     beside: Mapping[str, str] = field(default_factory=dict)
+    any_year: bool = False
 
     def moment(self, value: object) -> Moment | None:
         """Read a time of this source; times without a zone are local."""
-        return parse_moment(value, self.localize)
+        return parse_moment(value, self.localize, any_year=self.any_year)
 
 
 class LineFormat(Protocol):

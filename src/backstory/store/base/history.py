@@ -85,7 +85,8 @@ class Batch:
     kept. ``hidden`` are messages whose text turned out to be private, by the ids of
     session and message. ``is_companion``: the source only adds facts to sessions that
     exist; while one does not, the source counts as changed, so that it is read again.
-    ``titles`` wait for the messages that they name.
+    ``titles`` wait for the messages that they name. ``logged`` are sessions that were
+    summarized elsewhere, each with the id of the last message that was.
 
     ``replaces``: a message with a known id replaces the old one. Otherwise the same id
     with another text means that the file used the id twice, and both texts are kept.
@@ -101,6 +102,7 @@ class Batch:
     problems: list[Problem] = field(default_factory=list)
     emptied: list[str] = field(default_factory=list)
     hidden: list[tuple[str, str]] = field(default_factory=list)
+    logged: list[tuple[str, str]] = field(default_factory=list)
     progress: SourceState | None = None
     moved_from: SourceKey | None = None
     after_line: int | None = None
@@ -264,6 +266,10 @@ class HistoryStore(Protocol):
 
     # -- reading ---
 
+    def without_forgotten(self, batch: Batch) -> Batch:
+        """The batch as ``write`` would write it: without what was forgotten."""
+        ...
+
     def list_said_before(
         self, at: datetime, *, role: Role | None = None
     ) -> list[ForgottenPart]:
@@ -391,6 +397,13 @@ class HistoryStore(Protocol):
 
     def get_sessions(self, session_ids: Collection[int]) -> dict[int, Session]:
         """The sessions with these numbers; unknown numbers are left out."""
+        ...
+
+    def get_titles(self, session_ids: Collection[int]) -> dict[int, str]:
+        """The titles that sessions were given, by their programs or by whoever records.
+
+        A session that is only known by its beginning is left out.
+        """
         ...
 
     def count_messages(self) -> int:

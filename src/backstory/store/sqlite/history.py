@@ -205,6 +205,10 @@ class SqliteHistory:
 
     # -- reading ---
 
+    def without_forgotten(self, batch: Batch) -> Batch:
+        with self._using():
+            return forgotten.leave_out_forgotten(self._db, batch)
+
     def list_said_before(
         self, at: datetime, *, role: Role | None = None
     ) -> list[ForgottenPart]:
@@ -339,6 +343,10 @@ class SqliteHistory:
     def get_sessions(self, session_ids: Collection[int]) -> dict[int, Session]:
         with self._using():
             return sessions.get_sessions(self._db, session_ids)
+
+    def get_titles(self, session_ids: Collection[int]) -> dict[int, str]:
+        with self._using():
+            return sessions.get_titles(self._db, session_ids)
 
     def count_messages(self) -> int:
         with self._using():

@@ -8,7 +8,7 @@ import apsw
 
 from backstory.store.base.history import Counts, SessionFilter
 from backstory.store.sqlite.message_titles import delete_titles
-from backstory.store.sqlite.rows import to_json
+from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.text.cut import one_line
 from backstory.text.terminal import strip_terminal_codes
 from backstory.text.titles import make_title, name_session
@@ -140,6 +140,22 @@ def widen_activity(
     )
 
 
+def note_logged(db: apsw.Connection, session_id: int, native_id: str) -> None:
+    """Record that a session was summarized up to a message, if that is further on."""
+    db.execute(
+        """
+        UPDATE sessions SET last_logged_message_id = logged.message_id
+          FROM messages AS logged
+         WHERE sessions.session_id = ?1
+           AND logged.session_id = ?1 AND logged.native_id = ?2
+           AND logged.position
+             > COALESCE((SELECT position FROM messages
+                          WHERE message_id = last_logged_message_id), -1)
+        """,
+        (session_id, native_id),
+    )
+
+
 def note_saving(db: apsw.Connection, session_id: int, saved: Moment) -> None:
     """Record when a file without times of its own was saved.
 
@@ -267,6 +283,18 @@ def get_sessions(
         (to_json(session_ids),),
     )
     return {row[0]: to_session(row) for row in rows}
+
+
+def get_titles(db: apsw.Connection, session_ids: Collection[int]) -> dict[int, str]:
+    rows = db.execute(
+        """
+        SELECT session_id, COALESCE(title, message_title) FROM sessions
+         WHERE session_id IN (SELECT value FROM json_each(?))
+           AND COALESCE(title, message_title) IS NOT NULL
+        """,
+        (to_json(session_ids),),
+    )
+    return to_dict(rows)
 
 
 def count_by_host(db: apsw.Connection) -> list[Counts]:

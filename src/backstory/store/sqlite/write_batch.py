@@ -1,8 +1,8 @@
 """Write a batch: what was read from a source, in one transaction.
 
 First outdated records of the source are deleted. Then come facts about sessions,
-sessions to be emptied, messages to be hidden, messages, titles, and finally how far
-the source has been read.
+sessions to be emptied, messages to be hidden, messages, titles, how far sessions were
+summarized, and finally how far the source has been read.
 """
 
 from collections.abc import Sequence
@@ -40,6 +40,8 @@ def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
     for native_id, kept in _by_session(batch.messages).items():
         writing.write_messages(native_id, kept)
     writing.write_titles()
+    for native_id, message_id in batch.logged:
+        writing.note_logged(native_id, message_id)
     writing.write_progress(now)
     return writing.written
 
@@ -165,6 +167,11 @@ class _BatchWriting:
         for session_id, facts in zip(concerned, before, strict=True):
             if sessions.find_indexed_facts(self._db, session_id) != facts:
                 changes.insert_session_change(self._db, session_id)
+
+    def note_logged(self, native_id: str, message_id: str) -> None:
+        session_id = self._find(native_id)
+        if session_id is not None:
+            sessions.note_logged(self._db, session_id, message_id)
 
     def _to_problem(self, given_twice: KeptMessage) -> Problem:
         return Problem(

@@ -1,0 +1,273 @@
+"""A conversation as a Markdown file, to read in any editor.
+
+Whatever was said stands in a quote or in a code block, so that no text can pass for a
+heading of ours. In a quote, Markdown keeps its meaning, except that HTML and images are
+shown as text: neither can leave the quote, nor load anything. Times are those of the
+conversation and not of the reader, so that the file is the same everywhere.
+"""
+
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from backstory.render.format import render_count
+from backstory.text.cut import cut_middle, one_line
+from backstory.text.escape import neutralize
+from backstory.text.json_values import compact_json
+from backstory.values.history import Message, Role, Session
+from backstory.values.moments import Moment
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+Mask = Callable[[str], str]
+
+_NAMES = {
+    Role.USER: "User",
+    Role.ASSISTANT: "Assistant",
+    Role.TOOL_CALL: "Tool call",
+    Role.TOOL_RESULT: "Tool result",
+    Role.SYSTEM: "System",
+    Role.SUMMARY: "Summary",
+    Role.ERROR: "Error",
+}
+# What people and models wrote, as opposed to programs.
+_PROSE = frozenset({Role.USER, Role.ASSISTANT, Role.SUMMARY})
+_MAX_TITLE_CHARS = 200
+_MAX_NAME_CHARS = 500
+# Of longer output of programs, the middle is left out: the JSONL file has all of it.
+_MAX_OUTPUT_CHARS = 2_000
+# What parsing costs grows faster than the text; longer texts become code blocks.
+_MAX_PARSED_CHARS = 50_000
+
+_ACTIVE = re.compile(r"<[A-Za-z/!?]|!\[")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>&|~#!$])")
+_BACKTICKS = re.compile(r"`+")
+# With all backslashes before it.
+_TAG_START = re.compile(r"(?<!\\)((?:\\\\)*)(<(?=[A-Za-z/!?])|!(?=\[))")
+
+
+def render_conversation(
+    session: Session,
+    messages: Iterable[Message],
+    *,
+    title: str,
+    data_name: str,
+    mask: Mask = str,
+) -> Iterator[str]:
+    """The lines of the file; ``data_name`` is that of the JSONL file beside it."""
+    yield f"# {escape_title(title) or 'Untitled conversation'}"
+    yield ""
+    yield from _facts(session)
+    yield ""
+    yield (
+        "What was said stands behind `>` or in a code block. Long output of tools is "
+        f"cut here; `{data_name}` has all of it."
+    )
+    tools: dict[str, str] = {}
+    before = ""
+    for message in messages:
+        if message.call_id and message.tool_name:
+            tools[message.call_id] = message.tool_name
+        tool = message.tool_name or tools.get(message.call_id or "", "")
+        time = _render_time(message.sent)
+        shown = time[11:16] if time[:10] == before[:10] else time
+        if time and time[16:] != before[16:]:
+            shown = time
+        before = time or before
+        level = "##" if message.role is Role.USER else "###"
+        head = (_NAMES[message.role], tool and _to_code(tool), shown)
+        yield ""
+        yield f"{level} {' · '.join(part for part in head if part)}"
+        yield ""
+        yield from _render_text(message, mask(message.text))
+
+
+def _facts(session: Session) -> Iterator[str]:
+    """What is known about a conversation, as a list."""
+    yield f"- Agent: {_to_code(session.host)}"
+    yield f"- Session: {_to_code(session.native_id)}"
+    if session.parent_id:
+        yield f"- Part of session: {_to_code(session.parent_id)}"
+    if session.project:
+        branch = session.git_branch
+        on = f", branch {_to_code(branch)}" if branch else ""
+        yield f"- Project: {_to_code(session.project)}{on}"
+    first, last = _render_time(session.started), _render_time(session.last_active)
+    if first or last:
+        span = (first, last) if first and last and first != last else (first or last,)
+        yield f"- Time: {' to '.join(span)}"
+    yield f"- Messages: {session.message_count:,}"
+
+
+def _render_time(moment: Moment | None) -> str:
+    """A time in the zone that it was written in, which is named; or a day."""
+    if moment is None:
+        return ""
+    own = moment.in_own_zone()
+    if moment.is_day:
+        return own.date().isoformat()
+    zone = f"{own:%z}" if moment.utc_offset_min else "UTC"
+    return f"{own.date().isoformat()} {own:%H:%M} {zone}"
+
+
+def _render_text(message: Message, text: str) -> Iterator[str]:
+    shown = neutralize(text)
+    if not shown.strip():
+        yield "(empty)"
+    elif message.role in _PROSE and (prose := to_inert_prose(shown)) is not None:
+        yield from (f"> {line}" if line else ">" for line in prose.split("\n"))
+    else:
+        if message.role is Role.TOOL_CALL:
+            shown = _render_arguments(shown)
+        if message.role not in _PROSE:
+            shown = cut_middle(shown, _MAX_OUTPUT_CHARS)
+        yield from _fence(shown)
+    if message.full_bytes is not None:
+        yield ""
+        yield f"(cut when it was stored: it had {message.full_bytes:,} bytes)"
+
+
+def _render_arguments(text: str) -> str:
+    """A call's arguments one by one, with the line ends that they have."""
+    try:
+        held = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(held, dict) or not held:
+        return text
+    return neutralize("\n".join(map(_render_argument, held.items())))
+
+
+def _render_argument(argument: tuple[str, object]) -> str:
+    name, value = argument
+    shown = compact_json(value)
+    if "\n" not in shown:
+        return f"{name}: {shown}"
+    return f"{name}:\n{textwrap.indent(shown, '    ')}"
+
+
+def _fence(text: str) -> Iterator[str]:
+    """A code block, with a fence that is longer than any in the text."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    yield fence
+    yield from text.split("\n")
+    yield fence
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+
+
+def _to_code(text: str) -> str:
+    """A name as a code span, which nothing in it can end."""
+    shown = one_line(neutralize(text), _MAX_NAME_CHARS)
+    ticks = "`" * (_longest_run(shown) + 1)
+    room = " " if shown.startswith("`") or shown.endswith("`") or not shown else ""
+    return f"{ticks}{room}{shown}{room}{ticks}"
+
+
+def escape_title(title: str) -> str:
+    """A title as plain text on one line."""
+    return _SPECIAL.sub(r"\\\1", one_line(neutralize(title), _MAX_TITLE_CHARS))
+
+
+# -- prose ----------------------------------------------------------------------------
+
+
+def to_inert_prose(text: str) -> str | None:
+    """Markdown in which no HTML and no image has an effect; code stays as it is.
+
+    None if that cannot be had. Only paragraphs in which there is any are changed.
+    """
+    if not _ACTIVE.search(text):
+        return text
+    if len(text) > _MAX_PARSED_CHARS:
+        return None
+    lines = text.split("\n")
+    for token in _parser().parse(text):
+        if token.map is not None and (_is_active(token) or _may_be_image(token)):
+            first, end = token.map
+            lines[first:end] = map(_escape_active, lines[first:end])
+    inert = "\n".join(lines)
+    is_inert = not any(map(_is_active, _parser().parse(inert)))
+    return inert if is_inert else None
+
+
+def _is_active(token: "Token") -> bool:
+    """Whether a block is HTML, or has HTML or an image in it."""
+    return token.type == "html_block" or any(
+        child.type in ("html_inline", "image") for child in token.children or ()
+    )
+
+
+def _may_be_image(token: "Token") -> bool:
+    """Whether a block has an image whose address another message may give."""
+    return any(
+        child.type == "text" and "![" in child.content for child in token.children or ()
+    )
+
+
+def _escape_active(line: str) -> str:
+    return _TAG_START.sub(r"\1\\\2", line)
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    # Only exports need it.
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table")
+
+
+# -- the list of conversations --------------------------------------------------------
+
+
+def render_readme(
+    conversations: Iterable[tuple[str, str, str, int]],
+    *,
+    has_memory: bool,
+    logs: Iterable[str],
+) -> Iterator[str]:
+    """The page that people see first: what there is, the newest conversation first.
+
+    Of each conversation: its file, title, program and number of messages.
+    """
+    listed = list(conversations)
+    days = list(logs)
+    yield "# An export of Backstory"
+    yield ""
+    yield (
+        "Conversations with AI agents, and notes. Each conversation is a Markdown file "
+        "to read, and beside it a JSONL file with everything about it."
+    )
+    yield "`backstory import` reads this folder into another Backstory; it checks the"
+    yield "files against `manifest.json` first, so do not change them."
+    if has_memory or days:
+        yield ""
+        yield "## Notes"
+        yield ""
+        if has_memory:
+            yield "- [Long-term memory](notes/MEMORY.md)"
+        for day in sorted(days, reverse=True):
+            yield f"- [Daily log of {day}](notes/daily/{day}.md)"
+    month = ""
+    for file, title, host, messages in sorted(listed, reverse=True):
+        folder, _, name = file.removeprefix("conversations/").partition("/")
+        if folder != month:
+            month = folder
+            yield ""
+            yield f"## {folder}"
+            yield ""
+        shown = escape_title(title) or "Untitled conversation"
+        day = name[:10] if name[:4].isdigit() else ""
+        about = ", ".join(
+            part
+            for part in (day, _to_code(host), render_count(messages, "message"))
+            if part
+        )
+        yield f"- [{shown}]({file}): {about}"

@@ -1,0 +1,87 @@
+"""What is exported and imported, and what came of it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from backstory.values.history import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class WhatToExport:
+    """Sessions by name, or all that meet conditions, which narrow each other.
+
+    ``since`` and ``until`` are days on which a session was active, both included.
+    ``only`` is ``conversations`` or ``notes``. The notes are left out if the sessions
+    are narrowed in any way, unless they are all that is wanted.
+    """
+
+    sessions: str | Collection[str] = ()
+    host: str | None = None
+    project: str | Path | None = None
+    since: date | str | None = None
+    until: date | str | None = None
+    only: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What an export has, and what was done to make it so.
+
+    ``sessions``, ``messages``, ``daily_logs`` and ``has_memory`` are what was exported;
+    ``kept_sessions`` were in the folder before and are not part of this export.
+    ``written`` and ``deleted`` count files. ``problems`` are what could not be read.
+    """
+
+    path: Path
+    sessions: int = 0
+    messages: int = 0
+    has_memory: bool = False
+    daily_logs: int = 0
+    is_masked: bool = False
+    kept_sessions: int = 0
+    written: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    size_bytes: int = 0
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to export, so that nothing was written."""
+        return not (self.sessions or self.has_memory or self.daily_logs)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an export has, and what of it is new here; or would be, if a dry run.
+
+    ``new_sessions`` and ``new_messages`` were added; ``known_messages`` were here
+    already. ``forgotten_messages`` were forgotten here, and ``excluded_sessions`` are
+    of programs and folders that the settings exclude: both were left out.
+    ``memory_blocks`` and ``log_blocks`` were added to the notes, the latter to ``logs``
+    daily logs. ``damaged`` are files that are not as they were exported, which were
+    left out; ``extra`` are names of files that are not part of the export.
+    ``problems`` are places that could not be read.
+    """
+
+    path: Path
+    is_dry_run: bool = False
+    sessions: int = 0
+    new_sessions: int = 0
+    new_messages: int = 0
+    known_messages: int = 0
+    forgotten_messages: int = 0
+    excluded_sessions: int = 0
+    memory_blocks: int = 0
+    log_blocks: int = 0
+    logs: int = 0
+    damaged: tuple[Problem, ...] = ()
+    extra: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_change(self) -> bool:
+        """Whether anything was added, or would be."""
+        return bool(self.new_messages or self.memory_blocks or self.log_blocks)
