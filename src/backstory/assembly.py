@@ -574,6 +574,7 @@ class Parts:
             self.home,
             self.history,
             self.notebook,
+            update_index=self.maintainer.update,
             check_host=self.check_host,
             clock=self.clock,
             program=f"backstory {version('backstory')}",

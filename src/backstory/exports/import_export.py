@@ -91,6 +91,8 @@ class ExportImporter:
             sound = manifest.files.keys() - {each.path for each in damaged}
             taking.take_in(sound)
         if not dry_run and taking.is_change:
+            # Once for all, which takes much less time than for each conversation.
+            self.history.make_durable()
             self.update_index()
         return ImportReport(
             place,
@@ -119,7 +121,11 @@ def _refuse(damaged: Collection[Problem], place: Path) -> None:
 def _list_extra(source: ExportSource, manifest: Manifest) -> list[str]:
     """Names of files that are not part of the export; hidden ones do not count."""
     extra = source.names - manifest.files.keys() - {MANIFEST_NAME}
-    return sorted(name for name in extra if not name.startswith("."))
+    return sorted(name for name in extra if not _is_hidden(name))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") and not name.startswith("..")
 
 
 @dataclass(slots=True)
@@ -338,6 +344,7 @@ class _SessionTaking:
             self.new += len(allowed.messages)
         # A session that was forgotten, or is empty, is not made.
         elif not self.is_new or self.new or allowed.messages:
-            written = history.write(batch, now=self._importer.clock())
+            now = self._importer.clock()
+            written = history.write(batch, now=now, is_durable=False)
             self.new += written.new_messages
             self.problems += written.problems

@@ -31,6 +31,7 @@ from backstory.system.files import (
     open_file,
     read_small_file,
     storing,
+    sync_disk,
     sync_folder,
 )
 
@@ -221,9 +222,7 @@ class FolderTarget:
             owned = self.previous.files if self.previous else {}
             for name in sorted(owned.keys() - manifest.files.keys()):
                 self._delete(name)
-            # At once for all files, which takes much less time than one by one.
-            if hasattr(os, "sync"):
-                os.sync()
+            sync_disk(self._path)
             self._replace(MANIFEST_NAME, write_manifest(manifest))
             sync_folder(self._path)
 
@@ -334,10 +333,12 @@ class ZipTarget:
             sync_folder(self._path.parent)
 
     def close(self) -> None:
-        if self._file is None:
+        if self._file is None or self._zip is None:
             return
+        # Otherwise, it would write its end when it is deleted.
+        self._zip.fp = None
         # On a full disk, closing writes what is left, and fails.
-        with suppress(OSError, ValueError):
+        with suppress(OSError):
             self._file.close()
         with suppress(OSError):
             self._new.unlink(missing_ok=True)

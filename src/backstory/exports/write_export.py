@@ -1,12 +1,19 @@
 """Write conversations and notes as an export; see the package for what that is."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from backstory.errors import BackstoryError, BadQuery, StoreUnwritable, show_value
+from backstory.errors import (
+    BackstoryError,
+    BadQuery,
+    StoreProblem,
+    StoreUnwritable,
+    show_value,
+)
 from backstory.exports.facts import gather_facts, write_facts
 from backstory.exports.lines import Mask, message_line, session_line
 from backstory.exports.manifest import ConversationEntry, FileEntry, Manifest
@@ -44,11 +51,15 @@ _PIECE_CHARS = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """Exports what is in one home. ``program`` is its name and version."""
+    """Exports what is in one home. ``program`` is its name and version.
+
+    ``update_index`` takes in what is new; thereby, facts get the day they were seen on.
+    """
 
     home: Path
     history: HistoryStore
     notebook: Notebook
+    update_index: Callable[[], object]
     check_host: Callable[[str | None], str | None]
     clock: Callable[[], datetime]
     program: str
@@ -74,6 +85,10 @@ class Exporter:
         has_notes = _wants_notes(what)
         with locked(self.home / LOCK_NAME, on_wait=on_wait):
             notes = self._list_notes() if has_notes else []
+            if notes:
+                # An export needs no index.
+                with suppress(StoreProblem):
+                    self.update_index()
             if not sessions and not notes:
                 return ExportReport(place)
             target = open_target(place, force=force)

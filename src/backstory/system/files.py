@@ -351,6 +351,25 @@ def swap(one: Path, other: Path) -> bool:
     return hasattr(library, function) and getattr(library, function)(*given) == 0
 
 
+def sync_disk(folder: Path) -> None:
+    """Make sure that everything written to a folder's disk survives a power failure.
+
+    For many files, this takes much less time than one file after the other.
+    """
+    if sys.platform == "linux":
+        # Few commands write many files.
+        import ctypes
+
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            # Unlike os.sync, it does not wait for other disks.
+            ctypes.CDLL(None).syncfs(descriptor)
+        finally:
+            os.close(descriptor)
+    elif hasattr(os, "sync"):
+        os.sync()
+
+
 def sync_folder(folder: Path) -> None:
     """Make sure that the names in a folder survive a power failure."""
     if sys.platform == "win32":

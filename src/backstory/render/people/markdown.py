@@ -42,7 +42,7 @@ _MAX_NAME_CHARS = 500
 # Of longer output of programs, the middle is left out: the JSONL file has all of it.
 _MAX_OUTPUT_CHARS = 2_000
 # What parsing costs grows faster than the text; longer texts become code blocks.
-_MAX_PARSED_CHARS = 50_000
+_MAX_PARSED_CHARS = 20_000
 
 _ACTIVE = re.compile(r"<[A-Za-z/!?]|!\[")
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~#!$])")
@@ -119,8 +119,8 @@ def _render_text(message: Message, text: str) -> Iterator[str]:
     shown = neutralize(text)
     if not shown.strip():
         yield "(empty)"
-    elif message.role in _PROSE and (prose := to_inert_prose(shown)) is not None:
-        yield from (f"> {line}" if line else ">" for line in prose.split("\n"))
+    elif message.role in _PROSE and (quote := to_quote(shown)) is not None:
+        yield quote
     else:
         if message.role is Role.TOOL_CALL:
             shown = _render_arguments(shown)
@@ -179,23 +179,24 @@ def escape_title(title: str) -> str:
 # -- prose ----------------------------------------------------------------------------
 
 
-def to_inert_prose(text: str) -> str | None:
-    """Markdown in which no HTML and no image has an effect; code stays as it is.
+def to_quote(text: str) -> str | None:
+    """A quote of Markdown in which no HTML and no image has an effect.
 
-    None if that cannot be had. Only paragraphs in which there is any are changed.
+    Only paragraphs in which there is any are changed; code stays as it is. None if that
+    cannot be had.
     """
+    lines = [f"> {line}" if line else ">" for line in text.split("\n")]
     if not _ACTIVE.search(text):
-        return text
+        return "\n".join(lines)
     if len(text) > _MAX_PARSED_CHARS:
         return None
-    lines = text.split("\n")
-    for token in _parser().parse(text):
+    # Parsed as a quote: behind the sign, a tab is not what it is without.
+    for token in _parser().parse("\n".join(lines)):
         if token.map is not None and (_is_active(token) or _may_be_image(token)):
             first, end = token.map
             lines[first:end] = map(_escape_active, lines[first:end])
-    inert = "\n".join(lines)
-    is_inert = not any(map(_is_active, _parser().parse(inert)))
-    return inert if is_inert else None
+    quote = "\n".join(lines)
+    return None if any(map(_is_active, _parser().parse(quote))) else quote
 
 
 def _is_active(token: "Token") -> bool:

@@ -209,6 +209,10 @@ class HistoryStore(Protocol):
         """
         ...
 
+    def make_durable(self) -> None:
+        """Make what was written without ``is_durable`` survive a power cut, too."""
+        ...
+
     def replace_loose_problems(
         self, problems: Sequence[Problem], *, now: datetime
     ) -> None:

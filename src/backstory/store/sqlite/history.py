@@ -137,6 +137,11 @@ class SqliteHistory:
                 empty_log(self._db)
             return written
 
+    def make_durable(self) -> None:
+        with self._using():
+            # The log is on the disk before any of it is copied into the database.
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
     def replace_loose_problems(
         self, problems: Sequence[Problem], *, now: datetime
     ) -> None:
