@@ -61,6 +61,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "demo": ((), {0}),
     "work": ((), {0}),
     "mcp": ((), {0}),
+    "export": (("{folder}/export",), {0}),
+    "import": (("{folder}/export",), {0}),
     "web": (("--no-open", "--port", "{port}"), {130}),
     "forget": ((SESSION[:8], "--yes"), {0}),
 }
@@ -268,6 +270,8 @@ def _use_python() -> None:
             lambda: [tool.call({"query": "saw"}) for tool in memory.tools()],
             lambda: memory.new_run().record("user", "The saw?"),
             lambda: memory.notebook.add_fact("Has a saw"),
+            lambda: memory.export(memory.home / "export"),
+            lambda: memory.import_export(memory.home / "export"),
             lambda: memory.forget(fact="Has a saw"),
             lambda: memory.forget("talk"),
             memory.work,

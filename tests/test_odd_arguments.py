@@ -86,6 +86,8 @@ def usual_arguments(memory: Memory) -> dict[str, dict[str, Any]]:
         # Nothing that there is: it would be gone.
         "forget": {"project": "/nowhere"},
         "undo_forget": {"forgetting": 1},
+        "export": {"path": memory.home.parent / "exported"},
+        "import_export": {"path": memory.home.parent / "nothing"},
     }
 
 
@@ -125,8 +127,12 @@ def refusal(memory: Memory, method: str, **given: Any) -> str:
 
 
 @pytest.fixture
-def trip(tmp_path: Path, home: Path) -> Iterator[Memory]:
+def trip(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Memory]:
     """A memory of one session."""
+    # Where an odd path may lead, nothing is in the way.
+    monkeypatch.chdir(home)
     with a_memory(tmp_path, home=home, settings=("embedder.name=none",)) as memory:
         memory.record("trip", "user", "hello world")
         memory.index()

@@ -90,8 +90,8 @@ def json_commands() -> Iterator[str]:
 def test_every_other_command_prints_no_json_when_it_fails(
     shell: Shell, name: str
 ) -> None:
-    needed = {"search": "x", "show": "x", "context": "x", "eval": "x"}
-    words = [name, "--json", *filter(None, [needed.get(name)])]
+    needed = {"search", "show", "context", "eval", "export", "import"}
+    words = [name, "--json", *(["x"] if name in needed else [])]
 
     done = shell.run(*words, BACKSTORY_HOME="/dev/null/x", BACKSTORY_CONFIG="/nope")
 
@@ -115,6 +115,9 @@ def test_every_other_command_prints_no_json_when_it_fails(
             ("sessions", "--project", NO_UTF8),
             ("index", "--source", NO_UTF8),
             ("index", "--path", NO_UTF8),
+            ("export", NO_UTF8),
+            ("export", "x", NO_UTF8),
+            ("import", NO_UTF8),
             ("logs", NO_UTF8),
             ("memory", "forget", NO_UTF8),
             ("--set", NO_UTF8, "status"),

@@ -25,6 +25,7 @@ from backstory.exports.names import (
     MEMORY_NAME,
     is_data,
     parse_log_day,
+    to_place,
 )
 from backstory.exports.sources import (
     ExportSource,
@@ -40,7 +41,6 @@ from backstory.notes.notebook import Notebook
 from backstory.notes.origins import fact_key, origins_of
 from backstory.notes.sections import iter_sections
 from backstory.store.base.history import Batch, HistoryStore, find_exactly_named
-from backstory.text.arguments import to_path
 from backstory.values.exports import ImportReport
 from backstory.values.history import Problem, Session, SessionFacts
 from backstory.values.reports import OnCount
@@ -74,7 +74,7 @@ class ExportImporter:
         Raises ``SourceUnreadable`` for what is not an export, or one that is not as it
         was written; ``skip_damaged`` imports the files of it that are.
         """
-        place = Path(to_path(path, "path")).expanduser().absolute()
+        place = to_place(path)
         with open_source(place) as source:
             raw = read_manifest(source, place)
             manifest = parse_manifest(raw, str(source.path_of(MANIFEST_NAME)))

@@ -8,8 +8,12 @@ name that an export gives.
 import re
 import unicodedata
 from datetime import date
+from pathlib import Path
 
+from backstory.errors import BadQuery, show_value
 from backstory.notes.find import parse_log_name
+from backstory.system.files import has_text_name
+from backstory.text.arguments import to_path
 from backstory.values.history import Session
 from backstory.values.identity import content_id
 
@@ -30,6 +34,18 @@ _SINGLE = frozenset({MEMORY_NAME, FACTS_NAME, README_NAME, GIT_NAME})
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _MAX_SLUG_CHARS = 50
 _HASH_CHARS = 10
+# No file system has longer ones.
+_MAX_NAME_BYTES = 255
+
+
+def to_place(path: str | Path) -> Path:
+    """Where an export is or shall be. Raises ``BadQuery`` for what can be no path."""
+    place = to_path(path, "path")
+    if not str(place) or not has_text_name(place):
+        raise BadQuery(f"path is {show_value(path)}, not the path of an export")
+    if any(len(part.encode()) > _MAX_NAME_BYTES for part in Path(place).parts):
+        raise BadQuery(f"path is {show_value(path)}, with too long a name in it")
+    return Path(place).absolute()
 
 
 def conversation_stem(session: Session, title: str) -> str:

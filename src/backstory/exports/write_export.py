@@ -27,6 +27,7 @@ from backstory.exports.names import (
     conversation_stem,
     log_name,
     parse_log_day,
+    to_place,
 )
 from backstory.exports.targets import ExportTarget, open_target
 from backstory.notes.notebook import Notebook
@@ -34,7 +35,7 @@ from backstory.render.people.markdown import render_conversation, render_readme
 from backstory.search.sessions import get_session, list_sessions
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.system.locks import locked
-from backstory.text.arguments import EVER, Period, to_path, to_period, to_text
+from backstory.text.arguments import EVER, Period, to_days, to_period, to_text
 from backstory.text.redaction import drop_private, mask_secrets
 from backstory.values.exports import ExportReport, WhatToExport
 from backstory.values.history import Message, Problem, Session
@@ -80,7 +81,7 @@ class Exporter:
         Raises ``UnknownName`` and ``BadQuery`` for what there is not, and
         ``StoreUnwritable`` for a place that has something else.
         """
-        place = Path(to_path(path, "path")).expanduser().absolute()
+        place = to_place(path)
         sessions = self._choose(what)
         has_notes = _wants_notes(what)
         with locked(self.home / LOCK_NAME, on_wait=on_wait):
@@ -129,7 +130,15 @@ class Exporter:
                 get_session(self.history, to_text(each, "session")) for each in names
             ]
             return self._with_subagents(named)
-        period = to_period(what.since, what.until, 0, now=self.clock())
+        today = self.clock().astimezone().date()
+        first = to_days(what.since, "since", today=today)
+        last = to_days(what.until, "until", today=today)
+        period = to_period(
+            None if first is None else first.first,
+            None if last is None else last.last,
+            0,
+            now=self.clock(),
+        )
         if period.why_empty:
             raise BadQuery(f"there is no day in between: {period.why_empty}")
         where = SessionFilter(self.check_host(what.host))
