@@ -25,6 +25,7 @@ OTHERS = (
     _DOCS / "how-to" / "measure-searches.md",
     _DOCS / "how-to" / "edit-memory.md",
     _DOCS / "how-to" / "forget-conversations.md",
+    _DOCS / "how-to" / "export-and-import.md",
     _DOCS / "how-to" / "give-an-agent-the-tools.md",
     _DOCS / "how-to" / "search-the-current-run.md",
     _DOCS / "explanation" / "ranking.md",
@@ -71,7 +72,11 @@ def same_seal(text: str) -> str:
 
 
 def without_scores(text: str) -> str:
-    """The text without scores, whose last digit may be another on other processors."""
+    """The text without scores, whose last digit may be another on other processors.
+
+    And without the sizes of exports, which have paths of this machine in them.
+    """
+    text = re.sub(r"\([\d.]+ KB\)\.", "(0 KB).", text)
     text = re.sub(r"(?m)^(\d+)  [01]\.\d\d  ", r"\1  0.00  ", text)
     text = re.sub(r"\b(meaning|fit|cosine) [-.\d]+", r"\1 0", text)
     return re.sub(r"(score|relevance): [01]\.\d\d", r"\1: 0.00", text)

@@ -45,7 +45,7 @@ def to_place(path: str | Path) -> Path:
         raise BadQuery(f"path is {show_value(path)}, not the path of an export")
     if any(len(part.encode()) > _MAX_NAME_BYTES for part in Path(place).parts):
         raise BadQuery(f"path is {show_value(path)}, with too long a name in it")
-    return Path(place).absolute()
+    return Path(place)
 
 
 def conversation_stem(session: Session, title: str) -> str:
