@@ -20,8 +20,7 @@ PARSER = MarkdownIt("commonmark").enable("table")
 
 
 def render(session: Session, *messages: Message, title: str = "A title") -> str:
-    lines = render_conversation(session, messages, title=title, data_name="x.jsonl")
-    return "\n".join(lines)
+    return "\n".join(render_conversation(session, messages, title=title))
 
 
 def our_headings(page: str) -> list[str]:

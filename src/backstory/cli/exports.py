@@ -27,12 +27,16 @@ from backstory.render.people.exports import render_export, render_import
     metavar="FOLDER",
     help="Only sessions in this folder or below it; a path, or the folder's name.",
 )
-@click.option("--since", type=FIRST_DAY, help="Only if active since this day.")
-@click.option("--until", type=LAST_DAY, help="Only if active until this day.")
+@click.option(
+    "--since", type=FIRST_DAY, help="Only sessions active on this day or later."
+)
+@click.option(
+    "--until", type=LAST_DAY, help="Only sessions that began on this day or before."
+)
 @click.option(
     "--only",
     type=click.Choice(["conversations", "notes"]),
-    help="Only these; otherwise both, unless sessions are chosen.",
+    help="Leave out the other. Default: both, unless sessions are chosen.",
 )
 @click.option(
     "--mask-secrets", is_flag=True, help="Mask keys and passwords, to share it."
@@ -41,7 +45,9 @@ from backstory.render.people.exports import render_export, render_import
     "--delete", is_flag=True, help="Delete from the folder what is not exported now."
 )
 @click.option(
-    "--force", is_flag=True, help="Replace a zip file, or files changed since."
+    "--force",
+    is_flag=True,
+    help="Overwrite a zip file, or exported files that were edited.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 @click.pass_obj
@@ -59,14 +65,15 @@ def export(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write conversations and notes into the folder PATH, or into PATH.zip.
+    """Write conversations and notes as files into the folder PATH.
 
-    Everything, or only some sessions: SESSION is an id or the beginning of one, and
-    subagents go with it. A conversation is a Markdown file to read and a JSONL file
-    with everything about it; 'backstory import' reads it again. A folder that has an
-    export is brought up to date. Exit code 3 means that something could not be read.
+    If PATH ends in .zip, into one zip file. Everything is exported, or only some
+    sessions: SESSION is an id or the beginning of one, and subagents go with it. Each
+    conversation is a Markdown file to read, and a JSONL file with everything about it
+    for 'backstory import'. A folder that has an export is brought up to date. Exit code
+    3 means that something could not be read.
     """
-    with progress.counting("files") as on_count:
+    with progress.counting("conversations and notes") as on_count:
         report = app.memory.export(
             path,
             session,
@@ -93,22 +100,24 @@ def export(
         raise SystemExit(SKIPPED_SOME)
 
 
-@commands.command("import", short_help="Take in what 'export' wrote.")
+@commands.command("import", short_help="Add what is new in an export.")
 @click.argument("path", type=PATH)
 @click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
 @click.option(
-    "--skip-damaged", is_flag=True, help="Leave out files that changed since."
+    "--skip-damaged",
+    is_flag=True,
+    help="If files are missing or were changed, import the others.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 @click.pass_obj
 def import_export(
     app: App, path: Path, dry_run: bool, skip_damaged: bool, as_json: bool
 ) -> None:
-    """Take in the export in the folder or zip file PATH: what is new of it.
+    """Add what is new in an export; PATH is its folder or zip file.
 
-    It is compared with its manifest first. Nothing that is here is changed, and what
-    was forgotten here does not return. Importing twice changes nothing. Exit code 3
-    means that something was left out because it could not be read.
+    The files are compared with the manifest first. What is here already stays as it is,
+    and what was forgotten here does not return. Importing twice changes nothing. Exit
+    code 3 means that something was left out because it could not be read.
     """
     with progress.counting("files") as on_count:
         report = app.memory.import_export(

@@ -160,7 +160,8 @@ def read_manifest(source: ExportSource, path: Path) -> bytes:
     if MANIFEST_NAME not in source.names:
         raise SourceUnreadable(
             f"{path}: not an export: it has no {MANIFEST_NAME}",
-            hint="'backstory export' writes one",
+            hint="'backstory export' writes one; 'backstory memory import' reads a "
+            "zip file of notes, 'backstory index --path' any other conversations",
         )
     return read_whole(source, MANIFEST_NAME, max_bytes=MAX_MANIFEST_BYTES)
 

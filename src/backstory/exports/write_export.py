@@ -326,7 +326,6 @@ class _Writing:
             # No more than the other file has: somebody may be writing just now.
             islice(self._sound_messages(session, reports=False), count),
             title=shown,
-            data_name=data.rpartition("/")[2],
             mask=self._mask,
         )
         self._files[markdown] = self._target.write(markdown, _to_pieces(rendered))

@@ -56,17 +56,16 @@ def render_conversation(
     messages: Iterable[Message],
     *,
     title: str,
-    data_name: str,
     mask: Mask = str,
 ) -> Iterator[str]:
-    """The lines of the file; ``data_name`` is that of the JSONL file beside it."""
+    """The lines of the file."""
     yield f"# {escape_title(title) or 'Untitled conversation'}"
     yield ""
     yield from _facts(session)
     yield ""
     yield (
         "What was said stands behind `>` or in a code block. Long output of tools is "
-        f"cut here; `{data_name}` has all of it."
+        "cut; the `.jsonl` file beside this one has all of it."
     )
     tools: dict[str, str] = {}
     before = ""
@@ -192,7 +191,7 @@ def to_quote(text: str) -> str | None:
         return None
     # Parsed as a quote: behind the sign, a tab is not what it is without.
     for token in _parser().parse("\n".join(lines)):
-        if token.map is not None and (_is_active(token) or _may_be_image(token)):
+        if token.map is not None and (_is_active(token) or _may_be_active(token)):
             first, end = token.map
             lines[first:end] = map(_escape_active, lines[first:end])
     quote = "\n".join(lines)
@@ -206,10 +205,14 @@ def _is_active(token: "Token") -> bool:
     )
 
 
-def _may_be_image(token: "Token") -> bool:
-    """Whether a block has an image whose address another message may give."""
+def _may_be_active(token: "Token") -> bool:
+    """Whether a block has text that other programs take for HTML or an image.
+
+    The address of an image may be given by another message.
+    """
     return any(
-        child.type == "text" and "![" in child.content for child in token.children or ()
+        child.type == "text" and _ACTIVE.search(child.content)
+        for child in token.children or ()
     )
 
 
@@ -246,8 +249,10 @@ def render_readme(
         "Conversations with AI agents, and notes. Each conversation is a Markdown file "
         "to read, and beside it a JSONL file with everything about it."
     )
-    yield "`backstory import` reads this folder into another Backstory; it checks the"
-    yield "files against `manifest.json` first, so do not change them."
+    yield (
+        "`backstory import` reads this folder on another machine. It compares the "
+        "files with `manifest.json` first, so do not change them."
+    )
     if has_memory or days:
         yield ""
         yield "## Notes"
