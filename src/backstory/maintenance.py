@@ -200,18 +200,24 @@ class Maintenance:
         self,
         path: str | Path,
         *,
+        only: str | None = None,
         skip_damaged: bool = False,
         dry_run: bool = False,
         on_count: OnCount | None = None,
     ) -> ImportReport:
         """Take in an export: what is new of it. Doing it twice changes nothing.
 
-        It is checked first. ``skip_damaged`` leaves out files that are not as they were
-        exported, instead of refusing the whole. ``dry_run`` only tells what is new.
-        Whatever ``on_count`` raises stops it; what was taken in stays.
+        ``only`` is ``conversations`` or ``notes``: notes are what agents are told as
+        yours. The files are checked first; ``skip_damaged`` leaves out those that are
+        not as they were exported, instead of refusing the whole. ``dry_run`` only tells
+        what is new. Whatever ``on_count`` raises stops it; what was taken in stays.
         """
         return self._parts.export_importer.run(
-            path, skip_damaged=skip_damaged, dry_run=dry_run, on_count=on_count
+            path,
+            only=only,
+            skip_damaged=skip_damaged,
+            dry_run=dry_run,
+            on_count=on_count,
         )
 
     # -- the worker and the state ---

@@ -96,6 +96,23 @@ def test_a_forgotten_session_is_gone_and_stays_gone(store: HistoryStore) -> None
     assert store.verify() == []
 
 
+def test_what_would_be_left_out_is_told_without_writing(store: HistoryStore) -> None:
+    (first,) = store.find_sessions("s1")
+    (message,) = [m for m in store.iter_messages(first.session_id) if m.position == 1]
+    store.forget([ForgottenPart(first.session_id, (message.message_id,))], now=NOW)
+    before = texts(store)
+
+    left = store.without_forgotten(
+        Batch(
+            "host",
+            messages=[a_message("the walrus", "m2"), a_message("new", "m9")],
+        )
+    )
+
+    assert [each.message.native_id for each in left.messages] == ["m9"]
+    assert texts(store) == before
+
+
 def test_a_session_forgotten_until_now_takes_what_is_said_later(
     store: HistoryStore,
 ) -> None:

@@ -81,6 +81,47 @@ def test_writing_the_same_again_changes_nothing(store: HistoryStore) -> None:
     assert store.write(a_batch(a_message()), now=NOW) == Written(last_message_id=1)
 
 
+def test_only_titles_that_were_given_are_told(store: HistoryStore) -> None:
+    batch = a_batch(a_message(), a_message(session="s2"), a_message(session="s3"))
+    batch.facts.append(SessionFacts("s1", title="Given"))
+    batch.facts.append(SessionFacts("s2"))
+    batch.titles.append(MessageTitle("m9", "By its message"))
+    batch.messages.append(a_message(session="s3", native_id="m9"))
+    store.write(batch, now=NOW)
+
+    numbers = {s.session_id: s.native_id for s in store.list_sessions(SessionFilter())}
+    titles = store.get_titles(numbers)
+
+    assert {numbers[number]: title for number, title in titles.items()} == {
+        "s1": "Given",
+        "s3": "By its message",
+    }
+
+
+def test_how_far_a_session_was_summarized_only_moves_on(store: HistoryStore) -> None:
+    messages = [a_message(native_id=f"m{number}") for number in range(3)]
+    logged = []
+    for message_id in ("m1", "m0", "nowhere", "m2"):
+        store.write(a_batch(*messages, logged=[("s1", message_id)]), now=NOW)
+        (session,) = store.list_sessions(SessionFilter())
+        logged.append(session.last_logged_message_id)
+    store.write(a_batch(logged=[("unknown", "m1")]), now=NOW)
+
+    assert logged == [2, 2, 2, 3]
+
+
+def test_what_was_written_quickly_can_be_made_durable(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    store = SqliteHistory(path)
+    store.write(a_batch(a_message("a quick brown text")), now=NOW, is_durable=False)
+    assert b"a quick brown text" not in path.read_bytes()
+
+    store.make_durable()
+
+    assert b"a quick brown text" in path.read_bytes()
+    store.close()
+
+
 def test_a_replacing_batch_changes_the_message_and_keeps_its_place(
     store: HistoryStore,
 ) -> None:

@@ -71,6 +71,7 @@ def test_everything_is_new_in_an_empty_home_and_nothing_the_second_time(
     assert first == ImportReport(
         out,
         sessions=3,
+        changed_sessions=3,
         new_sessions=3,
         new_messages=4,
         memory_blocks=1,
@@ -105,6 +106,7 @@ def test_what_is_here_stays_and_what_is_missing_is_added(
     report = two.import_export(out)
 
     assert (report.new_messages, report.known_messages) == (3, 1)
+    assert (report.changed_sessions, report.new_sessions) == (3, 2)
     assert [m.text for m in two.messages("trip")] == [
         "Said here",
         "Only here",
@@ -116,6 +118,19 @@ def test_what_is_here_stays_and_what_is_missing_is_added(
     )
     log = two.notebook.read_log(DAY) or ""
     assert ("- Sawed" in log, "- Looked for the ladder" in log) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("only", "sessions", "memory"),
+    [("conversations", 3, ""), ("notes", 0, "# Long-term Memory")],
+)
+def test_only_conversations_or_only_notes_can_be_imported(
+    out: Path, two: Memory, only: str, sessions: int, memory: str
+) -> None:
+    report = two.import_export(out, only=only)
+
+    assert report.is_change
+    assert (len(two.sessions()), two.notebook.read_memory()[:18]) == (sessions, memory)
 
 
 def test_what_is_imported_is_found(out: Path, two: Memory) -> None:
@@ -245,7 +260,7 @@ def test_files_that_are_not_part_of_it_are_named_and_not_read(
     data = data_file(out, "fence")
     extra = data.with_name("2026-02-20-forged-0000000000.backstory.jsonl")
     extra.write_bytes(data.read_bytes().replace(b'"paint"', b'"forged"'))
-    (out / ".hidden").write_text("x")
+    (data.parent / ".DS_Store").write_text("x")
 
     report = two.import_export(out)
 
@@ -459,6 +474,7 @@ def test_the_command_says_what_is_new(out: Path, home: Path, tmp_path: Path) -> 
         "path": str(out),
         "dry_run": False,
         "sessions": 3,
+        "changed_sessions": 0,
         "new_sessions": 0,
         "new_messages": 0,
         "known_messages": 4,

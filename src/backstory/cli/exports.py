@@ -102,6 +102,11 @@ def export(
 
 @commands.command("import", short_help="Add what is new in an export.")
 @click.argument("path", type=PATH)
+@click.option(
+    "--only",
+    type=click.Choice(["conversations", "notes"]),
+    help="Leave out the other. Agents are told the notes as yours.",
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
 @click.option(
     "--skip-damaged",
@@ -111,7 +116,12 @@ def export(
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 @click.pass_obj
 def import_export(
-    app: App, path: Path, dry_run: bool, skip_damaged: bool, as_json: bool
+    app: App,
+    path: Path,
+    only: str | None,
+    dry_run: bool,
+    skip_damaged: bool,
+    as_json: bool,
 ) -> None:
     """Add what is new in an export; PATH is its folder or zip file.
 
@@ -121,7 +131,11 @@ def import_export(
     """
     with progress.counting("files") as on_count:
         report = app.memory.import_export(
-            path, skip_damaged=skip_damaged, dry_run=dry_run, on_count=on_count
+            path,
+            only=only,
+            skip_damaged=skip_damaged,
+            dry_run=dry_run,
+            on_count=on_count,
         )
     if as_json:
         click.echo(to_json(import_object(report)))

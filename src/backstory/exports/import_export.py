@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from backstory.errors import SourceUnreadable
 from backstory.exports.facts import (
@@ -23,6 +23,7 @@ from backstory.exports.manifest import MANIFEST_NAME, Manifest, parse_manifest
 from backstory.exports.names import (
     FACTS_NAME,
     MEMORY_NAME,
+    check_only,
     is_data,
     parse_log_day,
     to_place,
@@ -65,6 +66,7 @@ class ExportImporter:
         self,
         path: str | Path,
         *,
+        only: str | None = None,
         skip_damaged: bool = False,
         dry_run: bool = False,
         on_count: OnCount | None = None,
@@ -75,6 +77,7 @@ class ExportImporter:
         was written; ``skip_damaged`` imports the files of it that are.
         """
         place = to_place(path)
+        check_only(only)
         with open_source(place) as source:
             raw = read_manifest(source, place)
             manifest = parse_manifest(raw, str(source.path_of(MANIFEST_NAME)))
@@ -89,7 +92,7 @@ class ExportImporter:
             if damaged and not skip_damaged:
                 _refuse(damaged, place)
             sound = manifest.files.keys() - {each.path for each in damaged}
-            taking.take_in(sound)
+            taking.take_in([name for name in sound if _is_wanted(name, only)])
         if not dry_run and taking.is_change:
             # Once for all, which takes much less time than for each conversation.
             self.history.make_durable()
@@ -102,6 +105,10 @@ class ExportImporter:
             problems=tuple(taking.problems),
             **taking.counts,
         )
+
+
+def _is_wanted(name: str, only: str | None) -> bool:
+    return only is None or name.startswith(f"{only}/")
 
 
 def _ignore(done: int, total: int) -> None:
@@ -125,7 +132,7 @@ def _list_extra(source: ExportSource, manifest: Manifest) -> list[str]:
 
 
 def _is_hidden(name: str) -> bool:
-    return name.startswith(".") and not name.startswith("..")
+    return PurePosixPath(name).name.startswith(".")
 
 
 @dataclass(slots=True)
@@ -218,6 +225,7 @@ class _Taking:
             session.finish()
             self.problems += [replace(p, path=str(path)) for p in session.problems]
             self._add("sessions")
+            self._add("changed_sessions", session.new > 0)
             self._add("new_sessions", session.is_new and session.new > 0)
             self._add("new_messages", session.new)
             self._add("known_messages", session.known)

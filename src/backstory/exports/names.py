@@ -17,6 +17,8 @@ from backstory.text.arguments import to_path
 from backstory.values.history import Session
 from backstory.values.identity import content_id
 
+# The folders of an export: one of them may be all that is wanted.
+ONLY = ("conversations", "notes")
 MEMORY_NAME = "notes/MEMORY.md"
 FACTS_NAME = "notes/facts.json"
 README_NAME = "README.md"
@@ -46,6 +48,12 @@ def to_place(path: str | Path) -> Path:
     if any(len(part.encode()) > _MAX_NAME_BYTES for part in Path(place).parts):
         raise BadQuery(f"path is {show_value(path)}, with too long a name in it")
     return Path(place)
+
+
+def check_only(only: str | None) -> None:
+    """Raise ``BadQuery`` unless it is one of the folders of an export, or none."""
+    if only not in (None, *ONLY):
+        raise BadQuery(f"only is {show_value(only)}", hint=f"use {' or '.join(ONLY)}")
 
 
 def conversation_stem(session: Session, title: str) -> str:

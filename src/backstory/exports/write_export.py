@@ -24,6 +24,7 @@ from backstory.exports.names import (
     MARKDOWN_END,
     MEMORY_NAME,
     README_NAME,
+    check_only,
     conversation_stem,
     log_name,
     parse_log_day,
@@ -44,7 +45,6 @@ from backstory.values.moments import Moment
 from backstory.values.reports import OnCount
 
 LOCK_NAME = "export.lock"
-ONLY = ("conversations", "notes")
 
 _GIT_ATTRIBUTES = b"# Keep every byte: Backstory checks the files' hashes.\n* -text\n"
 _PIECE_CHARS = 256 * 1024
@@ -104,10 +104,7 @@ class Exporter:
     # -- choosing ---
 
     def _choose(self, what: WhatToExport) -> list[Session]:
-        if what.only not in (None, *ONLY):
-            raise BadQuery(
-                f"only is {show_value(what.only)}", hint=f"it is {' or '.join(ONLY)}"
-            )
+        check_only(what.only)
         names = [what.sessions] if isinstance(what.sessions, str) else what.sessions
         if not isinstance(names, Collection):
             raise BadQuery(f"sessions is {show_value(names)}, not a list of names")

@@ -174,6 +174,7 @@ def import_object(report: ImportReport) -> dict[str, object]:
         "path": str(report.path),
         "dry_run": report.is_dry_run,
         "sessions": report.sessions,
+        "changed_sessions": report.changed_sessions,
         "new_sessions": report.new_sessions,
         "new_messages": report.new_messages,
         "known_messages": report.known_messages,

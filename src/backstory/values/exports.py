@@ -57,18 +57,19 @@ class ExportReport:
 class ImportReport:
     """What an export has, and what of it is new here; or would be, if a dry run.
 
-    ``new_sessions`` and ``new_messages`` were added; ``known_messages`` were here
-    already. ``forgotten_messages`` were forgotten here, and ``excluded_sessions`` are
-    of programs and folders that the settings exclude: both were left out.
-    ``memory_blocks`` and ``log_blocks`` were added to the notes, the latter to ``logs``
-    daily logs. ``damaged`` are files that are not as they were exported, which were
-    left out; ``extra`` are names of files that are not part of the export.
-    ``problems`` are places that could not be read.
+    ``new_messages`` were added, to ``changed_sessions`` of which ``new_sessions`` are
+    new; ``known_messages`` were here already. ``forgotten_messages`` were forgotten
+    here, and ``excluded_sessions`` are of programs and folders that the settings
+    exclude: both were left out. ``memory_blocks`` and ``log_blocks`` were added to the
+    notes, the latter to ``logs`` daily logs. ``damaged`` are files that are not as they
+    were exported, which were left out; ``extra`` are names of files that are not part
+    of the export. ``problems`` are places that could not be read.
     """
 
     path: Path
     is_dry_run: bool = False
     sessions: int = 0
+    changed_sessions: int = 0
     new_sessions: int = 0
     new_messages: int = 0
     known_messages: int = 0

@@ -44,9 +44,9 @@ def render_import(report: ImportReport, *, home: Path) -> Iterator[str]:
     new = []
     if report.new_messages:
         messages = render_count(report.new_messages, "message")
-        what = f"{messages} of {render_count(report.sessions, 'session')}"
-        if report.new_sessions != report.sessions:
-            what += f", {report.new_sessions:,} of them new"
+        what = f"{messages} of {render_count(report.changed_sessions, 'session')}"
+        if report.new_sessions != report.changed_sessions:
+            what += f" ({report.new_sessions:,} new)"
         new.append(what)
     if report.memory_blocks:
         new.append(f"{_entries(report.memory_blocks)} for MEMORY.md")

@@ -262,7 +262,9 @@ def render_readme(
         for day in sorted(days, reverse=True):
             yield f"- [Daily log of {day}](notes/daily/{day}.md)"
     month = ""
-    for file, title, host, messages in sorted(listed, reverse=True):
+    # Those without a date last.
+    listed.sort(key=lambda each: (each[0].split("/")[1][:1].isdigit(), each[0]))
+    for file, title, host, messages in reversed(listed):
         folder, _, name = file.removeprefix("conversations/").partition("/")
         if folder != month:
             month = folder
