@@ -200,36 +200,38 @@ class _Taking:
     # -- conversations ---
 
     def _take_conversation(self, name: str) -> None:
-        path = self.source.path_of(name)
         session: _SessionTaking | None = None
-        found = 0
-        with reading(self.source, name), self.source.open(name) as file:
-            for item in iter_lines(file, path):
-                match item:
-                    case ExportedSession():
-                        session = _SessionTaking(self.importer, item, self.dry_run)
-                        if session.is_excluded:
+        problems = _PlacedProblems(self.source.path_of(name))
+        try:
+            with reading(self.source, name), self.source.open(name) as file:
+                for item in iter_lines(file, problems.path):
+                    match item:
+                        case ExportedSession():
                             self._add("sessions")
-                            self._add("excluded_sessions")
-                            return
-                    case ExportedMessage() if session is not None:
-                        session.add(item)
-                    case Problem():
-                        found += 1
-                        if found <= _MAX_PROBLEMS:
-                            self.problems.append(replace(item, path=str(path)))
-        if found > _MAX_PROBLEMS:
-            more = f"{found - _MAX_PROBLEMS:,} more problems"
-            self.problems.append(Problem(more, path=str(path)))
-        if session is not None:
-            session.finish()
-            self.problems += [replace(p, path=str(path)) for p in session.problems]
-            self._add("sessions")
-            self._add("changed_sessions", session.new > 0)
-            self._add("new_sessions", session.is_new and session.new > 0)
-            self._add("new_messages", session.new)
-            self._add("known_messages", session.known)
-            self._add("forgotten_messages", session.forgotten)
+                            session = _SessionTaking(self.importer, item, self.dry_run)
+                            if session.is_excluded:
+                                self._add("excluded_sessions")
+                                return
+                        case ExportedMessage() if session is not None:
+                            session.add(item)
+                        case Problem():
+                            problems.add(item)
+                if session is not None:
+                    session.finish()
+        finally:
+            # Also if not all of it could be read.
+            if session is not None:
+                self._count(session)
+                for problem in session.problems:
+                    problems.add(problem)
+            self.problems += problems.listed()
+
+    def _count(self, session: "_SessionTaking") -> None:
+        self._add("changed_sessions", session.new > 0)
+        self._add("new_sessions", session.is_new and session.new > 0)
+        self._add("new_messages", session.new)
+        self._add("known_messages", session.known)
+        self._add("forgotten_messages", session.forgotten)
 
     # -- notes ---
 
@@ -271,6 +273,25 @@ class _Taking:
     def _read_facts(self) -> KnownFacts:
         raw = read_whole(self.source, FACTS_NAME, max_bytes=MAX_FACTS_BYTES)
         return parse_facts(raw, str(self.source.path_of(FACTS_NAME)))
+
+
+@dataclass(slots=True)
+class _PlacedProblems:
+    """The problems of one file, of which the first are kept."""
+
+    path: Path
+    kept: list[Problem] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, problem: Problem) -> None:
+        self.count += 1
+        if self.count <= _MAX_PROBLEMS:
+            self.kept.append(replace(problem, path=str(self.path)))
+
+    def listed(self) -> list[Problem]:
+        more = self.count - len(self.kept)
+        last = [Problem(f"{more:,} more problems", path=str(self.path))] if more else []
+        return self.kept + last
 
 
 def _keys_of(memory: str) -> set[str]:
