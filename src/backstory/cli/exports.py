@@ -129,7 +129,7 @@ def import_export(
     and what was forgotten here does not return. Importing twice changes nothing. Exit
     code 3 means that something was left out because it could not be read.
     """
-    with progress.counting("files") as on_count:
+    with progress.counting("files checked and read") as on_count:
         report = app.memory.import_export(
             path,
             only=only,
