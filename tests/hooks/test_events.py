@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from backstory.hooks.answers import answer_opening
-from backstory.hooks.hosts import HOOK_HOSTS
+from backstory.hooks.answers import MemoryAnswers
+from backstory.hooks.hosts import HOOK_HOSTS, parse_call
 from backstory.hooks.limits import MAX_CHARS, MAX_TOKENS
 from backstory.hooks.opening import open_by_files
 from backstory.memory import Memory
@@ -279,7 +279,9 @@ def test_an_opening_is_within_the_limits_of_hosts(memory: Memory) -> None:
     memory.record("ours", "user", "hi", sent_at=at, project=PROJECT)
     log(memory, "ours", 1, "## Totals\n\n### Decisions\n- Zero is a total\n")
 
-    told, _ = answer_opening(memory, cwd=PROJECT, is_compacted=True)
+    payload = json.dumps({"cwd": PROJECT}).encode()
+    call = parse_call("session-start", "claude-code", payload)
+    told = MemoryAnswers(memory, call).open_session(is_compacted=True)
 
     assert open_alone(memory, is_compacted=True) == SEAL.sub("", told)
     assert MAX_CHARS / 3 < len(told) <= MAX_CHARS

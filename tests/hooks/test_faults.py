@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -16,7 +15,7 @@ import pytest
 
 from backstory.hooks.ask import ask_server
 from backstory.hooks.live_sessions import LiveSession, find_live_session
-from backstory.hooks.runtime import list_runtime_folders
+from backstory.hooks.runtime import list_runtime_folders, make_runtime_folder
 from backstory.hooks.server import HookServer
 from backstory.ingest.announced import iter_announced
 from backstory.memory import Memory
@@ -57,6 +56,13 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
 
 def of(memory: Memory, tmp_path: Path) -> Hooks:
     return Hooks(memory.home, environ_of(tmp_path))
+
+
+def ask(hooks: Hooks, event: str = "prompt", home: str = "") -> bytes | None:
+    """What a server says is to be printed, if there is one."""
+    passed = json.dumps(ASKED).encode()
+    where = home or str(hooks.home)
+    return ask_server(event, "claude-code", where, passed, hooks.environ)
 
 
 def is_silent(done: "subprocess.CompletedProcess[bytes]") -> bool:
@@ -118,6 +124,42 @@ def test_an_event_is_answered_with_few_imports(
     assert (printed != "0") == (event in ("session-start", "prompt"))
     assert slow & set(imported) == set()
     assert (hooks.home / "worker-wanted").exists() == (printed == "0")
+
+
+def test_with_a_server_next_to_nothing_is_imported(
+    memory: Memory, tmp_path: Path
+) -> None:
+    hooks = of(memory, tmp_path)
+    code = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "from backstory.hooks.events import answer_event\n"
+        "import os\n"
+        f"home = {str(hooks.home)!r}\n"
+        f"given = {json.dumps(ASKED).encode()!r}\n"
+        "found = answer_event('prompt', 'codex', home, given, os.environ)\n"
+        "print(len(found), *(set(sys.modules) - before))"
+    )
+    with HookServer(memory) as server:
+        server.warm_up()
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            env=hooks.environ,
+            check=True,
+        )
+
+    printed, *imported = done.stdout.decode().split()
+    assert int(printed) > 0
+    # Without what is built in, in most Pythons.
+    assert {name for name in imported if name not in ("_socket", "zlib")} == {
+        "backstory",
+        "backstory.hooks",
+        "backstory.hooks.ask",
+        "backstory.hooks.events",
+        "backstory.hooks.limits",
+        "backstory.hooks.runtime",
+    }
 
 
 BROKEN = {
@@ -357,50 +399,66 @@ def test_the_log_does_not_grow_for_ever(hooks: Hooks) -> None:
 
 def test_a_server_answers_once_it_is_warm(memory: Memory, tmp_path: Path) -> None:
     hooks = of(memory, tmp_path)
-    request = {"event": "prompt", "prompt": QUESTION, "cwd": PROJECT}
     with HookServer(memory) as server:
         server.warm_up()
-        answer = ask_server(str(memory.home), hooks.environ, request)
+        answer = ask(hooks)
         path = Path(server.path)
         assert path.exists()
 
     assert answer is not None
-    assert SAID in str(answer["text"])
+    assert SAID in json.loads(answer)["hookSpecificOutput"]["additionalContext"]
     assert not path.exists()
-    assert ask_server(str(memory.home), hooks.environ, request) is None
+    assert ask(hooks) is None
+
+
+def test_what_a_server_tells_a_session_is_noted_as_if_the_hook_did(
+    memory: Memory, tmp_path: Path
+) -> None:
+    hooks = of(memory, tmp_path)
+    with HookServer(memory) as server:
+        server.warm_up()
+        printed = [hooks.run(*PROMPT, payload=ASKED).stdout for _ in range(2)]
+    alone = hooks.run(*PROMPT, payload=ASKED)
+
+    assert [SAID.encode() in each for each in printed] == [True, False]
+    assert is_silent(alone)
+    child = subprocess.Popen(["sleep", "1000"])
+    found = find_live_session(str(hooks.home), hooks.environ, pid=child.pid)
+    child.kill()
+    child.wait()
+    assert found == LiveSession("claude-code", "s1", "", PROJECT)
 
 
 def test_a_server_that_is_not_warm_leaves_the_prompt_to_the_hook(
     memory: Memory, tmp_path: Path
 ) -> None:
     hooks = of(memory, tmp_path)
-    request = {"event": "prompt", "prompt": QUESTION, "cwd": PROJECT}
     with HookServer(memory):
-        first = ask_server(str(memory.home), hooks.environ, request)
+        first = ask(hooks)
         assert SAID in str(hooks.answer("prompt", "claude-code", ASKED))
 
         assert first is None
-        assert comes_true(
-            lambda: ask_server(str(memory.home), hooks.environ, request) is not None
-        )
+        assert comes_true(lambda: ask(hooks) is not None)
 
 
 def test_a_server_of_another_home_is_not_asked(memory: Memory, tmp_path: Path) -> None:
     hooks = of(memory, tmp_path)
     with HookServer(memory) as server:
         server.warm_up()
-        request = json.dumps({"event": "prompt", "prompt": QUESTION, "home": "/other"})
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.connect(server.path)
-            asking.sendall(request.encode())
-            asking.shutdown(socket.SHUT_WR)
-            answer = json.loads(asking.recv(10_000))
+        # Two homes may share a folder for sockets.
+        other = tmp_path / "other"
+        other.mkdir()
+        theirs = Path(make_runtime_folder(str(other), hooks.environ), "1-0.sock")
+        theirs.symlink_to(server.path)
 
-        assert answer == {"refused": "this is the server of another home"}
-        assert ask_server("/other", hooks.environ, {"event": "prompt"}) is None
+        assert ask(hooks) is not None
+        assert ask(hooks, home=str(other)) is None
 
 
-@pytest.mark.parametrize("sent", [b"", b"{", b"[]", b"x" * 2_000_000])
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"{", b"\0" * 5, b"/home\0prompt\0codex\x001\0/tmp\0{}", b"x" * 2_000_000],
+)
 def test_what_is_no_request_is_not_answered(memory: Memory, sent: bytes) -> None:
     with HookServer(memory) as server:
         with socket.socket(socket.AF_UNIX) as asking:
@@ -455,27 +513,31 @@ def test_a_folder_that_others_can_enter_is_not_used(
 
 
 def test_a_request_of_another_user_is_refused(
-    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hooks = of(memory, tmp_path)
-    request = {"event": "session-start", "cwd": PROJECT}
+    home = str(memory.home.resolve())
+    facts = (home, "session-start", "claude-code", str(os.getpid()), "")
+    request = "\0".join((*facts, json.dumps(ASKED))).encode()
+
+    def exchange() -> bytes:
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(server.path)
+            try:
+                asking.sendall(request)
+                asking.shutdown(socket.SHUT_WR)
+                return asking.recv(10_000)
+            except OSError:
+                return b""  # it hung up before all was sent
+
     with HookServer(memory) as server:
-        answer = ask_server(str(memory.home), hooks.environ, request)
-        assert answer is not None
+        ours = exchange()
         # As if this server were another user's.
         user = os.getuid()
         monkeypatch.setattr("backstory.hooks.server.os.getuid", lambda: user + 1)
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.connect(server.path)
-            sent = json.dumps({**request, "home": str(memory.home)}).encode()
-            with suppress(OSError):  # it may have hung up
-                asking.sendall(sent)
-                asking.shutdown(socket.SHUT_WR)
-            try:
-                received = asking.recv(100)
-            except ConnectionResetError:
-                received = b""
-        assert received == b""
+        theirs = exchange()
+
+    assert b"Answers in German" in ours
+    assert theirs == b""
 
 
 def test_many_hooks_and_servers_at_once(memory: Memory, tmp_path: Path) -> None:

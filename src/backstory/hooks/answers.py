@@ -1,36 +1,47 @@
 """What a memory adds to an agent's context, within what every host takes."""
 
-from collections.abc import Collection
+from collections.abc import Callable
 
+from backstory.hooks.hosts import HookCall
 from backstory.hooks.limits import HookAnswer, write_within_limits
 from backstory.memory import Memory
 
 
-def answer_opening(memory: Memory, *, cwd: str, is_compacted: bool) -> HookAnswer:
-    """For the beginning of a session in a folder."""
+class MemoryAnswers:
+    """What an open memory has to say about one call."""
 
-    def write(max_tokens: int) -> HookAnswer:
-        text = memory.opening(
-            project=cwd or None, is_compacted=is_compacted, max_tokens=max_tokens
-        )
-        return text, ()
+    def __init__(self, memory: Memory, call: HookCall) -> None:
+        self._memory = memory
+        self._call = call
 
-    return write_within_limits(write, memory.settings.whole("context.max_tokens"))
+    def open_session(self, *, is_compacted: bool) -> str:
+        """For the beginning of a session in the call's folder."""
 
+        def write(max_tokens: int) -> HookAnswer:
+            text = self._memory.opening(
+                project=self._call.cwd or None,
+                is_compacted=is_compacted,
+                max_tokens=max_tokens,
+            )
+            return text, ()
 
-def answer_prompt(
-    memory: Memory, prompt: str, *, session: str, cwd: str, given: Collection[str]
-) -> HookAnswer:
-    """For a prompt in a session that has the long-term memory and ``given``."""
+        return self._write_within_limits(write)[0]
 
-    def write(max_tokens: int) -> HookAnswer:
-        context = memory.context(
-            prompt,
-            session=session or None,
-            max_tokens=max_tokens,
-            project=cwd or None,
-            given=given,
-        )
-        return context.text, context.keys
+    def remind(self, given: list[str]) -> HookAnswer:
+        """For the prompt of a session that has the long-term memory and ``given``."""
 
-    return write_within_limits(write, memory.settings.whole("context.max_tokens"))
+        def write(max_tokens: int) -> HookAnswer:
+            context = self._memory.context(
+                self._call.prompt,
+                session=self._call.session or None,
+                max_tokens=max_tokens,
+                project=self._call.cwd or None,
+                given=given,
+            )
+            return context.text, context.keys
+
+        return self._write_within_limits(write)
+
+    def _write_within_limits(self, write: Callable[[int], HookAnswer]) -> HookAnswer:
+        most = self._memory.settings.whole("context.max_tokens")
+        return write_within_limits(write, most)

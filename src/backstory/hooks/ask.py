@@ -1,62 +1,83 @@
-"""Ask a running Backstory server for what to add to the context.
+"""Have a running Backstory server answer a hook.
 
-Every server has a socket of its own. One that nobody listens to any more is deleted.
+The server is sent what the host passed, as it is: not even JSON is imported here. Every
+server has a socket of its own. One that nobody listens to any more is deleted.
 """
 
-import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
 
-from backstory.hooks.limits import ANSWER_S, MAX_ANSWER_BYTES
-from backstory.hooks.runtime import list_runtime_folders
+from backstory.hooks.limits import ANSWER_S, MAX_ANSWER_BYTES, MAX_REQUEST_BYTES
+from backstory.hooks.runtime import list_runtime_folders, make_runtime_folder
 
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Iterator, Mapping
 
 SOCKET_SUFFIX = ".sock"
+# Before what to print; a server that cannot answer sends anything else, or nothing.
+ANSWERED = b"+"
+# Between the parts of a request; in no path and no name.
+SEPARATOR = b"\0"
 _MAX_SERVERS = 5
 
 
 def ask_server(
-    home: str, environ: Mapping[str, str], request: Mapping[str, object]
-) -> dict[str, object] | None:
-    """The answer of the first server that has one; None if there is none."""
-    sent = json.dumps({**request, "home": os.path.realpath(home)}).encode()
+    event: str, host_name: str, home: str, payload: bytes, environ: "Mapping[str, str]"
+) -> bytes | None:
+    """What to print, as the first server says that answers; None if there is none."""
+    folders = list_runtime_folders(home, environ)
+    sockets = list(_iter_sockets(folders)) if folders else []
+    if not sockets or len(payload) > MAX_REQUEST_BYTES:
+        return None
+    request = _write_request(event, host_name, home, payload, environ)
     until = time.monotonic() + ANSWER_S
-    for number, path in enumerate(_iter_sockets(home, environ)):
-        if number == _MAX_SERVERS or time.monotonic() >= until:
+    for path in sockets[:_MAX_SERVERS]:
+        if time.monotonic() >= until:
             break
         try:
-            answer = _exchange(path, sent, until)
+            answer = _exchange(path, request, until)
         except ConnectionRefusedError:
-            with suppress(OSError):
-                os.unlink(path)
-        except (OSError, ValueError):
+            _delete(path)
+        except OSError:
             continue
         else:
-            if isinstance(answer.get("text"), str):
-                return answer
+            if answer.startswith(ANSWERED):
+                return answer[len(ANSWERED) :]
     return None
 
 
-def _iter_sockets(home: str, environ: Mapping[str, str]) -> Iterator[str]:
+def _write_request(
+    event: str, host_name: str, home: str, payload: bytes, environ: "Mapping[str, str]"
+) -> bytes:
+    """The home, the event, the host, our process, our folder for notes, the payload."""
+    try:
+        folder = make_runtime_folder(home, environ)
+    except OSError:
+        folder = ""
+    facts = (os.path.realpath(home), event, host_name, str(os.getpid()), folder)
+    return SEPARATOR.join([*map(os.fsencode, facts), payload])
+
+
+def _iter_sockets(folders: list[str]) -> "Iterator[str]":
     """The sockets of a home's servers; those that answered last come first."""
     found = []
-    for folder in list_runtime_folders(home, environ):
-        with suppress(OSError), os.scandir(folder) as entries:
-            found += [
-                (-entry.stat(follow_symlinks=False).st_mtime_ns, entry.path)
-                for entry in entries
-                if entry.name.endswith(SOCKET_SUFFIX)
-            ]
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                found += [
+                    (-entry.stat(follow_symlinks=False).st_mtime_ns, entry.path)
+                    for entry in entries
+                    if entry.name.endswith(SOCKET_SUFFIX)
+                ]
+        except OSError:
+            continue
     return (path for _, path in sorted(found))
 
 
-def _exchange(path: str, sent: bytes, until: float) -> dict[str, object]:
+def _exchange(path: str, request: bytes, until: float) -> bytes:
     # Only with a server. Not the module ``socket``, which takes as long to import
     # as the rest of a hook.
     import _socket
@@ -65,7 +86,7 @@ def _exchange(path: str, sent: bytes, until: float) -> dict[str, object]:
     try:
         _wait_until(connection, until)
         connection.connect(path)
-        connection.sendall(sent)
+        connection.sendall(request)
         connection.shutdown(_socket.SHUT_WR)
         received = bytearray()
         while len(received) < MAX_ANSWER_BYTES:
@@ -76,9 +97,15 @@ def _exchange(path: str, sent: bytes, until: float) -> dict[str, object]:
             received += some
     finally:
         connection.close()
-    answer = json.loads(received)
-    return answer if isinstance(answer, dict) else {}
+    return bytes(received)
 
 
 def _wait_until(connection: "_socket.socket", until: float) -> None:
     connection.settimeout(max(0.001, until - time.monotonic()))
+
+
+def _delete(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

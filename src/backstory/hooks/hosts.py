@@ -5,13 +5,10 @@ The shapes were seen in Claude Code 2.1, Codex 0.166, Gemini CLI 0.61 and Copilo
 plugin for it calls this program, with the same keys as Claude Code.
 """
 
+import json
 from collections.abc import Callable, Mapping
 
-SESSION_START = "session-start"
-PROMPT = "prompt"
-BEFORE_COMPACTION = "before-compaction"
-SESSION_END = "session-end"
-EVENTS = (SESSION_START, PROMPT, BEFORE_COMPACTION, SESSION_END)
+from backstory.hooks.events import EVENTS, PROMPT, SESSION_START
 
 # The name of the host's event, and the text to add to the agent's context.
 Shape = Callable[[str, str], dict[str, object]]
@@ -131,6 +128,19 @@ class HookCall:
     def session(self) -> str:
         """The session as a memory names it; empty if the host did not name one."""
         return f"{self.host.reads}/{self.session_id}" if self.session_id else ""
+
+
+def parse_call(event: str, host_name: str, payload: bytes) -> HookCall:
+    """A call as a host makes it. Raises ValueError for what makes no sense."""
+    host = HOOK_HOSTS.get(host_name)
+    if host is None:
+        raise ValueError(f"unknown host '{host_name}'")
+    if event not in EVENTS:
+        raise ValueError(f"unknown event '{event}'")
+    found = json.loads(payload)
+    if not isinstance(found, dict):
+        raise ValueError("the payload is not a JSON object")
+    return HookCall(event, host, found)
 
 
 def _text(payload: Mapping[str, object], keys: tuple[str, ...], max_chars: int) -> str:

@@ -14,6 +14,7 @@ MAX_TOKENS = 2_500
 
 # More than any host passes; the prompt itself is cut.
 MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
+# And than a server is asked about.
 MAX_REQUEST_BYTES = 1024 * 1024
 MAX_ANSWER_BYTES = 1024 * 1024
 

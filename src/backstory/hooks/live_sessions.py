@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from backstory.hooks.hosts import HookCall
-from backstory.hooks.runtime import list_runtime_folders, make_runtime_folder
+from backstory.hooks.runtime import list_runtime_folders
 from backstory.system.small_files import write_small_file
 
 _SUFFIX = ".session"
@@ -65,17 +65,14 @@ class _Process:
 # -- a hook ---------------------------------------------------------------------------
 
 
-def note_live_session(
-    home: str, call: HookCall, environ: Mapping[str, str], *, pid: int | None = None
-) -> None:
-    """Note which session the process runs that this hook was started by.
+def note_live_session(folder: str, home: str, call: HookCall, *, pid: int) -> None:
+    """Note which session the process runs that a hook was started by.
 
-    ``pid`` is the hook's own, if it is not this process. Raises OSError.
+    ``pid`` is the process of the hook. Raises OSError.
     """
-    host = _find_host(os.getpid() if pid is None else pid)
+    host = _find_host(pid)
     if host is None or not call.session_id:
         return
-    folder = make_runtime_folder(home, environ)
     note = {
         "home": os.path.realpath(home),
         "started": host.started,
@@ -87,11 +84,9 @@ def note_live_session(
     write_small_file(_note_path(folder, host.pid), json.dumps(note).encode())
 
 
-def forget_live_session(
-    home: str, environ: Mapping[str, str], *, pid: int | None = None
-) -> None:
+def forget_live_session(home: str, environ: Mapping[str, str]) -> None:
     """Forget the note of the process that this hook was started by."""
-    host = _find_host(os.getpid() if pid is None else pid)
+    host = _find_host(os.getpid())
     if host is None:
         return
     for folder in list_runtime_folders(home, environ):

@@ -7,14 +7,18 @@ system's temporary folder: a socket's path must be short, and a home's may be lo
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+
+# Type checkers read this as true. Importing it from typing would be slow.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _PRIVATE = 0o700
 # Systems limit the path of a socket to some hundred characters.
 _MAX_CHARS = 50
 
 
-def make_runtime_folder(home: str, environ: Mapping[str, str]) -> str:
+def make_runtime_folder(home: str, environ: "Mapping[str, str]") -> str:
     """The folder of a home, created if need be. Raises OSError if it is not private."""
     problem: OSError | None = None
     for parent in _parents(environ):
@@ -29,7 +33,7 @@ def make_runtime_folder(home: str, environ: Mapping[str, str]) -> str:
     raise problem or OSError("there is no folder for sockets")
 
 
-def list_runtime_folders(home: str, environ: Mapping[str, str]) -> list[str]:
+def list_runtime_folders(home: str, environ: "Mapping[str, str]") -> list[str]:
     """The folders in which servers of a home may be, without creating any."""
     folders = (os.path.join(parent, _name_of(home)) for parent in _parents(environ))
     return [folder for folder in folders if is_private(folder)]
@@ -48,7 +52,7 @@ def is_private(folder: str) -> bool:
     )
 
 
-def _parents(environ: Mapping[str, str]) -> Iterator[str]:
+def _parents(environ: "Mapping[str, str]") -> "Iterator[str]":
     given = environ.get("XDG_RUNTIME_DIR", "")
     if given.startswith("/") and len(given) <= _MAX_CHARS:
         yield os.path.join(given, "backstory")

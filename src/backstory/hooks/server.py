@@ -5,7 +5,6 @@ home, each with a socket of its own. The socket is in a private folder, and requ
 other users are refused where the system tells whose they are.
 """
 
-import json
 import logging
 import os
 import secrets
@@ -19,12 +18,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Self
 
-from backstory.hooks.answers import answer_opening, answer_prompt
-from backstory.hooks.ask import SOCKET_SUFFIX
-from backstory.hooks.hosts import PROMPT, SESSION_START
+from backstory.hooks.answers import MemoryAnswers
+from backstory.hooks.ask import ANSWERED, SEPARATOR, SOCKET_SUFFIX
+from backstory.hooks.events import PROMPT
+from backstory.hooks.hosts import parse_call
 from backstory.hooks.limits import MAX_REQUEST_BYTES, REQUEST_S
 from backstory.hooks.live_sessions import clear_stale_notes
-from backstory.hooks.runtime import make_runtime_folder
+from backstory.hooks.runtime import is_private, make_runtime_folder
+from backstory.hooks.telling import Telling
 from backstory.memory import Memory
 from backstory.system.machine import this_machine
 from backstory.system.threads import DaemonThreadPool
@@ -36,6 +37,8 @@ _BACKLOG = 32
 # the index of its own, so there are few, and they are kept.
 _THREADS = 3
 _MAX_AT_ONCE = 8
+# A payload, and some paths and names.
+_MAX_RECEIVED_BYTES = MAX_REQUEST_BYTES + 64 * 1024
 _END_WAIT_S = 1.0
 # Long enough that it is searched for by meaning.
 _WARM_UP_PROMPT = "which memories are there about loading the model before a prompt"
@@ -169,62 +172,56 @@ class HookServer:
                 connection.settimeout(REQUEST_S)
                 if not _is_of_this_user(connection):
                     return
-                answer = self._answer(_receive(connection))
-                connection.sendall(json.dumps(answer).encode())
+                telling = self._begin(_receive(connection))
+                if telling is None:
+                    return
+                connection.sendall(ANSWERED + telling.write())
+                # Not before: a hook that has given up told its session nothing.
+                telling.note_told()
                 with suppress(OSError):
                     # Hooks ask the server first that answered last.
                     os.utime(self._path)
-        except (OSError, ValueError) as exc:
+        except (OSError, ValueError, RecursionError) as exc:
+            # The hook finds the same wrong with its payload, and says so in its log.
             logger.info("a hook was not answered: %s", exc)
         except Exception:
             logger.exception("a hook was not answered")
         finally:
             self._free.release()
 
-    def _answer(self, request: dict[str, object]) -> dict[str, object]:
-        asked = {key: value for key, value in request.items() if isinstance(value, str)}
-        if asked.get("home") != self._home:
-            return {"refused": "this is the server of another home"}
-        cwd = asked.get("cwd", "")
-        match asked.get("event"):
-            case str(event) if event == SESSION_START:
-                is_compacted = request.get("is_compacted") is True
-                text, keys = answer_opening(
-                    self._memory, cwd=cwd, is_compacted=is_compacted
-                )
-            case str(event) if event == PROMPT:
-                if not self._is_warm:
-                    self._warm_in_background()
-                    return {"refused": "the model is not loaded yet"}
-                given = request.get("given")
-                text, keys = answer_prompt(
-                    self._memory,
-                    asked.get("prompt", ""),
-                    session=asked.get("session", ""),
-                    cwd=cwd,
-                    given=[str(key) for key in given]
-                    if isinstance(given, list)
-                    else [],
-                )
-            case _:
-                return {"refused": "unknown event"}
-        return {"text": text, "keys": list(keys)}
+    def _begin(self, request: bytes) -> Telling | None:
+        """What the session of a hook is told; None if the hook has to find it itself.
+
+        Raises ValueError if it is no request.
+        """
+        *facts, payload = request.split(SEPARATOR, 5)
+        home, event, host_name, pid, folder = map(os.fsdecode, facts)
+        if home != self._home:
+            return None
+        if event == PROMPT and not self._is_warm:
+            self._warm_in_background()
+            return None
+        call = parse_call(event, host_name, payload)
+        return Telling(
+            call,
+            MemoryAnswers(self._memory, call),
+            home=home,
+            folder=folder if is_private(folder) else "",
+            pid=int(pid),
+        )
 
 
-def _receive(connection: socket.socket) -> dict[str, object]:
-    """A request. Raises ValueError if it is too long or not a JSON object."""
+def _receive(connection: socket.socket) -> bytes:
+    """A request. Raises ValueError if it is too long."""
     until = time.monotonic() + REQUEST_S
     received = bytearray()
     while some := connection.recv(65_536):
         received += some
-        if len(received) > MAX_REQUEST_BYTES:
+        if len(received) > _MAX_RECEIVED_BYTES:
             raise ValueError("the request is too long")
         if time.monotonic() > until:
             raise TimeoutError("the request took too long")
-    request = json.loads(received)
-    if not isinstance(request, dict):
-        raise ValueError("the request is not an object")
-    return request
+    return bytes(received)
 
 
 def _is_of_this_user(connection: socket.socket) -> bool:

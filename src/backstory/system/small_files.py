@@ -4,6 +4,7 @@ For hooks, so nothing that is slow to import is imported here. What such a file 
 be lost in a power cut.
 """
 
+import _thread
 import errno
 import os
 from contextlib import suppress
@@ -11,7 +12,7 @@ from contextlib import suppress
 
 def write_small_file(path: str, content: bytes) -> None:
     """Write a file that only its owner can read, or replace it. Raises OSError."""
-    new = f"{path}.{os.getpid()}"
+    new = f"{path}.{_thread.get_ident()}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(new, flags, 0o600)
