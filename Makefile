@@ -19,7 +19,7 @@ SOAK_SCALE ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
-.PHONY: help browser e2e setup lock audit demo test examples soak lint types check fix bench clean
+.PHONY: help browser conformance e2e setup lock audit demo test examples soak lint types check fix bench clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -68,6 +68,9 @@ soak: $(READY) ## run the tests for up to half an hour, with random input and ki
 
 e2e: $(READY) ## run the real agent programs with Backstory installed (ARGS="codex" picks one); needs npm
 	$(BIN)/python -m e2e $(ARGS)
+
+conformance: $(READY) ## run the official MCP Inspector and conformance suite against the server; needs npm
+	$(BIN)/python -m e2e.conformance
 
 browser: $(VENV)/.browser ## try the page in a real Chromium; screenshots go to build/screenshots
 	$(BIN)/python -m pytest browser $(ARGS)

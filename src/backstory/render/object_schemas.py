@@ -8,8 +8,6 @@ _TEXT: JsonSchema = {"type": "string"}
 _NUMBER: JsonSchema = {"type": "number"}
 _COUNT: JsonSchema = {"type": "integer"}
 _FLAG: JsonSchema = {"type": "boolean"}
-_MAYBE_TEXT: JsonSchema = {"type": ["string", "null"]}
-_MAYBE_COUNT: JsonSchema = {"type": ["integer", "null"]}
 
 
 def _object(
@@ -24,8 +22,12 @@ def _list(items: JsonSchema) -> JsonSchema:
 
 
 def _maybe(schema: JsonSchema) -> JsonSchema:
+    # Not a list of types: some clients' dialects have only one.
     return {"anyOf": [schema, {"type": "null"}]}
 
+
+_MAYBE_TEXT = _maybe(_TEXT)
+_MAYBE_COUNT = _maybe(_COUNT)
 
 _SESSION = _object({"id": _TEXT, "title": _TEXT})
 

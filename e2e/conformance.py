@@ -1,0 +1,227 @@
+"""Run the official MCP Inspector and conformance suite against our server.
+
+The Inspector is a client of its own make, over stdio and HTTP. The suite checks what
+any server must do, in each version of the protocol; it speaks HTTP alone, and without a
+token. Its scenarios that call tools of a server made for it are left out.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from backstory.system.loopback import ADDRESS, listen
+from e2e.token_proxy import TokenProxy
+
+REPOSITORY = Path(__file__).parents[1]
+BACKSTORY = Path(sys.executable).with_name("backstory")
+# Apart from the agent programs, which run with the machine's own Node.js.
+PREFIX = REPOSITORY / "build/conformance"
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+# The latest that is not an alpha does not know the protocol of 2026-07-28.
+SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+# What both need; npm has it as a package, too.
+NODE = "node@22"
+LEAST_NODE = (22, 19)
+TIMEOUT_S = 180
+PORT = 18_769
+
+FACT = "The staging database listens on port 64537."
+SCENARIOS = (
+    "server-initialize",
+    "server-session-lifecycle",
+    "server-stateless",
+    "ping",
+    "tools-list",
+    "resources-list",
+    "sep-2164-resource-not-found",
+    "prompts-list",
+    "dns-rebinding-protection",
+    "caching",
+    "http-header-validation",
+)
+
+# What the Inspector is asked to do, its exit code, and a part of what it prints.
+Request = tuple[tuple[str, ...], int, str]
+_CALL = ("--method", "tools/call", "--tool-name")
+_STAGING = ("search_history", "--tool-arg", "query=staging port")
+_GET_PROMPT = ("--method", "prompts/get", "--prompt-name")
+REQUESTS: Mapping[str, Request] = {
+    "lists tools, and finds their schemas portable": (
+        ("--method", "tools/list", "--strict"),
+        0,
+        '"search_history"',
+    ),
+    "lists resources": (("--method", "resources/list"), 0, "backstory://memory"),
+    "lists templates of resources": (
+        ("--method", "resources/templates/list"),
+        0,
+        "backstory://session/{id}",
+    ),
+    "lists prompts": (("--method", "prompts/list"), 0, '"recall"'),
+    "saves a fact": (
+        (*_CALL, "save_memory", "--tool-arg", f"content={FACT}"),
+        0,
+        '"isError": false',
+    ),
+    "finds it": (
+        (*_CALL, *_STAGING),
+        0,
+        "64537",
+    ),
+    "is told what is wrong with a call": (
+        (*_CALL, "search_history", "--tool-arg", "max_results=3"),
+        5,
+        "Parameter 'query' is required",
+    ),
+    "reads a resource": (
+        ("--method", "resources/read", "--uri", "backstory://memory"),
+        0,
+        "64537",
+    ),
+    "is told that a resource is not there": (
+        ("--method", "resources/read", "--uri", "backstory://session/none"),
+        1,
+        "No session is called 'none'",
+    ),
+    "gets a prompt": (
+        (*_GET_PROMPT, "recall", "--prompt-args", "topic=staging port"),
+        0,
+        "64537",
+    ),
+    "calls a tool 200 times, 10 at once": (
+        (*_CALL, *_STAGING, "--load", "--load-requests", "200"),
+        0,
+        '"ok": 200,',
+    ),
+}
+
+
+def main() -> int:
+    """Print what held; return 0 if everything did."""
+    node = _install()
+    held = []
+    with tempfile.TemporaryDirectory(prefix="e2e-conformance-") as folder:
+        tried = _Tried(Path(folder), node)
+        with tried.http() as (url, token):
+            header = ("--header", f"Authorization: Bearer {token}")
+            held += _report("Inspector, stdio", tried.inspect(str(BACKSTORY), "mcp"))
+            held += _report("Inspector, HTTP", tried.inspect(url, *header))
+            with TokenProxy(PORT, token) as proxy:
+                held += _report("conformance suite", tried.run_suite(proxy.url))
+    return 0 if all(held) else 1
+
+
+def _report(name: str, results: Iterator[tuple[str, str]]) -> list[bool]:
+    print(f"\n{name}")
+    held = []
+    for promise, said in results:
+        print(f"  {promise:46} {said}", flush=True)
+        held.append(said.startswith("yes"))
+    return held
+
+
+def _install() -> str:
+    """Have npm install both; return the folder of a Node.js that is new enough."""
+    words = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(PREFIX)]
+    PREFIX.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["node", "--version"], capture_output=True, text=True, check=True
+    )
+    is_new = tuple(map(int, re.findall(r"\d+", done.stdout)))[:2] >= LEAST_NODE
+    packages = [INSPECTOR, SUITE, *([] if is_new else [NODE])]
+    subprocess.run([*words, *packages], stdout=subprocess.DEVNULL, check=True)
+    return "" if is_new else str(PREFIX / "node_modules/node/bin")
+
+
+class _Tried:
+    """Our server in a home of its own, tried by both."""
+
+    def __init__(self, folder: Path, node: str) -> None:
+        folder.chmod(0o700)
+        self._folder = folder
+        self._environ = {
+            "PATH": f"{node}:{os.environ['PATH']}" if node else os.environ["PATH"],
+            "HOME": str(folder),
+            "XDG_RUNTIME_DIR": str(folder),
+            "BACKSTORY_HOME": str(folder / "backstory"),
+            "LANG": "C.UTF-8",
+        }
+
+    @contextmanager
+    def http(self) -> Iterator[tuple[str, str]]:
+        """Serve over HTTP; gives the URL and the token."""
+        listen(PORT).close()  # says so if somebody else has the port
+        words = [str(BACKSTORY), "mcp", "--http", "--port", str(PORT)]
+        with subprocess.Popen(
+            words, env=self._environ, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            process.stderr.readline()
+            token = process.stderr.readline().removeprefix("Token: ").strip()
+            try:
+                yield f"http://{ADDRESS}:{PORT}/mcp", token
+            finally:
+                process.terminate()
+
+    def inspect(self, *target: str) -> Iterator[tuple[str, str]]:
+        for promise, (words, code, part) in REQUESTS.items():
+            done = self._run("mcp-inspector", ["--cli", *target, *words])
+            said = done.stdout + done.stderr
+            has_warned = "--strict" in words and "Warning" in done.stderr
+            if done.returncode == code and part in said and not has_warned:
+                yield promise, "yes"
+            else:
+                yield promise, f"no: exit {done.returncode}, {said[-300:]}"
+
+    def run_suite(self, url: str) -> Iterator[tuple[str, str]]:
+        for scenario in SCENARIOS:
+            folder = self._folder / scenario
+            words = ["server", "--url", url, "--scenario", scenario]
+            self._run("conformance", [*words, "--output-dir", str(folder)])
+            found = [
+                check
+                for path in folder.rglob("checks.json")
+                for check in json.loads(path.read_text(encoding="utf-8"))
+            ]
+            yield scenario, _sum_up(found)
+
+    def _run(
+        self, program: str, words: Sequence[str]
+    ) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [str(PREFIX / "node_modules/.bin" / program), *words],
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+
+
+def _sum_up(checks: Sequence[dict[str, object]]) -> str:
+    """Whether all held that can be checked without the tools of the suite's own."""
+    counted: Counter[str] = Counter()
+    failed = []
+    for check in checks:
+        details = check.get("details")
+        is_untestable = isinstance(details, dict) and details.get("untestable")
+        status = "not testable" if is_untestable else str(check["status"]).lower()
+        counted[status] += 1
+        if status == "failure":
+            failed.append(f"{check['id']}: {check.get('errorMessage')}")
+    said = ", ".join(f"{count} {status}" for status, count in counted.items())
+    if failed or not checks:
+        return f"no: {said or 'nothing was checked'}; {'; '.join(failed)}"
+    return f"yes: {said}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
