@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -216,3 +217,74 @@ def test_a_server_that_hangs_is_not_waited_for(
     )
     mark, text, _ = found["hook"]
     assert (mark, text[:16]) == (Mark.PROBLEM, "it does not run ")
+
+
+PUBLISHED = Path(__file__).parents[2] / "integrations"
+PLUGIN_FILES = {
+    ".claude/settings.json": b'{"enabledPlugins": {"backstory@backstory": true}}',
+    ".codex/config.toml": b'[plugins."backstory@mine"]\nenabled = true\n',
+    ".copilot/settings.json": b'{"enabledPlugins": {"backstory@backstory": false}}',
+}
+
+
+def test_what_a_plugin_manager_or_a_person_installed_is_run_as_they_start_us(
+    shell: Shell, tmp_path: Path
+) -> None:
+    write_files(shell.home, PLUGIN_FILES)
+    config = shell.home / ".config/opencode"
+    entry = re.findall(
+        r"```json\n(.*?)```", (PUBLISHED / "README.md").read_text(), re.S
+    )
+    write_files(
+        config,
+        {
+            "opencode.json": entry[0].encode(),
+            "plugin/backstory.js": (PUBLISHED / "opencode/backstory.js").read_bytes(),
+        },
+    )
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("backstory", "backstory-hook"):
+        ours = Path(sys.executable).with_name(name)
+        a_program(programs / name, f'exec "{ours}" "$@"')
+
+    code, found = findings(shell, programs)
+
+    about = {"home", "history", "index", "embedder", "language model"}
+    assert {name: found[name][:2] for name in found.keys() - about} == {
+        "Claude Code": ("ok", "installed as a plugin"),
+        "Codex": ("ok", "installed as a plugin"),
+        "GitHub Copilot CLI": ("note", "here, but not installed in it"),
+        "opencode": ("ok", "installed by name"),
+        "MCP server": ("ok", "7 tools, in 0.0 s"),
+        "hook": ("ok", "runs, in 0.0 s"),
+    }
+    assert code == 0
+
+
+def test_a_plugin_that_cannot_start_us_or_is_one_too_many_is_a_problem(
+    shell: Shell, tmp_path: Path
+) -> None:
+    write_files(shell.home, PLUGIN_FILES)
+
+    done = shell.run("install", "codex", PATH=str(tmp_path))
+    code, found = findings(shell, tmp_path)
+
+    assert (
+        "  Codex has our plugin as well, so memories are given twice; "
+        "remove it with: codex plugin remove backstory@mine" in done.stdout.splitlines()
+    )
+    bin_folder = Path(sys.executable).parent
+    assert (code, found["Claude Code"], found["Codex"]) == (
+        3,
+        (
+            "problem",
+            "installed as a plugin, but 'backstory' is not on your PATH",
+            f"add {bin_folder} to your PATH",
+        ),
+        (
+            "problem",
+            "installed twice, also as a plugin: memories are given twice",
+            "backstory uninstall codex",
+        ),
+    )

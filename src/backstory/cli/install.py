@@ -17,6 +17,7 @@ from backstory.install.commands import find_commands
 from backstory.install.doctor import Mark, examine, examine_models
 from backstory.install.hosts import HOST_ROWS, get_host_row
 from backstory.install.hosts.base import HostRow, Target
+from backstory.install.plugins import find_plugin
 from backstory.install.record import InstallRecord
 from backstory.install.report import HostReport, host_object, render_host
 from backstory.options import try_embedder
@@ -229,6 +230,13 @@ class _Setup:
     def iter_left_to_do(self, rows: Sequence[HostRow]) -> Iterator[str]:
         """What the user has to do, so that these programs start us."""
         yield from (row.approve for row in rows if row.approve)
+        for row in rows:
+            plugin = find_plugin(row, self.target)
+            if plugin is not None and row.plugins is not None:
+                yield (
+                    f"{row.title} has our plugin as well, so memories are given twice; "
+                    f"remove it with: {row.plugins.remove} {plugin}"
+                )
         is_shared = self.target.project and not all(row.is_private for row in rows)
         missing = self.target.find_missing() if is_shared else None
         if missing is not None:

@@ -109,7 +109,7 @@ class Installation:
                 )
             words = [] if there is None else [step.remove]
             return [CommandRun(each, step.path) for each in (*words, step.add)]
-        current = _read(step.path)
+        current = read_settings_file(step.path)
         with _naming(step.path):
             base = self._base(step, current)
             made = step.add(base)
@@ -172,7 +172,7 @@ class Installation:
             if there is None or not is_our_server(there):
                 return []
             return [CommandRun(step.remove, step.path)]
-        current = _read(step.path)
+        current = read_settings_file(step.path)
         if current is None:
             return []
         with _naming(step.path):
@@ -227,7 +227,7 @@ class Installation:
             return
         saved = self.record.find(step.path)
         with _naming(step.path):
-            base = self._base(step.edit, _read(step.path))
+            base = self._base(step.edit, read_settings_file(step.path))
         before = None if base is None else base.encode()
         # What the program makes of the file is known only afterwards.
         self.record.save(step.path, ChangedFile(before, b""))
@@ -239,16 +239,16 @@ class Installation:
             else:
                 self.record.save(step.path, saved)
             raise
-        made = (_read(step.path) or "").encode()
+        made = (read_settings_file(step.path) or "").encode()
         self.record.save(step.path, ChangedFile(before, made))
 
     def _run_to_uninstall(self, step: HostCommand, changes: Sequence[Change]) -> None:
         if not changes:
             return
-        was = _read(step.path)
+        was = read_settings_file(step.path)
         assert was is not None
         self._run(step, changes)
-        left = _read(step.path)
+        left = read_settings_file(step.path)
         if left is None:
             self.record.forget(step.path)
             return
@@ -295,7 +295,7 @@ def _say_the_same(step: Edit, one: str, other: str) -> bool:
 
 
 def _find_entry(step: HostCommand) -> object:
-    text = _read(step.path)
+    text = read_settings_file(step.path)
     if text is None or not text.strip():
         return None
     try:
@@ -311,7 +311,7 @@ def is_installed(step: Step) -> bool:
     """Whether a file has our part, whichever version of us put it there."""
     if isinstance(step, HostCommand):
         return is_our_server(_find_entry(step))
-    current = _read(step.path)
+    current = read_settings_file(step.path)
     if current is None:
         return False
     with _naming(step.path):
@@ -322,7 +322,7 @@ def is_current(step: Step) -> bool:
     """Whether our part is what would be installed now."""
     if isinstance(step, HostCommand):
         return _find_entry(step) == step.value
-    current = _read(step.path)
+    current = read_settings_file(step.path)
     with _naming(step.path):
         return current is not None and step.is_current(current)
 
@@ -336,7 +336,8 @@ def _missing_folders(folder: Path) -> list[Path]:
     return missing[::-1]
 
 
-def _read(path: Path) -> str | None:
+def read_settings_file(path: Path) -> str | None:
+    """The text of a program's settings; None without one. Raises ``InstallRefused``."""
     try:
         with open_file(path) as file:
             raw = file.read(_MAX_BYTES + 1)

@@ -25,6 +25,7 @@ from backstory.install.commands import SESSION_START
 from backstory.install.edits import JsonEdit, ServerEntry, TomlEdit
 from backstory.install.hosts import HOST_ROWS
 from backstory.install.hosts.base import HostRow, Target
+from backstory.install.plugins import find_plugin
 from backstory.memory import Memory
 from backstory.render.format import render_path
 from backstory.text.cut import one_line
@@ -75,10 +76,12 @@ def examine(
             if finding.mark is Mark.OK:
                 installed.append(row)
     if installed:
-        yield _run_server(installed[0], target, timeout_s)
+        row = installed[0]
+        yield _run_server(row, _as_started(row, target), timeout_s)
         with_hooks = [row for row in installed if row.has_hooks]
         if with_hooks:
-            yield _run_hook(with_hooks[0], target, home, timeout_s)
+            row = with_hooks[0]
+            yield _run_hook(row, _as_started(row, target), home, timeout_s)
     else:
         yield Finding(
             Mark.NOTE,
@@ -137,8 +140,15 @@ def _examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | No
     try:
         steps = row.plan(target)
         there = [is_installed(step) for step in steps]
+        plugin = find_plugin(row, target)
     except BackstoryError as exc:
         return Finding(Mark.PROBLEM, row.title, str(exc), exc.hint)
+    if plugin is not None:
+        if any(there):
+            text = "installed twice, also as a plugin: memories are given twice"
+            fix = f"backstory uninstall {row.name}"
+            return Finding(Mark.PROBLEM, row.title, text, fix)
+        return _examine_path(row, target, "installed as a plugin")
     if not any(there):
         if not row.is_here(target):
             return None
@@ -146,10 +156,34 @@ def _examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | No
     if not all(there):
         missing = render_path(str(steps[there.index(False)].path), user_home)
         return Finding(Mark.PROBLEM, row.title, f"our part of {missing} is gone", fix)
+    if _is_by_name(row, target):
+        return _examine_path(row, target, "installed by name")
     if not all(is_current(step) for step in steps):
         text = "installed by another version, or for another home"
         return Finding(Mark.PROBLEM, row.title, text, fix)
     return Finding(Mark.OK, row.title, "installed")
+
+
+def _examine_path(row: HostRow, target: Target, text: str) -> Finding:
+    """Whether PATH leads to us, for programs that start us by our names."""
+    commands = target.by_name().commands
+    for name in (commands.backstory[0], commands.hook[0]):
+        if target.find_program(name) is None:
+            folder = Path(target.commands.backstory[0]).parent
+            missing = f"{text}, but '{name}' is not on your PATH"
+            fix = f"add {folder} to your PATH"
+            return Finding(Mark.PROBLEM, row.title, missing, fix)
+    return Finding(Mark.OK, row.title, text)
+
+
+def _is_by_name(row: HostRow, target: Target) -> bool:
+    return all(is_current(step) for step in row.plan(target.by_name()))
+
+
+def _as_started(row: HostRow, target: Target) -> Target:
+    """The target with the commands by which a program starts us."""
+    has_plugin = find_plugin(row, target) is not None
+    return target.by_name() if has_plugin or _is_by_name(row, target) else target
 
 
 def _server_words(row: HostRow, target: Target) -> Sequence[str]:

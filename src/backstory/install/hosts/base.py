@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backstory.ingest.hosts.base import Folder
@@ -27,6 +27,10 @@ class Target:
         """How to start us in files of a project, which people commit."""
         return self.commands if self.project is None else self.commands.by_path()
 
+    def by_name(self) -> "Target":
+        """The same with the commands of what we publish: PATH says where we are."""
+        return replace(self, commands=replace(self.commands.by_path(), home=None))
+
     def find_missing(self) -> str | None:
         """The program that shared files name and PATH lacks; None if it has all."""
         shared = self.shared_commands
@@ -45,12 +49,25 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginList:
+    """Where a program notes which plugins it uses: a file, and a key in it.
+
+    ``remove`` is the command that removes ours, without its name.
+    """
+
+    places: tuple[str, ...]
+    key: str
+    remove: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostRow:
     """One agent program.
 
     ``places`` are folders that show that it was used here, ``plan`` returns the changes
     that install us, and ``approve`` is what it then asks the user to approve. With
     ``is_private``, its files of a project are the user's own, and never shared.
+    ``plugins`` is for those whose plugin manager takes our plugin.
     """
 
     name: str
@@ -61,6 +78,7 @@ class HostRow:
     approve: str = ""
     has_hooks: bool = True
     is_private: bool = False
+    plugins: PluginList | None = None
 
     def is_here(self, target: Target) -> bool:
         """Whether the program is on this machine, or was used on it."""

@@ -18,6 +18,7 @@ from backstory.install.edits import JsonEdit, ServerEntry
 from backstory.install.hosts.base import (
     SERVER,
     HostRow,
+    PluginList,
     Target,
     hook_groups,
     server_entry,
@@ -72,4 +73,9 @@ CLAUDE_CODE = HostRow(
     (("${CLAUDE_CONFIG_DIR}", "~/.claude"),),
     _plan,
     is_private=True,
+    plugins=PluginList(
+        ("${CLAUDE_CONFIG_DIR}/settings.json", "~/.claude/settings.json"),
+        "enabledPlugins",
+        remove="claude plugin uninstall",
+    ),
 )

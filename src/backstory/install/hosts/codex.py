@@ -13,6 +13,7 @@ from backstory.install.edits import JsonEdit, TomlEdit
 from backstory.install.hosts.base import (
     SERVER,
     HostRow,
+    PluginList,
     Target,
     hook_groups,
     server_entry,
@@ -48,4 +49,9 @@ CODEX = HostRow(
     (("${CODEX_HOME}", "~/.codex"),),
     _plan,
     approve="Codex asks once whether to trust the hooks: choose to trust them.",
+    plugins=PluginList(
+        ("${CODEX_HOME}/config.toml", "~/.codex/config.toml"),
+        "plugins",
+        remove="codex plugin remove",
+    ),
 )

@@ -14,6 +14,7 @@ from backstory.install.edits import JsonEdit, OwnFile, ServerEntry
 from backstory.install.hosts.base import (
     SERVER,
     HostRow,
+    PluginList,
     Target,
     hook_groups,
     server_entry,
@@ -52,4 +53,9 @@ COPILOT = HostRow(
     "copilot",
     (("${COPILOT_HOME}", "~/.copilot"),),
     _plan,
+    plugins=PluginList(
+        ("${COPILOT_HOME}/settings.json", "~/.copilot/settings.json"),
+        "enabledPlugins",
+        remove="copilot plugin uninstall",
+    ),
 )
