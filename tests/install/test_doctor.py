@@ -103,7 +103,7 @@ def test_what_is_missing_broken_or_open_to_others_is_found(
         ),
         "Cursor": (
             "problem",
-            "our part of ~/.cursor/hooks.json is gone",
+            "our part of ~/.cursor/hooks.json is missing",
             "backstory install cursor",
         ),
         "Codex": (

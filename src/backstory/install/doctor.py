@@ -69,10 +69,12 @@ def examine(
     yield _find_version()
     yield from _examine_home(home, user_home)
     installed = []
+    marks = set()
     for row in HOST_ROWS:
         finding = _examine_host(row, target, user_home)
         if finding is not None:
             yield finding
+            marks.add(finding.mark)
             if finding.mark is Mark.OK:
                 installed.append(row)
     if installed:
@@ -82,7 +84,7 @@ def examine(
         if with_hooks:
             row = with_hooks[0]
             yield _run_hook(row, _as_started(row, target), home, timeout_s)
-    else:
+    elif Mark.PROBLEM not in marks:
         yield Finding(
             Mark.NOTE,
             "agent programs",
@@ -155,7 +157,9 @@ def _examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | No
         return Finding(Mark.NOTE, row.title, "here, but not installed in it", fix)
     if not all(there):
         missing = render_path(str(steps[there.index(False)].path), user_home)
-        return Finding(Mark.PROBLEM, row.title, f"our part of {missing} is gone", fix)
+        return Finding(
+            Mark.PROBLEM, row.title, f"our part of {missing} is missing", fix
+        )
     if _is_by_name(row, target):
         return _examine_path(row, target, "installed by name")
     if not all(is_current(step) for step in steps):
