@@ -162,6 +162,22 @@ def test_with_a_server_next_to_nothing_is_imported(
     }
 
 
+def test_where_no_folder_is_known_to_be_private_hooks_work_without_notes(
+    hooks: Hooks,
+) -> None:
+    # As on Windows.
+    code = "import os; del os.getuid; from backstory.hooks.entry import main; main()"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, *PROMPT, "--home", str(hooks.home)],
+        input=json.dumps(ASKED).encode(),
+        capture_output=True,
+        env=hooks.environ,
+    )
+
+    assert (SAID.encode() in done.stdout, done.stderr, hooks.log()) == (True, b"", [])
+
+
 BROKEN = {
     "not JSON": (PROMPT, b"{"),
     "no object": (PROMPT, b"[1]"),

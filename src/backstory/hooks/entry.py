@@ -107,16 +107,22 @@ class _Hook:
 
 def _read_input() -> bytes:
     """Standard input, as far as it is there. Raises ValueError if it is too long."""
-    # Hosts close it, people at a terminal and broken hosts do not.
-    import select
-
     until = time.monotonic() + INPUT_S
     received = bytearray()
     while True:
-        ready, _, _ = select.select([0], [], [], max(0.0, until - time.monotonic()))
-        some = os.read(0, 1 << 20) if ready else b""
+        some = os.read(0, 1 << 20) if _has_input(until) else b""
         if not some:
             return bytes(received)
         received += some
         if len(received) > MAX_PAYLOAD_BYTES:
             raise ValueError(f"the input has more than {MAX_PAYLOAD_BYTES:,} bytes")
+
+
+def _has_input(until: float) -> bool:
+    """Wait for input. Hosts close it, people at a terminal and broken hosts do not."""
+    if sys.platform == "win32":
+        return True  # pipes cannot be waited for; the deadline ends the process
+    # As late as this, so that whatever it raises is logged.
+    import select
+
+    return bool(select.select([0], [], [], max(0.0, until - time.monotonic()))[0])

@@ -53,6 +53,8 @@ def is_private(folder: str) -> bool:
 
 
 def _parents(environ: "Mapping[str, str]") -> "Iterator[str]":
+    if not hasattr(os, "getuid"):
+        return  # Windows, which does not tell whose a folder is
     given = environ.get("XDG_RUNTIME_DIR", "")
     if given.startswith("/") and len(given) <= _MAX_CHARS:
         yield os.path.join(given, "backstory")
