@@ -445,6 +445,28 @@ def test_what_a_server_tells_a_session_is_noted_as_if_the_hook_did(
     assert found == LiveSession("claude-code", "s1", "", PROJECT)
 
 
+def test_a_session_whose_hook_gave_up_was_told_nothing(
+    memory: Memory, tmp_path: Path
+) -> None:
+    hooks = of(memory, tmp_path)
+    with HookServer(memory) as server:
+        server.warm_up()
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(server.path)
+            asking.sendall(request_of(memory, "prompt", Path(server.path).parent))
+        # It is answered after the other; and a server that ends waits for both.
+        hooks.answer("prompt", "claude-code", {**ASKED, "session_id": "s2"})
+
+    assert SAID in str(hooks.answer("prompt", "claude-code", ASKED))
+    assert hooks.answer("prompt", "claude-code", {**ASKED, "session_id": "s2"}) is None
+
+
+def request_of(memory: Memory, event: str, folder: Path) -> bytes:
+    """What a hook of Claude Code sends to a server."""
+    facts = (memory.home.resolve(), event, "claude-code", os.getpid(), folder)
+    return "\0".join([*map(str, facts), json.dumps(ASKED)]).encode()
+
+
 def test_a_server_that_is_not_warm_leaves_the_prompt_to_the_hook(
     memory: Memory, tmp_path: Path
 ) -> None:
@@ -531,15 +553,12 @@ def test_a_folder_that_others_can_enter_is_not_used(
 def test_a_request_of_another_user_is_refused(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = str(memory.home.resolve())
-    facts = (home, "session-start", "claude-code", str(os.getpid()), "")
-    request = "\0".join((*facts, json.dumps(ASKED))).encode()
-
     def exchange() -> bytes:
         with socket.socket(socket.AF_UNIX) as asking:
             asking.connect(server.path)
             try:
-                asking.sendall(request)
+                folder = Path(server.path).parent
+                asking.sendall(request_of(memory, "session-start", folder))
                 asking.shutdown(socket.SHUT_WR)
                 return asking.recv(10_000)
             except OSError:
