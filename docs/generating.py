@@ -124,9 +124,10 @@ def hosts() -> str:
     lines = ["", "| agent program | name | where Backstory looks |", "|---|---|---|"]
     for host in HOSTS:
         places = [
-            " or ".join(f"`{place}`" for place in folder.places)
+            folder.title or " or ".join(f"`{place}`" for place in folder.places)
             for folder in host.folders
         ]
+        places = list(dict.fromkeys(places))
         places += [f"`{p.glob}` in every project seen" for p in host.in_projects]
         lines.append(f"| {host.title} | `{host.name}` | {'; '.join(places)} |")
     return "\n".join([*lines, ""])

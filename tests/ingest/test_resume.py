@@ -34,6 +34,7 @@ def commands(memory: Memory) -> dict[str, str]:
 # One session of every program that documents how, and what the person types.
 RESUMED = {
     "claude-code": "cd /home/dev/demo && claude --resume {id}",
+    "cline": "cd /home/dev/demo && cline --id {id}",
     "codex": "codex resume {id}",
     "copilot-cli": "copilot --resume={id}",
     "gemini-cli": "cd /home/dev/demo && gemini --resume {id}",

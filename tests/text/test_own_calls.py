@@ -48,6 +48,7 @@ def test_another_tool_is_no_recall(name: str | None) -> None:
         pytest.param('{"command":"backstory search x"}', id="in JSON"),
         pytest.param('{"command":"cd x\\nbackstory search y"}', id="on a second line"),
         pytest.param('{"command":["backstory","search","x"]}', id="word by word"),
+        pytest.param('{"commands":["cd x","backstory search y"]}', id="several"),
         pytest.param('{"command":"C:\\\\bin\\\\backstory.exe search x"}', id="Windows"),
         pytest.param("backstory memory show", id="the long-term memory"),
         pytest.param("backstory memory add 'likes tea'", id="what it says is noted"),

@@ -28,6 +28,7 @@ _WRITES = re.compile(r"write|edit|patch|create|replace|insert|todo", re.IGNORECA
 
 # Where hosts put the command of a tool that runs a shell.
 _COMMAND_KEYS = ("command", "cmd", "script")
+_COMMANDS_KEY = "commands"
 # A longer one is a program, not a question to our command.
 _MAX_COMMAND_CHARS = 20_000
 _RECALLING = {"search", "show", "call", "context", "logs"}
@@ -117,7 +118,10 @@ def _iter_scripts(call_text: str) -> Iterator[list[list[str]]]:
         except orjson.JSONDecodeError:
             return
     if isinstance(given, dict):
+        several = given.get(_COMMANDS_KEY)
         given = next((given[key] for key in _COMMAND_KEYS if key in given), None)
+        if isinstance(several, list) and all(isinstance(each, str) for each in several):
+            given = "\n".join(several)
     if isinstance(given, list) and given and all(isinstance(w, str) for w in given):
         # bash -lc SCRIPT; without -c, the words after a shell are a file's arguments.
         is_shell = _base_name(given[0]) in _SHELLS and len(given) > 2

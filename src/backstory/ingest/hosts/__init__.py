@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from backstory.errors import UnknownName, nearest_hint
 from backstory.ingest.hosts.base import Folder, Host, Pattern, Resume
+from backstory.ingest.hosts.editors import in_editors
 from backstory.text.arguments import show_name, to_text
 
 
@@ -213,6 +214,43 @@ HOSTS = (
             ),
         ),
         resume=Resume("opencode --session {id}", in_project=True, is_of_parent=True),
+    ),
+    Host(
+        "cline",
+        "Cline",
+        (
+            Folder(
+                ("${CLINE_DATA_DIR}", "${CLINE_DIR}/data", "~/.cline/data"),
+                (
+                    Pattern("tasks/*/ui_messages.json", "cline-task"),
+                    Pattern("sessions/*/*.messages.json", "cline"),
+                ),
+            ),
+            Folder(
+                ("${CLINE_SESSION_DATA_DIR}",),
+                (Pattern("*/*.messages.json", "cline"),),
+            ),
+            *in_editors(
+                "globalStorage/saoudrizwan.claude-dev",
+                Pattern("tasks/*/claude_messages.json", "cline-task"),
+                Pattern("tasks/*/ui_messages.json", "cline-task"),
+            ),
+        ),
+        resume=Resume(
+            "cline --id {id}",
+            in_project=True,
+            is_of_parent=True,
+            # Older tasks are continued in the editor.
+            ending=".messages.json",
+        ),
+    ),
+    Host(
+        "roo-code",
+        "Roo Code",
+        in_editors(
+            "globalStorage/rooveterinaryinc.roo-cline",
+            Pattern("tasks/*/ui_messages.json", "roo-code"),
+        ),
     ),
     Host(
         "llm",

@@ -26,11 +26,13 @@ class Folder:
     """A folder of a host: the first place that applies, and what to look for in it.
 
     A place may begin with ``~`` and use ``${NAME}``; it applies when every name is set.
-    A platform (``linux:``, ``darwin:``, ``win32:``) may come before it.
+    A platform (``linux:``, ``darwin:``, ``win32:``) may come before it. ``title`` is
+    what the documentation says of places that are too many to list.
     """
 
     places: tuple[str, ...]
     patterns: tuple[Pattern, ...]
+    title: str = ""
 
     def locate(self, machine: Machine) -> Path | None:
         """Where the folder is on that machine, whether or not it is there."""
@@ -51,14 +53,17 @@ class Folder:
 class Resume:
     """How a person continues a session: a command, with ``{id}`` for the session's id.
 
-    ``in_project``: the program only looks for sessions of the folder it is started in.
+    ``in_project``: the program only looks for sessions of the folder it is started in,
+    or continues in that folder.
     ``is_of_parent``: a session with a parent is that of a subagent, which the program
-    continues only as part of its parent; otherwise it may be a fork.
+    continues only as part of its parent; otherwise it may be a fork. ``ending``: what
+    the names of transcripts that can be continued end with.
     """
 
     command: str
     in_project: bool = False
     is_of_parent: bool = False
+    ending: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,10 @@ def _find_root(
 
 def _to_command(session: Session, home: Path) -> str | None:
     resume = _RESUMES[session.host]
-    if not _ID.fullmatch(session.native_id) or not _is_there(session.read_from):
+    transcript = session.read_from or ""
+    if not _ID.fullmatch(session.native_id) or not _is_there(transcript):
+        return None
+    if not transcript.endswith(resume.ending):
         return None
     command = resume.command.replace("{id}", session.native_id)
     if not resume.in_project:
@@ -75,7 +78,7 @@ def _to_command(session: Session, home: Path) -> str | None:
     return None if folder is None else f"cd {folder} && {command}"
 
 
-def _is_there(transcript: str | None) -> bool:
+def _is_there(transcript: str) -> bool:
     if not transcript:
         return False
     try:

@@ -163,6 +163,24 @@ FORMATS = (
         "opencode sessions, all in one SQLite database.",
     ),
     FormatRow(
+        "cline",
+        "cline",
+        f"{_HERE}.cline:Cline",
+        "Cline sessions and subagents, one JSON document each.",
+    ),
+    FormatRow(
+        "cline-task",
+        "cline",
+        f"{_HERE}.cline:ClineTask",
+        "Older Cline tasks, one list of messages each.",
+    ),
+    FormatRow(
+        "roo-code",
+        "roo-code",
+        f"{_HERE}.roo_code:RooCode",
+        "Roo Code tasks, one list of messages each.",
+    ),
+    FormatRow(
         "llm",
         "llm",
         f"{_HERE}.llm:LlmLogs",
