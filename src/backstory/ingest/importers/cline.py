@@ -113,8 +113,8 @@ class ClineTask:
 
     Shape seen in the command line 2.18.0 (2026-11); the other kinds of message as
     https://github.com/cline/cline has them in ``ExtensionMessage.ts`` (versions of 2024
-    to 2026, read 2026-11). Once a task is resumed as a session, the session is appended to the list
-    again and again; ``sdk_writeback.json`` tells where that begins.
+    to 2026, read 2026-11). Once a task is resumed as a session, the session is appended
+    to the list again and again; ``sdk_writeback.json`` tells where that begins.
     """
 
     kind: Literal["document"] = "document"
