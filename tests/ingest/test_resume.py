@@ -39,6 +39,7 @@ RESUMED = {
     "copilot-cli": "copilot --resume={id}",
     "gemini-cli": "cd /home/dev/demo && gemini --resume {id}",
     "opencode": "cd /home/dev/demo && opencode --session {id}",
+    "qwen-code": "cd /home/dev/demo && qwen --resume {id}",
     "pi": "cd /home/dev/demo && pi --session {id}",
 }
 

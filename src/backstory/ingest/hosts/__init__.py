@@ -253,6 +253,25 @@ HOSTS = (
         ),
     ),
     Host(
+        "qwen-code",
+        "Qwen Code",
+        (
+            Folder(
+                ("${QWEN_RUNTIME_DIR}", "${QWEN_HOME}", "~/.qwen"),
+                (
+                    Pattern("tmp/*/chats/session-*.json", "qwen-code-document"),
+                    Pattern("projects/*/chats/*.jsonl", "qwen-code"),
+                    Pattern("projects/*/subagents/*/agent-*.jsonl", "qwen-code"),
+                    Pattern(
+                        "projects/*/subagents/*/agent-*.meta.json",
+                        "qwen-code-agent-meta",
+                    ),
+                ),
+            ),
+        ),
+        resume=Resume("qwen --resume {id}", in_project=True, is_of_parent=True),
+    ),
+    Host(
         "llm",
         "llm",
         (

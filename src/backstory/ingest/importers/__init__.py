@@ -181,6 +181,25 @@ FORMATS = (
         "Roo Code tasks, one list of messages each.",
     ),
     FormatRow(
+        "qwen-code",
+        "qwen-code",
+        f"{_HERE}.qwen_code:QwenCode",
+        "Qwen Code sessions and subagents, one JSONL file each.",
+    ),
+    FormatRow(
+        "qwen-code-agent-meta",
+        "qwen-code",
+        f"{_HERE}.qwen_code:QwenCodeAgentMeta",
+        "What a Qwen Code subagent was asked to do.",
+        is_companion=True,
+    ),
+    FormatRow(
+        "qwen-code-document",
+        "qwen-code",
+        f"{_HERE}.qwen_code:QwenCodeDocument",
+        "Older Qwen Code sessions, one JSON document each.",
+    ),
+    FormatRow(
         "llm",
         "llm",
         f"{_HERE}.llm:LlmLogs",

@@ -82,6 +82,7 @@ class ClaudeCode:
         return path.suffix == ".jsonl" and any(
             as_text(record.get("type")) in _KNOWN
             and ("sessionId" in record or "leafUuid" in record)
+            and not _is_by_qwen(record)
             for record in first_records(head)
         )
 
@@ -283,13 +284,23 @@ def _block(
             return role, f"[{kind}]", None, None
 
 
+def _is_by_qwen(record: JsonObject) -> bool:
+    """Whether a record is Qwen Code's, which has records of the same types."""
+    return "parts" in as_object(record.get("message")) or "systemPayload" in record
+
+
 class ClaudeCodeAgentMeta:
     """The file beside a subagent's session that says what it was asked to do."""
 
     kind: Literal["document"] = "document"
 
     def recognizes(self, path: Path, head: bytes) -> bool:
-        return path.name.startswith("agent-") and path.name.endswith(".meta.json")
+        return (
+            path.name.startswith("agent-")
+            and path.name.endswith(".meta.json")
+            # Qwen Code, whose files have the same names, says more in them.
+            and b'"parentSessionId"' not in head
+        )
 
     def look_beside(self, path: Path, read: ReadBeside) -> Mapping[str, str]:
         return {}
