@@ -38,6 +38,7 @@ RESUMED = {
     "codex": "codex resume {id}",
     "copilot-cli": "copilot --resume={id}",
     "gemini-cli": "cd /home/dev/demo && gemini --resume {id}",
+    "goose": "goose session --resume --session-id {id}",
     "opencode": "cd /home/dev/demo && opencode --session {id}",
     "qwen-code": "cd /home/dev/demo && qwen --resume {id}",
     "pi": "cd /home/dev/demo && pi --session {id}",

@@ -272,6 +272,23 @@ HOSTS = (
         resume=Resume("qwen --resume {id}", in_project=True, is_of_parent=True),
     ),
     Host(
+        "goose",
+        "Goose",
+        (
+            Folder(
+                (
+                    "${GOOSE_PATH_ROOT}/data/sessions",
+                    "win32:${APPDATA}/Block/goose/data/sessions",
+                    # On macOS too.
+                    "${XDG_DATA_HOME}/goose/sessions",
+                    "~/.local/share/goose/sessions",
+                ),
+                (Pattern("*.jsonl", "goose-file"), Pattern("sessions.db", "goose")),
+            ),
+        ),
+        resume=Resume("goose session --resume --session-id {id}", is_of_parent=True),
+    ),
+    Host(
         "llm",
         "llm",
         (

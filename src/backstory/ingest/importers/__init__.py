@@ -200,6 +200,18 @@ FORMATS = (
         "Older Qwen Code sessions, one JSON document each.",
     ),
     FormatRow(
+        "goose",
+        "goose",
+        f"{_HERE}.goose:Goose",
+        "Goose sessions and subagents, all in one SQLite database.",
+    ),
+    FormatRow(
+        "goose-file",
+        "goose",
+        f"{_HERE}.goose:GooseFile",
+        "Goose sessions from before it had a database, one JSONL file each.",
+    ),
+    FormatRow(
         "llm",
         "llm",
         f"{_HERE}.llm:LlmLogs",
