@@ -8,11 +8,12 @@ becomes the database ``x.db``, ``x.zst.txt`` the compressed ``x.zst``, the folde
 afterwards.
 """
 
+import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from backstory.values.moments import Moment
 from backstory.values.reports import IndexReport
 from tests.prepared_home import prepare_home
 
+# When every sample was written, for formats that have no times of their own.
+SAVED_AT = datetime(2026, 11, 18, tzinfo=UTC).timestamp()
 TRANSCRIPTS = Path(__file__).parent / "data" / "transcripts"
 
 
@@ -77,6 +80,7 @@ def _make(file: Path, target: Path) -> None:
         target.write_bytes(zstandard.compress(file.read_bytes()))
     else:
         shutil.copyfile(file, target)
+    os.utime(target, (SAVED_AT, SAVED_AT))
 
 
 def _zip(folder: Path) -> None:

@@ -289,6 +289,17 @@ HOSTS = (
         resume=Resume("goose session --resume --session-id {id}", is_of_parent=True),
     ),
     Host(
+        "continue",
+        "Continue",
+        (
+            Folder(
+                ("${CONTINUE_GLOBAL_DIR}", "~/.continue"),
+                # Not sessions.json, which lists them.
+                (Pattern("sessions/*-*.json", "continue"),),
+            ),
+        ),
+    ),
+    Host(
         "llm",
         "llm",
         (

@@ -212,6 +212,12 @@ FORMATS = (
         "Goose sessions from before it had a database, one JSONL file each.",
     ),
     FormatRow(
+        "continue",
+        "continue",
+        f"{_HERE}.continue_dev:Continue",
+        "Continue sessions, one JSON document each.",
+    ),
+    FormatRow(
         "llm",
         "llm",
         f"{_HERE}.llm:LlmLogs",
