@@ -300,6 +300,22 @@ HOSTS = (
         ),
     ),
     Host(
+        "vscode",
+        "Copilot Chat",
+        (
+            *in_editors(
+                "workspaceStorage",
+                Pattern("*/chatSessions/*.json", "vscode"),
+                Pattern("*/chatSessions/*.jsonl", "vscode-log"),
+            ),
+            *in_editors(
+                "globalStorage",
+                Pattern("emptyWindowChatSessions/*.json", "vscode"),
+                Pattern("emptyWindowChatSessions/*.jsonl", "vscode-log"),
+            ),
+        ),
+    ),
+    Host(
         "llm",
         "llm",
         (

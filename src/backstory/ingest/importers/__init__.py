@@ -218,6 +218,18 @@ FORMATS = (
         "Continue sessions, one JSON document each.",
     ),
     FormatRow(
+        "vscode",
+        "vscode",
+        f"{_HERE}.vscode:VsCode",
+        "Chats in Visual Studio Code, one JSON document each.",
+    ),
+    FormatRow(
+        "vscode-log",
+        "vscode",
+        f"{_HERE}.vscode:VsCodeLog",
+        "Chats in Visual Studio Code since 2026, one log of changes each.",
+    ),
+    FormatRow(
         "llm",
         "llm",
         f"{_HERE}.llm:LlmLogs",
