@@ -316,6 +316,25 @@ HOSTS = (
         ),
     ),
     Host(
+        "zed",
+        "Zed",
+        (
+            Folder(
+                (
+                    "darwin:~/Library/Application Support/Zed",
+                    "win32:${LOCALAPPDATA}/Zed",
+                    "${XDG_DATA_HOME}/zed",
+                    "~/.local/share/zed",
+                ),
+                (Pattern("threads/threads.db", "zed"),),
+            ),
+            Folder(
+                ("linux:~/.var/app/dev.zed.Zed/data/zed",),
+                (Pattern("threads/threads.db", "zed"),),
+            ),
+        ),
+    ),
+    Host(
         "llm",
         "llm",
         (

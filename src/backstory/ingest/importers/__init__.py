@@ -230,6 +230,12 @@ FORMATS = (
         "Chats in Visual Studio Code since 2026, one log of changes each.",
     ),
     FormatRow(
+        "zed",
+        "zed",
+        f"{_HERE}.zed:Zed",
+        "Threads of Zed's agent, all in one SQLite database.",
+    ),
+    FormatRow(
         "llm",
         "llm",
         f"{_HERE}.llm:LlmLogs",
