@@ -859,8 +859,49 @@ def test_a_file_of_no_known_format_is_reported_when_it_is_named(
     report = memory.index(path=file)
 
     assert report.problems == (
-        Problem("not in a format that Backstory knows", None, str(file)),
+        Problem(
+            "not in a format that Backstory knows: text without JSON; to have it read, "
+            "convert it to Backstory's own JSON lines (docs/reference/jsonl-format.md)",
+            None,
+            str(file),
+        ),
     )
+
+
+def test_a_file_that_only_looks_like_a_known_format_is_a_clear_word(
+    memory: Memory, tmp_path: Path
+) -> None:
+    file = tmp_path / "conversations.json"
+    strange = {"uuid": "a", "name": "A chat", "chat_messages": [{"sender": "robot"}]}
+    file.write_bytes(orjson.dumps([strange, {**strange, "uuid": "b"}]))
+
+    report = memory.index(path=file)
+
+    assert report.new_sessions == 0
+    assert report.problems == (
+        Problem("unknown record type 'robot'", None, str(file)),
+        Problem(
+            "read as 'claude-ai', but no message in it was understood: a JSON list "
+            'whose first item has "uuid", "name", "chat_messages"; if another program '
+            "wrote it, convert it to Backstory's own JSON lines "
+            "(docs/reference/jsonl-format.md)",
+            None,
+            str(file),
+        ),
+    )
+
+
+def test_files_of_a_folder_in_which_nothing_was_said_are_no_problem(
+    memory: Memory, tmp_path: Path
+) -> None:
+    folder = tmp_path / "export"
+    folder.mkdir()
+    empty = {"uuid": "a", "name": "A chat", "chat_messages": []}
+    (folder / "conversations.json").write_bytes(orjson.dumps([empty]))
+
+    report = memory.index(path=folder)
+
+    assert (report.read, report.new_sessions, report.problems) == (1, 0, ())
 
 
 def test_a_path_that_is_not_there_is_reported(memory: Memory, tmp_path: Path) -> None:

@@ -242,6 +242,8 @@ class Intake:
     until: float = math.inf
     written: list[Written] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    met_messages: int = 0
+    met_facts: int = 0
     last_line: int = 0
     _batch: Batch | None = None
     _chars: int = 0
@@ -313,8 +315,10 @@ class Intake:
         try:
             match item:
                 case NewMessage():
+                    self.met_messages += 1
                     self._add_message(item, line)
                 case SessionFacts():
+                    self.met_facts += 1
                     self._add_facts(item)
                 case MessageTitle():
                     self._add_title(item)

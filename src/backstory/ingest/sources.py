@@ -9,13 +9,16 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+from backstory.errors import SourceUnreadable
 from backstory.ingest.hosts import HOSTS, get_host
 from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.find import iter_in_projects, iter_sources
 from backstory.ingest.importers import FORMATS, get_format
 from backstory.ingest.importers.base import Format, FormatRow
 from backstory.ingest.intake import Rules
+from backstory.ingest.parsing.glimpse import describe_content
 from backstory.ingest.parsing.recognize import could_be_transcript, iter_recognized
+from backstory.ingest.parsing.streams import read_head
 from backstory.ingest.seen_files import LOCK_NAME, STAMP_NAME, SeenFile
 from backstory.ingest.sync import Found, HistorySync
 from backstory.store.base.history import HistoryStore
@@ -26,10 +29,41 @@ from backstory.text.arguments import to_path
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary
 
+# What to do with a file of another program.
+_CONVERT = "convert it to Backstory's own JSON lines (docs/reference/jsonl-format.md)"
+
 
 @cache
 def _load_format(name: str) -> Format:
     return get_format(name).load()
+
+
+def _describe(path: Path) -> str:
+    try:
+        return describe_content(read_head(path))
+    except (OSError, ValueError, SourceUnreadable):
+        return "what it holds cannot be told"
+
+
+def _explain_nothing(
+    path: Path, sync: HistorySync, problems: Sequence[Problem]
+) -> IndexReport:
+    """Say so if a file that a person named was read, but nobody says anything in it.
+
+    Among the files of a folder there are always some in which nothing was said yet. A
+    single problem with the whole file says why.
+    """
+    is_folder = os.path.isdir(path)  # noqa: PTH112 (False for any odd path)
+    if is_folder or sync.met_messages or not sync.read_formats:
+        return IndexReport()
+    if not sync.met_facts and [problem.line for problem in problems] == [None]:
+        return IndexReport()
+    formats = " and ".join(f"'{name}'" for name in sync.read_formats)
+    reason = (
+        f"read as {formats}, but no message in it was understood: {_describe(path)}; "
+        f"if another program wrote it, {_CONVERT}"
+    )
+    return IndexReport(problems=(Problem(reason, path=str(path)),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +100,7 @@ class LocalSources:
         with locked(self.home / LOCK_NAME, on_wait=on_wait):
             if path is not None:
                 report = sync.run(self._found_at(Path(path), host), on_progress)
+                report += _explain_nothing(Path(path), sync, report.problems)
                 return report + update()
             report = sync.run(self._found(hosts), on_progress)
             # The sessions just read may name more project folders to look in.
@@ -133,7 +168,12 @@ class LocalSources:
         is_folder = os.path.isdir(path)  # noqa: PTH112 (False for any odd path)
         for found in iter_recognized(path, self._formats(host), self.rules.exclude):
             if isinstance(found, FoundFile) and not is_folder:
-                yield Problem("not in a format that Backstory knows", path=str(path))
+                seen = _describe(found.path)
+                yield Problem(
+                    f"not in a format that Backstory knows: {seen}; "
+                    f"to have it read, {_CONVERT}",
+                    path=str(path),
+                )
             else:
                 yield found
 

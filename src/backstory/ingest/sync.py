@@ -77,6 +77,10 @@ class HistorySync:
     on_deleted: Callable[[str, Sequence[str]], None] = lambda host, native_ids: None
     # Problems that belong to no source that was read; a dictionary keeps their order.
     loose_problems: dict[Problem, None] = field(default_factory=dict)
+    # The formats that sources were read in, and how much was in them.
+    read_formats: dict[str, None] = field(default_factory=dict)
+    met_messages: int = 0
+    met_facts: int = 0
 
     def run(
         self, found: Iterable[Found], on_progress: OnProgress | None = None
@@ -241,7 +245,10 @@ class _Pass:
             unchanged=self._unchanged,
             excluded=self._excluded,
             unknown=self.unknown,
-            new_sessions=sum(len(each.made_sessions) for each in written),
+            # One without a message is not shown to anybody.
+            new_sessions=sum(len(each.made_sessions) for each in written)
+            if self._sync.met_messages
+            else 0,
             new_messages=sum(each.new_messages for each in written),
             changed_messages=sum(each.changed_messages for each in written),
             read_bytes=self._read_bytes,
@@ -255,7 +262,11 @@ class _Pass:
             self._sync.loose_problems[problem] = None
             self._problems.append(problem)
 
-    def _finish(self, intake: Intake) -> None:
+    def _finish(self, source: Source, intake: Intake) -> None:
+        self._sync.met_messages += intake.met_messages
+        self._sync.met_facts += intake.met_facts
+        if not intake.is_companion:
+            self._sync.read_formats[source.format] = None
         # A companion whose session is missing is read again in every run.
         is_waiting = bool(intake.written) and intake.written[-1].is_waiting
         self._read += not is_waiting
@@ -343,7 +354,7 @@ class _Pass:
         origin = self._origin(source, _look_beside(source, importer, intake))
         reading = LineReading(source, importer, origin, start=start)
         self._read_bytes += reading.read(intake, self._progress.advance_to)
-        self._finish(intake)
+        self._finish(source, intake)
 
     def _read_document(self, source: Source, importer: DocumentFormat) -> None:
         self._check_size(source, _MAX_HURRIED_BYTES)
@@ -351,7 +362,7 @@ class _Pass:
         origin = self._origin(source, _look_beside(source, importer, intake))
         read_document(source, importer, origin, intake=intake)
         self._read_bytes += source.file.size_bytes
-        self._finish(intake)
+        self._finish(source, intake)
 
     def _read_database(
         self, source: Source, importer: DatabaseFormat, signature: str
@@ -371,7 +382,7 @@ class _Pass:
                 self._check_time()
                 intake = self._intake(source, conversation.native_id)
                 reading.read(conversation, origin, intake=intake)
-                self._finish(intake)
+                self._finish(source, intake)
         if deleted:
             self._sync.on_deleted(source.host, deleted)
         self._finish_database(source, signature)
