@@ -33,6 +33,7 @@ def commands(memory: Memory) -> dict[str, str]:
 
 # One session of every program that documents how, and what the person types.
 RESUMED = {
+    "amp": "amp threads continue {id}",
     "claude-code": "cd /home/dev/demo && claude --resume {id}",
     "cline": "cd /home/dev/demo && cline --id {id}",
     "codex": "codex resume {id}",

@@ -335,6 +335,18 @@ HOSTS = (
         ),
     ),
     Host(
+        "amp",
+        "Amp",
+        (
+            Folder(
+                # The same on every platform.
+                ("${XDG_DATA_HOME}/amp", "~/.local/share/amp"),
+                (Pattern("threads/T-*.json", "amp"),),
+            ),
+        ),
+        resume=Resume("amp threads continue {id}", is_of_parent=True),
+    ),
+    Host(
         "llm",
         "llm",
         (

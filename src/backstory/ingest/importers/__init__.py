@@ -236,6 +236,12 @@ FORMATS = (
         "Threads of Zed's agent, all in one SQLite database.",
     ),
     FormatRow(
+        "amp",
+        "amp",
+        f"{_HERE}.amp:Amp",
+        "Amp threads that are kept on the machine, one JSON document each.",
+    ),
+    FormatRow(
         "llm",
         "llm",
         f"{_HERE}.llm:LlmLogs",
