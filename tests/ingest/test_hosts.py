@@ -144,6 +144,46 @@ def test_every_host_has_absolute_places_and_known_formats(
     ]
 
 
+CLINE = "User/globalStorage/saoudrizwan.claude-dev"
+CHATS = "User/workspaceStorage"
+WINDOWS = {"APPDATA": "/roaming", "LOCALAPPDATA": "/local"}
+
+
+@pytest.mark.parametrize(
+    ("host", "platform", "environ", "expected"),
+    [
+        ("cline", "linux", {}, f"{HOME}/.config/Code/{CLINE}"),
+        ("cline", "linux", {}, f"{HOME}/.config/Cursor/{CLINE}"),
+        ("cline", "linux", {}, f"{HOME}/.vscode-server/data/{CLINE}"),
+        ("cline", "linux", {"XDG_CONFIG_HOME": "/x"}, f"/x/VSCodium/{CLINE}"),
+        ("cline", "darwin", {}, f"{HOME}/Library/Application Support/Code/{CLINE}"),
+        ("cline", "win32", WINDOWS, f"/roaming/Code - Insiders/{CLINE}"),
+        ("cline", "linux", {}, f"{HOME}/.cline/data"),
+        ("cline", "linux", {"CLINE_DIR": "/c"}, "/c/data"),
+        ("vscode", "darwin", {}, f"{HOME}/Library/Application Support/Code/{CHATS}"),
+        ("vscode", "win32", WINDOWS, f"/roaming/Windsurf/{CHATS}"),
+        ("goose", "darwin", {}, f"{HOME}/.local/share/goose/sessions"),
+        ("goose", "win32", WINDOWS, "/roaming/Block/goose/data/sessions"),
+        ("goose", "linux", {"GOOSE_PATH_ROOT": "/g"}, "/g/data/sessions"),
+        ("zed", "linux", {}, f"{HOME}/.local/share/zed"),
+        ("zed", "linux", {}, f"{HOME}/.var/app/dev.zed.Zed/data/zed"),
+        ("zed", "darwin", {}, f"{HOME}/Library/Application Support/Zed"),
+        ("zed", "win32", WINDOWS, "/local/Zed"),
+        ("qwen-code", "linux", {"QWEN_HOME": "/q"}, "/q"),
+        ("continue", "win32", WINDOWS, f"{HOME}/.continue"),
+        ("amp", "darwin", {}, f"{HOME}/.local/share/amp"),
+    ],
+)
+def test_a_program_s_own_places_are_known_on_every_platform(
+    host: str, platform: str, environ: dict[str, str], expected: str
+) -> None:
+    machine = Machine(platform, HOME, environ)
+
+    places = [folder.locate(machine) for folder in get_host(host).folders]
+
+    assert Path(expected) in places
+
+
 def test_the_first_part_of_a_name_is_enough_if_it_is_clear() -> None:
     assert (get_host("gemini").name, get_host("Copilot").name) == (
         "gemini-cli",
