@@ -41,9 +41,7 @@ _NOTICES = frozenset(
         "recovery_notice",
     }
 )
-_NOTICE_TAGS = re.compile(
-    r"<(mode_notice|environment_notice)>.*?</\1>\s*", flags=re.DOTALL
-)
+_NOTICE_TAGS = ("mode_notice", "environment_notice")
 _INPUT = re.compile(
     r"\s*<user_(?:input|command)(?P<attributes>(?: [^<>]*)?)>(?P<words>.*)"
     r"</user_(?:input|command)>\s*",
@@ -233,13 +231,30 @@ def _read_block(
 
 def _own_words(text: str) -> str:
     """The person's own words, without the tags that Cline puts around them."""
-    text = _NOTICE_TAGS.sub("", text)
-    found = _INPUT.fullmatch(text)
-    if found is None:
-        return text
-    slash = _SLASH.search(found["attributes"])
-    words = _own_words(found["words"])
-    return f"/{slash[1]} {words}".rstrip() if slash else words
+    for tag in _NOTICE_TAGS:
+        text = _without(text, f"<{tag}>", f"</{tag}>")
+    slash = ""
+    # A command may stand in the tag around every prompt.
+    for _ in range(2):
+        found = _INPUT.fullmatch(text)
+        if found is None:
+            break
+        named = _SLASH.search(found["attributes"])
+        slash = f"/{named[1]} " if named else slash
+        text = found["words"]
+    return (slash + text).rstrip() if slash else text
+
+
+def _without(text: str, opening: str, closing: str) -> str:
+    """The text without what is between such marks, and the line ends after it."""
+    kept: list[str] = []
+    while True:
+        before, begun, rest = text.partition(opening)
+        _, ended, after = rest.partition(closing)
+        if not begun or not ended:
+            return "".join(kept) + text
+        kept.append(before)
+        text = after.lstrip("\n")
 
 
 def _result_text(content: object) -> str:

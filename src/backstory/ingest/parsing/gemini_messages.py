@@ -4,7 +4,6 @@ A message is an object with a text and the tool calls it led to; its text, and w
 tools return, may also be a list of parts as Gemini's API has them.
 """
 
-import re
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
@@ -44,7 +43,7 @@ def is_document(head: bytes) -> bool:
 
 def is_by_qwen(head: bytes) -> bool:
     """Whether such a document has an answer of Qwen Code, not of Gemini CLI."""
-    return re.search(rb'"type":\s*"qwen"', head) is not None
+    return b'"type":"qwen"' in head or b'"type": "qwen"' in head
 
 
 def parse_document(file: IO[bytes], origin: Origin) -> Iterator[Item]:
