@@ -75,6 +75,7 @@ MAY_READ_SETTINGS = (
     "memory",
     "render",
     "hooks",
+    "web",
     "cli",
 )
 # Where the clock and the environment may be read.

@@ -570,6 +570,16 @@ def change_setting(machine: Machine, name: str, text: str) -> Chosen:
     return Chosen(row, value, str(user_file))
 
 
+def add_to_setting(machine: Machine, name: str, item: str) -> Chosen:
+    """Add an item to a list in the user's own file, unless it has it; it may be any."""
+    row = _find({row.name: row for row in SETTINGS}, name, "settings")
+    user_file = find_user_file(machine)
+    own = read_settings(user_file=user_file, environ={}).texts(name)
+    value = own if item in own else (*own, _to_text(row, item, "settings"))
+    set_toml_value(user_file, row.name, value)
+    return Chosen(row, value, str(user_file))
+
+
 def unset_setting(machine: Machine, name: str) -> bool:
     """Remove a value from the user's own file; False if it has none."""
     row = _find({row.name: row for row in SETTINGS}, name, "settings")

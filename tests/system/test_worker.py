@@ -9,6 +9,7 @@ import pytest
 
 from backstory.system import worker as background
 from backstory.system.locks import locked, try_locked
+from backstory.system.processes import is_running
 from backstory.system.worker import run_as_worker, start_worker
 from tests.chance import examples
 from tests.processes import comes_true, end_of, in_child
@@ -95,6 +96,20 @@ def test_a_killed_worker_leaves_the_way_free_for_the_next(kept: Path) -> None:
     run_as_worker(kept, lambda: worked.append("done"))
 
     assert (end, worked) == ("SIGKILL", ["done"])
+
+
+def test_a_worker_that_has_ended_is_no_zombie_once_servers_have_looked(
+    kept: Path,
+) -> None:
+    start_worker(kept)
+    (worker,) = background._started[kept]
+
+    def is_gone() -> bool:
+        background.reap_workers()
+        return background._started[kept] == []
+
+    assert comes_true(is_gone)
+    assert not is_running(worker.pid)
 
 
 def test_a_home_that_cannot_be_written_starts_no_worker_and_raises_nothing(

@@ -12,8 +12,10 @@ import uvicorn
 
 from backstory.memory import Memory
 from backstory.system.loopback import listen, port_of
+from backstory.system.machine import CONFIG_VARIABLE, Machine
 from backstory.web.app import build_app
 from tests.processes import comes_true
+from tests.samples import a_memory
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,14 @@ class Page:
 def serve(memory: Memory, user_home: Path) -> Iterator[Page]:
     listener = listen(0)
     port = port_of(listener)
-    app = build_app(memory, user_home=user_home, port=port)
+    folder = memory.home.parent
+    config = {CONFIG_VARIABLE: str(folder / "config.toml")}
+
+    def reopen() -> Memory:
+        return a_memory(folder, home=user_home, settings=("embedder.name=none",))
+
+    machine = Machine("linux", user_home, config)
+    app = build_app(memory, machine=machine, port=port, reopen=reopen)
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -58,6 +67,7 @@ def serve(memory: Memory, user_home: Path) -> Iterator[Page]:
     finally:
         server.should_exit = True
         thread.join()
+        app.close()
 
 
 # -- what a page shows ---

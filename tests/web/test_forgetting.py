@@ -47,9 +47,40 @@ def test_nothing_is_forgotten_for_another_page_or_without_a_name(page: Page) -> 
     answers = (
         page.browser.post("/forget", data=sent, headers=elsewhere),
         page.save("/forget"),
-        page.get("/forget"),
         page.get("/forget?session=none"),
+        page.get("/forget?project=nowhere"),
+        page.get("/forget?before=whenever"),
+        page.save("/forget/undo", number="x"),
     )
 
-    assert [answer.status_code for answer in answers] == [403, 404, 404, 404]
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [403, 400, 404, 400, 400, 404]
     assert len(page.memory.sessions()) == 2
+
+
+def test_what_meets_conditions_is_forgotten_and_may_be_read_again(page: Page) -> None:
+    page.memory.record("third", "user", "The ladder", host="mine", project="/work/a")
+    form = page.see("/forget")
+
+    preview = page.see("/forget?host=mine&project=a").text
+    receipt = page.save("/forget", host="mine", project="a")
+    listed = page.see("/forget").text
+    undone = page.save("/forget/undo", number="1")
+
+    assert "Forgotten so far" not in form.text
+    assert "This deletes 1 message of 1 session" in preview
+    assert "Forgotten: 1 message of 1 session." in receipt.text
+    assert [each.native_id for each in page.memory.sessions()] == ["other", "one/two"]
+    assert "1 message of mine" in listed
+    assert "reads it again" in undone.text
+    assert "Forgotten so far" not in page.see("/forget").text
+
+
+def test_a_fact_is_forgotten(page: Page) -> None:
+    page.memory.notebook.change_memory(lambda _: "# Memory\n\n- Likes tea\n- No pets\n")
+
+    preview = page.see("/forget?fact=tea").text
+    page.save("/forget", fact="tea")
+
+    assert "Likes tea" in preview
+    assert page.memory.notebook.read_memory() == "# Memory\n\n- No pets\n"

@@ -84,20 +84,24 @@ class App:
 
     @lazy_property
     def memory(self) -> "Memory":
+        memory = self.open_memory()
+        click.get_current_context().call_on_close(memory.close)
+        return memory
+
+    def open_memory(self) -> "Memory":
+        """The memory with the settings as they are now; the caller closes it."""
         home = find_home(self.machine, self.home)
         # Slow to import, and --help and --version do not need it.
         from backstory.memory import Memory
 
         start = partial(start_worker, home, self.flags)
-        memory = Memory(
+        return Memory(
             home,
-            self.settings,
+            load_settings(self.machine, self.flags),
             self.machine,
             clock=self.clock,
             start_worker=start if self.starts_workers else None,
         )
-        click.get_current_context().call_on_close(memory.close)
-        return memory
 
     @property
     def user_home(self) -> Path:

@@ -18,6 +18,7 @@ from backstory.render.people.forgetting import (
     render_forgettings,
     render_preview,
     render_receipt,
+    render_undone,
 )
 from backstory.values.forgetting import ForgetReport
 
@@ -151,7 +152,4 @@ def _undo(app: App, number: int, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(forgetting_object(undone)))
         return
-    if undone.sessions or undone.messages:
-        click.echo("'backstory index' reads it again, where its files still exist.")
-    if undone.facts:
-        click.echo("A language model may note it again.")
+    echo_lines(render_undone(undone))

@@ -36,7 +36,7 @@ def web(app: App, port: int, opens_browser: bool) -> None:
         if opens_browser:
             _open_browser(link)
 
-    serve_page(app.memory, port, user_home=app.user_home, tell=tell)
+    serve_page(app.open_memory, port, machine=app.machine, tell=tell)
 
 
 def _open_browser(link: str) -> None:

@@ -2,11 +2,13 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from backstory.errors import BackstoryError
+from backstory.system.worker import reap_workers
 
 if TYPE_CHECKING:
     from backstory.hooks.server import HookServer
@@ -18,6 +20,8 @@ logger = logging.getLogger(__name__)
 _QUIET_S = 0.5
 # How often to look for what is new. A search looks by itself as well.
 _EVERY_S = 60.0
+# How often to look for workers that have ended.
+_REAP_EVERY_S = 5.0
 
 
 class Upkeep:
@@ -61,7 +65,15 @@ class Upkeep:
         self._do(self._hooks.warm_up)
         while not self._is_over.is_set():
             self._do(self._memory.read_new)
-            self._is_over.wait(self._every_s)
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait until it is time to look for what is new, or over."""
+        until = time.monotonic() + self._every_s
+        while (left := until - time.monotonic()) > 0:
+            if self._is_over.wait(min(left, _REAP_EVERY_S)):
+                return
+            reap_workers()
 
     def _do(self, work: Callable[[], object]) -> None:
         if self._is_over.is_set():

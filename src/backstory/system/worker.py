@@ -29,7 +29,7 @@ _WANTED = "worker-wanted"
 # The settings that decide which vectors are made; the others do not change them.
 _VECTOR_SETTINGS = ("embedder.name", "embedder.model", "embedder.url", "embedder.key")
 # The workers started for each home. They are kept and polled, so that a long-lived
-# program leaves no zombies.
+# program leaves no zombies: whenever it asks for one, and servers every few seconds.
 _started: dict[Path, list["subprocess.Popen[bytes]"]] = {}
 
 
@@ -43,7 +43,8 @@ def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
     an embedder, the worker makes no vectors: the choice for one run must not replace
     the vectors that all others search with.
     """
-    _started[home] = [each for each in _started.get(home, ()) if each.poll() is None]
+    _started.setdefault(home, [])
+    reap_workers()
     try:
         # First, so that a worker that is about to end sees it, or the lock is free.
         (home / _WANTED).touch(mode=0o600)
@@ -54,6 +55,15 @@ def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
     except (OSError, StoreUnwritable) as exc:
         # The next search tries again.
         logger.warning("the worker could not be started: %s", exc)
+
+
+def reap_workers() -> None:
+    """Forget the workers that have ended, which stay zombies until then."""
+    for workers in list(_started.values()):
+        for ended in [each for each in workers if each.poll() is not None]:
+            # Another thread may have been faster; none may lose what a third adds.
+            with suppress(ValueError):
+                workers.remove(ended)
 
 
 def _start(home: Path, settings: Sequence[str], lock: int) -> None:

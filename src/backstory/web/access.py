@@ -17,7 +17,9 @@ from starlette.responses import RedirectResponse, Response
 from backstory.system.loopback import OwnNames
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
+
+    from backstory.web.site import Site
 
 # It needs no access: error pages use it too, and it has nothing of the memory.
 STATIC = "/static/"
@@ -52,7 +54,7 @@ Refuse = Callable[[int], Response]
 class Guard:
     """Lets only requests in that may be, and adds headers to every answer."""
 
-    def __init__(self, app: "ASGIApp", *, port: int, refuse: Refuse) -> None:
+    def __init__(self, app: "Site", *, port: int, refuse: Refuse) -> None:
         self._app = app
         self._own = OwnNames(port)
         self._refuse = refuse
@@ -64,6 +66,10 @@ class Guard:
     def opening(self) -> str:
         """The path that lets a browser in; it works once."""
         return f"/?{TOKEN}={self._token}"
+
+    def close(self) -> None:
+        """Close the memory that is shown."""
+        self._app.close()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         if scope["type"] == "lifespan":

@@ -1,23 +1,24 @@
 """The application: which page answers which address, and what errors look like."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from backstory.errors import BackstoryError, BadQuery, UnknownName
+from backstory.system.machine import Machine
 from backstory.web.access import STATIC, Guard
 from backstory.web.conversation import ConversationPage
 from backstory.web.forgetting import ForgetPage
+from backstory.web.jobs import Jobs
 from backstory.web.notes import NotesPages
 from backstory.web.search import SearchPage
 from backstory.web.sessions import SessionsPage
+from backstory.web.settings import SettingsPage
+from backstory.web.site import Closable, Site
 from backstory.web.status import StatusPage
 from backstory.web.templating import HERE, Templates
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
     from backstory.memory import Memory
 
-# How many requests are worked on at once; the others wait for their turn. Every thread
-# has a connection to the index with a cache of its own.
-_MAX_AT_ONCE = 4
 _LINK = "Open the link that 'backstory web' prints when it starts. It works once."
 _REFUSALS = {
     401: ("This browser has no access", _LINK),
@@ -41,49 +39,85 @@ _REFUSALS = {
 }
 
 
-def build_app(memory: "Memory", *, user_home: Path, port: int) -> Guard:
-    """The application that answers a browser's requests for a memory."""
-    templates = Templates(user_home=user_home)
+class NoUpkeep:
+    """Nothing runs beside the memory: whoever opened it takes care of it."""
+
+    def close(self) -> None:
+        pass
+
+
+def build_app(
+    memory: "Memory",
+    *,
+    machine: Machine,
+    port: int,
+    reopen: "Callable[[], Memory]",
+    start_upkeep: "Callable[[Memory], Closable]" = lambda _: NoUpkeep(),
+) -> Guard:
+    """The application that answers a browser's requests for a memory.
+
+    ``reopen`` opens the same memory with its settings as they are then.
+    """
+    templates = Templates(user_home=machine.home)
     errors = _ErrorPages(templates)
-    search = SearchPage(memory, templates)
-    sessions = SessionsPage(memory, templates)
-    conversation = ConversationPage(memory, templates)
-    notes = NotesPages(memory, templates)
-    forgetting = ForgetPage(memory, templates, user_home)
-    status = StatusPage(memory, templates, user_home)
-    app = Starlette(
-        routes=[
-            Route("/", search.show),
-            Route("/sessions", sessions.show),
-            Route("/session/{host}/{name:path}", conversation.show),
-            Route("/memory", notes.show_memory),
-            Route("/memory/edit", notes.edit_memory),
-            Route("/memory/edit", notes.save_memory, methods=["POST"]),
-            Route("/logs", notes.list_logs),
-            Route("/logs/{day}", notes.show_log),
-            Route("/prompt", notes.show_prompt),
-            Route("/forget", forgetting.show_preview),
-            Route("/forget", forgetting.forget, methods=["POST"]),
-            Route("/status", status.show),
-            Route("/status/read", status.start_reading, methods=["POST"]),
-            Route("/status/rebuild", status.start_rebuilding, methods=["POST"]),
-            Route("/status/stop", status.stop, methods=["POST"]),
-            Mount(STATIC.rstrip("/"), StaticFiles(directory=HERE / "static")),
-        ],
-        exception_handlers={
-            HTTPException: errors.show_refused,
-            BackstoryError: errors.show_known,
-            Exception: errors.show_unexpected,
-        },
-        lifespan=_limit_threads,
+    jobs = Jobs()
+
+    def build_pages(memory: "Memory", on_changed: Callable[[], None]) -> Starlette:
+        return Starlette(
+            routes=list(iter_routes(memory, machine, templates, jobs, on_changed)),
+            exception_handlers={
+                HTTPException: errors.show_refused,
+                BackstoryError: errors.show_known,
+                Exception: errors.show_unexpected,
+            },
+        )
+
+    site = Site(
+        memory,
+        jobs,
+        build_pages=build_pages,
+        reopen=reopen,
+        start_upkeep=start_upkeep,
     )
-    return Guard(app, port=port, refuse=errors.refuse)
+    return Guard(site, port=port, refuse=errors.refuse)
 
 
-@asynccontextmanager
-async def _limit_threads(app: Starlette) -> AsyncIterator[None]:
-    anyio.to_thread.current_default_thread_limiter().total_tokens = _MAX_AT_ONCE
-    yield
+def iter_routes(
+    memory: "Memory",
+    machine: Machine,
+    templates: Templates,
+    jobs: Jobs,
+    on_changed: Callable[[], None],
+) -> Iterator[BaseRoute]:
+    """Which page answers which address; ``on_changed`` follows changed settings."""
+    search = SearchPage(memory, templates)
+    yield Route("/", search.show)
+    sessions = SessionsPage(memory, templates)
+    yield Route("/sessions", sessions.show)
+    conversation = ConversationPage(memory, templates)
+    yield Route("/session/{host}/{name:path}", conversation.show)
+    notes = NotesPages(memory, templates)
+    yield Route("/memory", notes.show_memory)
+    yield Route("/memory/edit", notes.edit_memory)
+    yield Route("/memory/edit", notes.save_memory, methods=["POST"])
+    yield Route("/logs", notes.list_logs)
+    yield Route("/logs/{day}", notes.show_log)
+    yield Route("/prompt", notes.show_prompt)
+    forgetting = ForgetPage(memory, templates, machine.home)
+    yield Route("/forget", forgetting.show_preview)
+    yield Route("/forget", forgetting.forget, methods=["POST"])
+    yield Route("/forget/undo", forgetting.undo, methods=["POST"])
+    status = StatusPage(memory, templates, jobs, machine.home)
+    yield Route("/status", status.show)
+    yield Route("/status/read", status.start_reading, methods=["POST"])
+    yield Route("/status/rebuild", status.start_rebuilding, methods=["POST"])
+    yield Route("/status/stop", status.stop, methods=["POST"])
+    settings = SettingsPage(memory, templates, machine, on_changed)
+    yield Route("/settings", settings.show)
+    yield Route("/settings/exclude", settings.show_exclusion)
+    yield Route("/settings/exclude", settings.exclude, methods=["POST"])
+    yield Route("/settings/{name}", settings.change, methods=["POST"])
+    yield Mount(STATIC.rstrip("/"), StaticFiles(directory=HERE / "static"))
 
 
 class _ErrorPages:

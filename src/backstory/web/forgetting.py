@@ -1,12 +1,21 @@
-"""The page that forgets a conversation: what would go, and the receipt of what went."""
+"""The page that forgets: what would go, the receipt of what went, and a way back."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 
-from backstory.render.people.forgetting import render_preview, render_receipt
+from backstory.errors import BackstoryError, UnknownName
+from backstory.render.people.forgetting import (
+    render_preview,
+    render_receipt,
+    render_undone,
+)
+from backstory.values.forgetting import ForgetReport
 from backstory.web.forms import read_form
+from backstory.web.search import list_folder_names
 from backstory.web.templating import Templates
 
 if TYPE_CHECKING:
@@ -15,9 +24,33 @@ if TYPE_CHECKING:
 
     from backstory.memory import Memory
 
+# As many columns as the page has room for.
+_PREVIEW_WIDTH = 96
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a form names to be forgotten, as the options of the command do."""
+
+    session: str = ""
+    project: str = ""
+    host: str = ""
+    before: str = ""
+    after: str = ""
+    fact: str = ""
+
+    @property
+    def is_anything(self) -> bool:
+        return self != Named()
+
+
+def read_named(given: Mapping[str, str]) -> Named:
+    names = [each.name for each in fields(Named)]
+    return Named(**{name: given.get(name, "").strip() for name in names})
+
 
 class ForgetPage:
-    """Answers with the preview and the receipt of the command ``forget``."""
+    """Answers with the preview, the receipt and the list of the command ``forget``."""
 
     def __init__(self, memory: "Memory", templates: Templates, user_home: Path) -> None:
         self._memory = memory
@@ -25,33 +58,84 @@ class ForgetPage:
         self._user_home = user_home
 
     def show_preview(self, request: "Request") -> "Response":
-        session = self._memory.session(request.query_params.get("session", ""))
-        # Entries of the logs and facts are named in any case, and go only if asked to.
-        name = f"{session.host}/{session.native_id}"
-        report = self._memory.forget(name, dry_run=True)
+        named = read_named(request.query_params)
+        if not named.is_anything:
+            return self._show_form(named)
+        try:
+            # Log entries and facts are named in any case, and go only if asked to.
+            report = self._run(named, dry_run=True)
+        except UnknownName:
+            # A link to what is gone; in the form, the person corrects a name.
+            if named.session:
+                raise
+            return self._show_form(named, problem="Nothing has that name.")
+        except BackstoryError as exc:
+            return self._show_form(named, problem=str(exc))
+        if report.is_empty:
+            problem = "Nothing matches, so nothing is forgotten."
+            return self._show_form(named, problem=problem)
         lines = render_preview(
             report,
             names=self._memory.short_ids([each.session for each in report.sessions]),
             home=self._user_home,
-            width=None,
+            width=_PREVIEW_WIDTH,
             is_dry_run=False,
         )
         values = {
-            "session": session,
-            "name": name,
-            "has_notes": bool(report.log_entries or report.facts),
+            "named": named,
+            "session": self._memory.session(named.session) if named.session else None,
+            "has_notes": bool(report.sessions and (report.log_entries or report.facts)),
             "text": "\n".join(lines),
         }
         return self._templates.render("forget.html", values)
+
+    def _show_form(self, named: Named, problem: str = "") -> "Response":
+        sessions = self._memory.sessions()
+        values = {
+            "asked": named,
+            "problem": problem,
+            "hosts": sorted({each.host for each in sessions}),
+            "projects": list_folder_names(sessions),
+            "forgettings": self._memory.forgettings(),
+        }
+        status = 400 if problem else 200
+        return self._templates.render("forget_what.html", values, status)
 
     async def forget(self, request: "Request") -> "Response":
         form = await read_form(request)
         return await run_in_threadpool(self._forget, form)
 
     def _forget(self, form: dict[str, str]) -> "Response":
-        session = self._memory.session(form.get("session", ""))
-        report = self._memory.forget(
-            f"{session.host}/{session.native_id}", with_notes="notes" in form
+        report = self._run(read_named(form), with_notes="notes" in form)
+        return self._show_receipt("\n".join(render_receipt(report)))
+
+    async def undo(self, request: "Request") -> "Response":
+        form = await read_form(request)
+        return await run_in_threadpool(self._undo, form.get("number", ""))
+
+    def _undo(self, number: str) -> "Response":
+        if not (number.isascii() and number.isdecimal() and len(number) < 10):
+            raise UnknownName("nothing was forgotten under that number", hint="")
+        undone = self._memory.undo_forget(int(number))
+        return self._show_receipt("\n".join(render_undone(undone)))
+
+    def _show_receipt(self, text: str) -> "Response":
+        return self._templates.render("forgotten.html", {"text": text})
+
+    def _run(
+        self, named: Named, *, dry_run: bool = False, with_notes: bool = False
+    ) -> ForgetReport:
+        sessions: tuple[str, ...] = ()
+        if named.session:
+            found = self._memory.session(named.session)
+            sessions = (f"{found.host}/{found.native_id}",)
+        return self._memory.forget(
+            sessions,
+            project=named.project or None,
+            host=named.host or None,
+            before=named.before or None,
+            after=named.after or None,
+            fact=named.fact or None,
+            with_notes=with_notes,
+            dry_run=dry_run,
         )
-        values = {"text": "\n".join(render_receipt(report))}
-        return self._templates.render("forgotten.html", values)

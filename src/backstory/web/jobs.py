@@ -46,10 +46,14 @@ class Jobs:
         """The job that runs, or the last one; None if there was none."""
         return self._job
 
+    @property
+    def is_running(self) -> bool:
+        return self._job is not None and not self._job.is_over
+
     def start(self, name: str, work: Work) -> None:
         """Begin to work, unless something else is being done."""
         with self._lock:
-            if self._job is not None and not self._job.is_over:
+            if self.is_running:
                 return
             self._stop.clear()
             self._job = Job(name)

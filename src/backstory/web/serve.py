@@ -1,13 +1,13 @@
 """Run the page until it is told to end."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backstory.assembly import keep_memory_low
 from backstory.hooks.server import HookServer
 from backstory.hooks.upkeep import Upkeep
 from backstory.system.loopback import ADDRESS, listen, port_of, serve_until_ended
+from backstory.system.machine import Machine
 from backstory.web.app import build_app
 
 if TYPE_CHECKING:
@@ -15,18 +15,36 @@ if TYPE_CHECKING:
 
 
 def serve_page(
-    memory: "Memory", port: int, *, user_home: Path, tell: Callable[[str], None]
+    open_memory: "Callable[[], Memory]",
+    port: int,
+    *,
+    machine: Machine,
+    tell: Callable[[str], None],
 ) -> None:
-    """Answer a browser's requests; ``tell`` is given the link to open."""
+    """Answer a browser's requests; ``tell`` is given the link to open.
+
+    ``open_memory`` is called again whenever somebody changes a setting.
+    """
     listener = listen(port)
-    app = build_app(memory, user_home=user_home, port=port_of(listener))
+    # Before threads are started.
+    keep_memory_low()
+    app = build_app(
+        open_memory(),
+        machine=machine,
+        port=port_of(listener),
+        reopen=open_memory,
+        start_upkeep=start_upkeep,
+    )
     # So that a browser that is opened now is answered as soon as we are ready.
     listener.listen()
     tell(f"http://{ADDRESS}:{port_of(listener)}{app.opening}")
-    keep_memory_low()
-    upkeep = Upkeep(memory, HookServer(memory))
-    upkeep.start()
     try:
         serve_until_ended(app, listener)
     finally:
-        upkeep.close()
+        app.close()
+
+
+def start_upkeep(memory: "Memory") -> Upkeep:
+    upkeep = Upkeep(memory, HookServer(memory))
+    upkeep.start()
+    return upkeep

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 class StatusPage:
     """Answers with what the command ``status`` prints, and with what is being done."""
 
-    def __init__(self, memory: "Memory", templates: Templates, user_home: Path) -> None:
+    def __init__(
+        self, memory: "Memory", templates: Templates, jobs: Jobs, user_home: Path
+    ) -> None:
         self._memory = memory
         self._templates = templates
+        self._jobs = jobs
         self._user_home = user_home
-        self._jobs = Jobs()
 
     def show(self, request: "Request") -> "Response":
         values: dict[str, object] = {"job": self._jobs.current}

@@ -14,6 +14,7 @@ from backstory.render.format import (
     render_count,
     render_day,
     render_hours,
+    render_local,
     render_path,
     render_size,
     render_span,
@@ -52,6 +53,7 @@ class Templates:
             count=render_count,
             day=render_day,
             folder=folder_name,
+            local=render_local,
             one_line=one_line,
             path=partial(render_path, home=user_home),
             size=render_size,
@@ -59,6 +61,7 @@ class Templates:
             verbatim=keep_verbatim,
         )
         self._environment.globals.update(
+            exclude_url=exclude_url,
             forget_url=forget_url,
             hours=render_hours,
             marked=mark_words,
@@ -113,6 +116,11 @@ def _to_url(
     query = urlencode({name: value for name, value in pairs.items() if value})
     anchor = "" if message_id is None else f"#m{message_id}"
     return f"{place}?{query}{anchor}" if query else place
+
+
+def exclude_url(folder: str) -> str:
+    """Where a folder is excluded, after a look at what that means."""
+    return "/settings/exclude?" + urlencode({"folder": folder})
 
 
 def forget_url(session: "Session") -> str:

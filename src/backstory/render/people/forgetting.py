@@ -146,6 +146,14 @@ def _tell_if_read(report: ForgetReport) -> Iterator[str]:
         )
 
 
+def render_undone(undone: Forgetting) -> Iterator[str]:
+    """What follows from letting it be read again."""
+    if undone.sessions or undone.messages:
+        yield "'backstory index' reads it again, where its files still exist."
+    if undone.facts:
+        yield "A language model may note it again."
+
+
 def render_forgetting(done: Forgetting) -> str:
     """What was forgotten without being asked for, in a line."""
     messages = render_count(done.messages, "message")

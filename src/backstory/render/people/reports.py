@@ -214,7 +214,7 @@ def render_settings(
     rows = [
         (
             chosen.setting.name,
-            _value(chosen.value),
+            render_value(chosen.value),
             render_path(chosen.origin, home),
             chosen.setting.summary,
         )
@@ -225,7 +225,8 @@ def render_settings(
     )
 
 
-def _value(value: object) -> str:
+def render_value(value: object) -> str:
+    """A value of a setting."""
     match value:
         case tuple():
             return ", ".join(value) or "(none)"

@@ -1,0 +1,198 @@
+"""The page of the settings: what each does, its value, and a way to change it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse
+
+from backstory.errors import BackstoryError
+from backstory.render.format import render_path
+from backstory.render.people.reports import render_excluded, render_value
+from backstory.settings import (
+    Chosen,
+    Setting,
+    Value,
+    add_to_setting,
+    change_setting,
+    unset_setting,
+)
+from backstory.system.files import replace_file
+from backstory.system.machine import Machine, absolute, find_user_file
+from backstory.web.forms import read_form
+from backstory.web.templating import Templates
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from backstory.memory import Memory
+
+EXCLUDED_FOLDERS = "exclude.folders"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSetting:
+    """A setting with its value as it is typed, and where the value comes from.
+
+    ``is_own``: the user's own file has it. ``overridden_by`` is what counts instead of
+    that file, if something does.
+    """
+
+    setting: Setting
+    typed: str
+    default: str
+    origin: str
+    is_own: bool
+    overridden_by: str
+
+    @property
+    def anchor(self) -> str:
+        return self.setting.name.replace(".", "-")
+
+
+class SettingsPage:
+    """Answers with all settings, and changes them in the user's own file.
+
+    After a change, ``on_changed`` opens the memory with it. A value with which the
+    memory cannot be opened is taken back.
+    """
+
+    def __init__(
+        self,
+        memory: "Memory",
+        templates: Templates,
+        machine: Machine,
+        on_changed: Callable[[], None],
+    ) -> None:
+        self._memory = memory
+        self._templates = templates
+        self._machine = machine
+        self._on_changed = on_changed
+
+    def show(self, request: "Request") -> "Response":
+        return self._render(changed=request.query_params.get("changed", ""))
+
+    async def change(self, request: "Request") -> "Response":
+        form = await read_form(request)
+        return await run_in_threadpool(self._change, request.path_params["name"], form)
+
+    def _change(self, name: str, form: dict[str, str]) -> "Response":
+        try:
+            if form.get("do") == "unset":
+                self._apply(lambda: unset_setting(self._machine, name))
+            else:
+                value = form.get("value", "")
+                self._apply(lambda: change_setting(self._machine, name, value))
+        except BackstoryError as exc:
+            # Such as a number that is too large: the person corrects it right here.
+            return self._render(problem=exc, wrong=name, typed=form.get("value"))
+        anchor = name.replace(".", "-")
+        return RedirectResponse(
+            f"/settings?{urlencode({'changed': name})}#{anchor}", status_code=303
+        )
+
+    def _apply(self, change: Callable[[], object]) -> None:
+        """Change the user's own file, if the memory can be opened after that."""
+        user_file = find_user_file(self._machine)
+        before = user_file.read_bytes() if user_file.exists() else None
+        change()
+        try:
+            self._on_changed()
+        except BackstoryError:
+            if before is None:
+                user_file.unlink()
+            else:
+                replace_file(user_file, before, instead_of=user_file.read_bytes())
+            raise
+
+    def _render(
+        self,
+        *,
+        changed: str = "",
+        problem: BackstoryError | None = None,
+        wrong: str = "",
+        typed: str | None = None,
+    ) -> "Response":
+        user_file = find_user_file(self._machine)
+        shown = [self._show(each, user_file) for each in self._memory.settings]
+        values = {
+            "groups": group_by_topic(shown),
+            "user_file": str(user_file),
+            "changed": next((s for s in shown if s.setting.name == changed), None),
+            "excluded": self._list_excluded(),
+            "problem": problem,
+            "wrong": wrong if any(s.setting.name == wrong for s in shown) else "",
+            "wrong_value": typed,
+        }
+        status = 200 if problem is None else 400
+        return self._templates.render("settings.html", values, status)
+
+    def _list_excluded(self) -> list[tuple[str, str]]:
+        """What is kept though it is excluded, in words, and where it is forgotten."""
+        return [
+            (line, "/forget?" + urlencode({each.option.lstrip("-"): each.name}))
+            for each in self._memory.excluded()
+            for line in render_excluded([each])
+        ]
+
+    def _show(self, chosen: Chosen, user_file: Path) -> ShownSetting:
+        row = chosen.setting
+        is_own = chosen.origin == str(user_file)
+        is_default = chosen.origin == "default"
+        return ShownSetting(
+            setting=row,
+            typed=to_typed(chosen.value),
+            default=render_value(row.default),
+            origin=render_path(chosen.origin, self._machine.home),
+            is_own=is_own,
+            overridden_by="" if is_own or is_default else chosen.origin,
+        )
+
+    # -- exclude a folder ---
+
+    def show_exclusion(self, request: "Request") -> "Response":
+        folder = request.query_params.get("folder", "").strip()
+        values = {"folder": folder, "kept": self._count_in(folder) if folder else None}
+        return self._templates.render("exclude.html", values)
+
+    def _count_in(self, folder: str) -> tuple[int, int] | None:
+        """How many sessions and messages ran in a folder; None if there are none."""
+        path = absolute(folder, self._machine)
+        inside = [
+            each
+            for each in self._memory.sessions()
+            if each.project and Path(each.project).is_relative_to(path)
+        ]
+        if not inside:
+            return None
+        return len(inside), sum(each.message_count for each in inside)
+
+    async def exclude(self, request: "Request") -> "Response":
+        form = await read_form(request)
+        return await run_in_threadpool(self._exclude, form.get("folder", "").strip())
+
+    def _exclude(self, folder: str) -> "Response":
+        if not folder:
+            return RedirectResponse("/settings/exclude", status_code=303)
+        self._apply(lambda: add_to_setting(self._machine, EXCLUDED_FOLDERS, folder))
+        anchor = EXCLUDED_FOLDERS.replace(".", "-")
+        query = urlencode({"changed": EXCLUDED_FOLDERS})
+        return RedirectResponse(f"/settings?{query}#{anchor}", status_code=303)
+
+
+def to_typed(value: Value) -> str:
+    """A value as a person types it; items of a list are separated by commas."""
+    return ", ".join(value) if isinstance(value, tuple) else render_value(value)
+
+
+def group_by_topic(
+    settings: Iterable[ShownSetting],
+) -> list[tuple[str, list[ShownSetting]]]:
+    """Settings below the first word of their names."""
+    topics = groupby(settings, key=lambda each: each.setting.name.partition(".")[0])
+    return [(topic, list(each)) for topic, each in topics]
