@@ -14,6 +14,7 @@ from backstory.memory import Memory
 from backstory.system.loopback import listen, port_of
 from backstory.system.machine import CONFIG_VARIABLE, Machine
 from backstory.web.app import build_app
+from backstory.web.jobs import Jobs
 from tests.processes import comes_true
 from tests.samples import a_memory
 
@@ -53,7 +54,7 @@ def serve(memory: Memory, user_home: Path) -> Iterator[Page]:
         return a_memory(folder, home=user_home, settings=("embedder.name=none",))
 
     machine = Machine("linux", user_home, config)
-    app = build_app(memory, machine=machine, port=port, reopen=reopen)
+    app = build_app(memory, machine=machine, port=port, jobs=Jobs(), reopen=reopen)
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -16,6 +16,7 @@ from tests.web.server import Page, Seen, read_page, serve
 pytestmark = pytest.mark.xdist_group("web-conversation")
 NOW = datetime(2026, 2, 25, 12, tzinfo=UTC)
 LONG = 200
+SUBAGENTS = ("boss", "early", "next", "late")
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         record_ids(memory)
         record_hostile(memory)
         record_tools(memory)
+        record_subagents(memory)
         memory.index()
         with serve(memory, folder) as served:
             yield served
@@ -57,6 +59,22 @@ def record_tools(memory: Memory) -> None:
     memory.record("tools", "tool_result", "It is done", call_id="1")
     memory.record("tools", "assistant", "**Done**: `a.py`\n\n```python\nx = 1\n```")
     memory.record("part", "user", "A part of it", title="The part", parent="tools")
+
+
+def record_subagents(memory: Memory) -> None:
+    """A call, and three subagents with its words: before it, after it, and later."""
+
+    def at(minute: int) -> datetime:
+        return datetime(2026, 2, 25, 9, minute, tzinfo=UTC)
+
+    call = json.dumps({"description": "Look for writers", "prompt": "Look!"})
+    title = "Look for writers (in files)"
+    memory.record("boss", "user", "Look!", title="Boss", sent_at=at(0))
+    memory.record("boss", "tool_call", call, tool_name="Task", sent_at=at(4))
+    for session, minute in (("early", 0), ("next", 5), ("late", 9)):
+        memory.record(
+            session, "user", "Look!", title=title, parent="boss", sent_at=at(minute)
+        )
 
 
 def numbers(page: Page, path: str) -> list[str]:
@@ -157,6 +175,19 @@ def test_a_conversation_links_to_its_subagents_and_they_to_it(page: Page) -> Non
 # -- hostile content ---
 
 
+def test_a_subagent_is_read_within_the_call_that_started_it(page: Page) -> None:
+    article = page.get("/session/python/boss").text.rpartition("<article")[2]
+
+    links = re.findall(r'href="(/session/[^"]*)"', article)
+    assert links == ["/session/python/next", "/session/python/next"]
+    assert "1 message" in article
+
+
+def test_the_last_messages_are_one_click_away(page: Page) -> None:
+    assert "/session/python/long?at=-1" in page.see("/session/python/long").links
+    assert numbers(page, "/session/python/long?at=-1")[-1] == "199"
+
+
 @pytest.fixture(scope="module")
 def hostile_pages(page: Page) -> list[Seen]:
     """All of the hostile conversation, and searches that find it."""
@@ -221,7 +252,7 @@ def test_pages_with_hostile_content_link_and_load_only_what_is_ours(
         *scripts,
         *(
             f"/session/python/{name}"
-            for name in ("hostile", "long", "ids", "tools", "part")
+            for name in ("hostile", "long", "ids", "tools", "part", *SUBAGENTS)
         ),
     }
     assert scripts == {f"/static/{n}.js" for n in ("keys", "search", "conversation")}

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from backstory.web.suggestions import find_topic
 from tests.samples import a_memory
 from tests.web.server import Page, serve
 
@@ -44,7 +45,36 @@ def titles(page: Page, path: str) -> list[str]:
 
 
 def test_without_a_query_the_latest_conversations_are_listed(page: Page) -> None:
-    assert titles(page, "/") == ["About two", "About one"]
+    assert titles(page, "/") == [
+        "what did we do on 2026-02-21",
+        "what did we decide about About one",
+        "About two",
+        "About one",
+    ]
+    assert "About two" in page.see("/?q=what+did+we+do+on+2026-02-21").text
+
+
+@pytest.mark.parametrize(
+    ("title", "topic"),
+    [
+        ("Plan: Change default CLI report mode to json", "default CLI report mode"),
+        (
+            'Remove the button "Generate Prompts" in the module',
+            "button Generate Prompts",
+        ),
+        ("Please fix these lint errors", "lint errors"),
+        (
+            "Add one, two_three, four.py, five, six and seven",
+            "two_three four.py five six",
+        ),
+        ("hi", ""),
+        ("Warmup", ""),
+        ("…", ""),
+        ("", ""),
+    ],
+)
+def test_a_question_is_about_the_words_that_say_most(title: str, topic: str) -> None:
+    assert find_topic(title) == topic
 
 
 def test_a_hit_shows_its_words_and_leads_to_its_message(page: Page) -> None:

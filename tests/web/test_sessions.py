@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from backstory.values.history import Session
+from backstory.web.lists import Conversation, nest_subagents
 from tests.samples import a_memory
 from tests.web.server import Page, serve
 
@@ -84,6 +86,55 @@ def test_a_year_of_days_shows_how_much_was_said_and_leads_there(page: Page) -> N
         ("/sessions?host=python&since=2026-02-20&until=2026-02-20", "1"),
         ("/sessions?host=python&since=2026-02-25&until=2026-02-25", "1"),
     ]
+
+
+def test_a_day_says_what_ended_on_it_and_is_shaded_by_any_of_it(page: Page) -> None:
+    wednesday = "2026-02-25: 2 conversations, 2 messages, 2 projects, mine, python"
+    levels = {}
+    for by in ("conversations", "messages", "projects", "agents", "x"):
+        html = page.get(f"/sessions?by={by}").text
+        cell = html.partition(f'aria-label="{wednesday}"><rect class="level')[2]
+        levels[by] = cell[:1]
+
+    assert levels == {
+        "conversations": "2",
+        "messages": "1",
+        "projects": "2",
+        "agents": "2",
+        "x": "2",
+    }
+
+
+def test_subagents_stand_below_the_conversation_they_worked_for() -> None:
+    def session(number: int, parent: int | None = None, host: str = "a") -> Session:
+        return Session(
+            session_id=number,
+            host=host,
+            native_id=f"s{number}",
+            title="",
+            project=None,
+            git_branch=None,
+            parent_id=None if parent is None else f"s{parent}",
+            started=None,
+            last_active=None,
+            message_count=1,
+            preview="",
+            read_from="",
+        )
+
+    one, two, three = session(1), session(2, parent=1), session(3, parent=2)
+    alone, elsewhere = session(4, parent=9), session(5, parent=1, host="b")
+    loop, other = session(6, parent=7), session(7, parent=6)
+
+    assert nest_subagents([three, alone, two, elsewhere, one]) == [
+        Conversation(alone),
+        Conversation(elsewhere),
+        Conversation(one, (two, three)),
+    ]
+    # Nobody is lost, whatever a transcript says.
+    shown = nest_subagents([loop, other])
+    listed = [s for each in shown for s in (each.session, *each.subagents)]
+    assert sorted(each.session_id for each in listed) == [6, 7]
 
 
 def test_what_names_nothing_is_explained_in_place(page: Page) -> None:

@@ -51,6 +51,7 @@ def build_app(
     *,
     machine: Machine,
     port: int,
+    jobs: Jobs,
     reopen: "Callable[[], Memory]",
     start_upkeep: "Callable[[Memory], Closable]" = lambda _: NoUpkeep(),
 ) -> Guard:
@@ -60,7 +61,6 @@ def build_app(
     """
     templates = Templates(user_home=machine.home)
     errors = _ErrorPages(templates)
-    jobs = Jobs()
 
     def build_pages(memory: "Memory", on_changed: Callable[[], None]) -> Starlette:
         return Starlette(
@@ -90,7 +90,7 @@ def iter_routes(
     on_changed: Callable[[], None],
 ) -> Iterator[BaseRoute]:
     """Which page answers which address; ``on_changed`` follows changed settings."""
-    search = SearchPage(memory, templates)
+    search = SearchPage(memory, templates, jobs)
     yield Route("/", search.show)
     sessions = SessionsPage(memory, templates)
     yield Route("/sessions", sessions.show)

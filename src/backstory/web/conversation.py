@@ -35,6 +35,10 @@ _MAX_PROSE_CHARS = 150_000
 _MAX_FINDS = 100
 _MAX_DIGITS = 18
 _AROUND_FIND = 60
+# What an address says instead of a message's number, as ``Memory.messages`` does.
+_LAST = "-1"
+# By how much a subagent may have begun before its call, as their records say.
+_CLOCKS_DIFFER = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class ReadMessage:
 
     ``html`` is set if its Markdown was rendered. ``is_cut``: there is more of it than
     ``text`` or the ``parts`` show. ``day`` is set on the first message of a day.
+    ``subagent`` is the conversation that a call has started.
     """
 
     message: Message
@@ -53,6 +58,7 @@ class ReadMessage:
     answer: "ReadMessage | None" = None
     is_cut: bool = False
     day: str = ""
+    subagent: Session | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +95,18 @@ class ConversationPage:
             return self._show_raw(session, given["raw"])
         find = given.get("find", "").strip()
         window = self._load(session, given.get("at"), request)
+        subagents = self._list_subagents(session)
         values: dict[str, object] = {
             "session": session,
             "window": window,
-            "messages": list(show_messages(window.messages)),
+            "messages": list(show_messages(window.messages, subagents)),
             "at": given.get("at", ""),
             "find": find,
         }
         if wants_part(request, "messages"):
             return self._templates.render("messages.html", values)
         values["parent"] = self._find_parent(session)
-        values["subagents"] = self._list_subagents(session)
+        values["subagents"] = subagents
         values["resume"] = self._memory.resume_commands([session]).get(
             session.session_id
         )
@@ -121,6 +128,9 @@ class ConversationPage:
         if before := request.query_params.get("before"):
             near = self._around(session, before, _WINDOW)
             return _to_window(session, _split_at(near, before)[0])
+        if at == _LAST:
+            last = self._memory.messages(session, around=-1, context=_WINDOW)
+            return _to_window(session, list(last))
         if at:
             return _to_window(session, self._around(session, at, _WINDOW // 2))
         return _to_window(
@@ -189,8 +199,10 @@ def _to_window(session: Session, messages: Sequence[Message]) -> Window:
 # -- how they are shown ---------------------------------------------------------------
 
 
-def show_messages(messages: Sequence[Message]) -> Iterator[ReadMessage]:
-    """Messages as they are shown, each tool's answer with its call."""
+def show_messages(
+    messages: Sequence[Message], subagents: Sequence[Session] = ()
+) -> Iterator[ReadMessage]:
+    """Messages as they are shown, each tool's answer and subagent with its call."""
     calls = {
         each.call_id
         for each in messages
@@ -208,12 +220,33 @@ def show_messages(messages: Sequence[Message]) -> Iterator[ReadMessage]:
         if message.role is Role.ASSISTANT:
             prose_left -= len(message.text)
         shown = _show_message(message, is_rendered=prose_left >= 0)
+        subagent = find_subagent(message, shown.point, subagents)
+        shown = replace(shown, subagent=subagent)
         if message.role is Role.TOOL_CALL and message.call_id in answers:
             answer = _show_message(answers[message.call_id])
             shown = replace(shown, answer=answer)
         own_day = render_day(message.sent, unknown="")
         yield replace(shown, day=own_day if own_day != day else "")
         day = own_day or day
+
+
+def find_subagent(
+    call: Message, point: str, subagents: Sequence[Session]
+) -> Session | None:
+    """The conversation that a call has started: the next one with the call's words.
+
+    Agent programs call it by what the call says it shall do.
+    """
+    if call.role is not Role.TOOL_CALL or not point or call.sent is None:
+        return None
+    sent_at = call.sent.at
+    named = [
+        (each.started.at - sent_at, number)
+        for number, each in enumerate(subagents)
+        if each.title.startswith(point) and each.started is not None
+    ]
+    later = [(after, number) for after, number in named if after >= -_CLOCKS_DIFFER]
+    return subagents[min(later)[1]] if later else None
 
 
 def _show_message(message: Message, *, is_rendered: bool = False) -> ReadMessage:

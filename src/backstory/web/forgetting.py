@@ -15,7 +15,7 @@ from backstory.render.people.forgetting import (
 )
 from backstory.values.forgetting import ForgetReport
 from backstory.web.forms import read_form
-from backstory.web.search import list_folder_names
+from backstory.web.lists import list_folder_names
 from backstory.web.templating import Templates
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The search page: one box, what it finds, and what was said last if it is empty."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -9,9 +9,11 @@ from urllib.parse import urlencode
 from backstory.errors import BackstoryError
 from backstory.render.format import render_day
 from backstory.render.hit_parts import number_hits, shown_excerpt, unchanged
-from backstory.render.people.hits import folder_name
 from backstory.values.hits import Hit, HitSource, SearchResult
 from backstory.values.reports import SourceSummary
+from backstory.web.jobs import Jobs
+from backstory.web.lists import list_folder_names, nest_subagents, read_number
+from backstory.web.suggestions import suggest_questions
 from backstory.web.templating import Templates, session_url, wants_part
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from backstory.memory import Memory
-    from backstory.values.history import Session
 
 _SCOPE_NAMES = {
     "all": "Everything",
@@ -30,6 +31,8 @@ _SCOPE_NAMES = {
 _LIMIT = 20
 _MAX_LIMIT = 200
 _RECENT = 12
+# Of how many conversations questions are suggested.
+_LATEST = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,6 @@ def read_asked(request: "Request") -> Asked:
     )
 
 
-def read_number(text: str, default: int, most: int) -> int:
-    """How many results an address asks for, from one to ``most``."""
-    number = int(text) if text.isdecimal() and len(text) < 10 else default
-    return min(max(1, number), most)
-
-
 @dataclass(frozen=True, slots=True)
 class ShownHit:
     """A hit with its rank, and what is shown of it."""
@@ -102,9 +99,10 @@ class ShownHit:
 class SearchPage:
     """Answers with the page, or with its results alone while somebody types."""
 
-    def __init__(self, memory: "Memory", templates: Templates) -> None:
+    def __init__(self, memory: "Memory", templates: Templates, jobs: Jobs) -> None:
         self._memory = memory
         self._templates = templates
+        self._jobs = jobs
 
     def show(self, request: "Request") -> "Response":
         asked = read_asked(request)
@@ -113,6 +111,7 @@ class SearchPage:
         if wants_part(request, "results"):
             return self._templates.render("results.html", values, status)
         sessions = self._memory.sessions()
+        values["job"] = self._jobs.current
         values["scopes"] = _SCOPE_NAMES
         values["hosts"] = sorted({each.host for each in sessions})
         values["projects"] = list_folder_names(sessions)
@@ -121,9 +120,11 @@ class SearchPage:
     def _find(self, asked: Asked) -> tuple[dict[str, object], int]:
         values: dict[str, object] = {"result": None, "problem": None, "recent": ()}
         if not asked.q:
-            recent = self._memory.sessions(limit=_RECENT)
-            values["recent"] = recent
-            values["sources"] = () if recent else self._list_unread()
+            latest = self._memory.sessions(limit=_LATEST)
+            values["recent"] = nest_subagents(latest)[:_RECENT]
+            values["questions"] = suggest_questions(latest)
+            values["sources"] = () if latest else self._list_unread()
+            values["is_reading"] = self._jobs.is_running
             return values, 200
         try:
             result = self._search(asked)
@@ -185,9 +186,3 @@ def group_by_day(
         return [("", listed)] if listed else []
     days = groupby(hits, key=lambda each: render_day(each.hit.said, unknown="No date"))
     return [(day, list(each)) for day, each in days]
-
-
-def list_folder_names(sessions: "Sequence[Session]") -> list[str]:
-    """The names of the folders that sessions ran in, the latest first."""
-    names = (folder_name(each.project) for each in sessions)
-    return list(dict.fromkeys(name for name in names if name))

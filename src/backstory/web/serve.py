@@ -9,6 +9,8 @@ from backstory.hooks.upkeep import Upkeep
 from backstory.system.loopback import ADDRESS, listen, port_of, serve_until_ended
 from backstory.system.machine import Machine
 from backstory.web.app import build_app
+from backstory.web.jobs import Jobs
+from backstory.web.status import start_reading
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
@@ -28,10 +30,15 @@ def serve_page(
     listener = listen(port)
     # Before threads are started.
     keep_memory_low()
+    memory, jobs = open_memory(), Jobs()
+    if not memory.sessions(limit=1):
+        # On the first visit, what is found is read while one looks on.
+        start_reading(jobs, memory, machine.home)
     app = build_app(
-        open_memory(),
+        memory,
         machine=machine,
         port=port_of(listener),
+        jobs=jobs,
         reopen=open_memory,
         start_upkeep=start_upkeep,
     )

@@ -1,17 +1,21 @@
 """The page of all conversations: a year of days to click on, and a list by day."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from backstory.errors import BackstoryError
-from backstory.render.format import render_day
+from backstory.render.format import render_count, render_day
 from backstory.values.history import Session
-from backstory.web.search import list_folder_names, read_number
+from backstory.web.lists import (
+    Conversation,
+    list_folder_names,
+    nest_subagents,
+    read_number,
+)
 from backstory.web.templating import Templates
 
 if TYPE_CHECKING:
@@ -23,23 +27,38 @@ if TYPE_CHECKING:
 _LIMIT = 50
 _MAX_LIMIT = 5_000
 _WEEKS = 53
-# From how many conversations on a day is darker.
-_LEVELS = (1, 2, 4, 8)
+# From how many on a day is darker.
+_LEVELS = {
+    "conversations": (1, 2, 4, 8),
+    "messages": (1, 50, 200, 800),
+    "projects": (1, 2, 3, 5),
+    "agents": (1, 2, 3, 4),
+}
 _FILTERS = ("host", "project", "since", "until")
 
 
 @dataclass(frozen=True, slots=True)
 class DayCell:
-    """A day in the picture of a year: its column and row, and how much was said."""
+    """A day in the picture of a year: its column and row, and what ended on it."""
 
     day: str
     week: int
     weekday: int
-    sessions: int
+    sessions: int = 0
+    messages: int = 0
+    projects: int = 0
+    agents: tuple[str, ...] = ()
+    level: int = 0
 
     @property
-    def level(self) -> int:
-        return sum(self.sessions >= least for least in _LEVELS)
+    def summary(self) -> str:
+        counts = [
+            render_count(self.sessions, "conversation"),
+            render_count(self.messages, "message"),
+            *([render_count(self.projects, "project")] if self.projects else []),
+            *self.agents,
+        ]
+        return f"{self.day}: {', '.join(counts)}"
 
 
 class SessionsPage:
@@ -52,6 +71,8 @@ class SessionsPage:
     def show(self, request: "Request") -> "Response":
         given = request.query_params
         asked = {name: given.get(name, "").strip() for name in _FILTERS}
+        by = given.get("by", "")
+        by = by if by in _LEVELS else next(iter(_LEVELS))
         limit = read_number(given.get("n", ""), _LIMIT, _MAX_LIMIT)
         everything = self._memory.sessions()
         found, problem = everything, None
@@ -63,16 +84,19 @@ class SessionsPage:
         except BackstoryError as exc:
             # Such as an unknown project: the person corrects it right here.
             found, problem = [], exc
-        listed = [each for each in found if _is_within(each, asked)]
+        listed = nest_subagents([each for each in found if _is_within(each, asked)])
         values = {
             "asked": asked,
             "problem": problem,
             "hosts": sorted({each.host for each in everything}),
             "projects": list_folder_names(everything),
             "total": len(listed),
+            "subagents": sum(len(each.subagents) for each in listed),
             "days": group_by_day(listed[:limit]),
-            "year": list(iter_year(found)),
+            "year": list(iter_year(found, by)),
             "weeks": _WEEKS,
+            "by": by,
+            "measures": {each: _to_url({**asked, "by": each}) for each in _LEVELS},
             "to_day": lambda day: _to_url({**asked, "since": day, "until": day}),
             "more": _to_url({**asked, "n": str(2 * limit)}),
         }
@@ -94,25 +118,52 @@ def _to_url(asked: dict[str, str]) -> str:
     return f"/sessions?{query}" if query else "/sessions"
 
 
-def group_by_day(sessions: Sequence[Session]) -> list[tuple[str, list[Session]]]:
-    """Sessions below the day on which each was last active."""
+def group_by_day(
+    conversations: Sequence[Conversation],
+) -> list[tuple[str, list[Conversation]]]:
+    """Conversations below the day on which each was last active."""
     days = groupby(
-        sessions, key=lambda each: render_day(each.last_active, unknown="No date")
+        conversations,
+        key=lambda each: render_day(each.session.last_active, unknown="No date"),
     )
     return [(day, list(each)) for day, each in days]
 
 
-def iter_year(sessions: Sequence[Session]) -> Iterator[DayCell]:
-    """The days of the year up to the latest session, whole weeks from Monday on."""
-    active = (render_day(each.last_active, unknown="") for each in sessions)
-    counts = Counter(day for day in active if day)
-    if not counts:
+def iter_year(sessions: Sequence[Session], by: str) -> Iterator[DayCell]:
+    """The days of the year up to the latest session, whole weeks from Monday on.
+
+    The more of what ``by`` names a day has, the higher its level.
+    """
+    ended: dict[str, list[Session]] = {}
+    for each in sessions:
+        if day := render_day(each.last_active, unknown=""):
+            ended.setdefault(day, []).append(each)
+    if not ended:
         return
-    last = date.fromisoformat(max(counts))
+    last = date.fromisoformat(max(ended))
     monday = last - timedelta(days=last.weekday())
     # No date is earlier than the first one.
     weeks = min(_WEEKS, (monday - date.min).days // 7 + 1)
     first = monday - timedelta(weeks=weeks - 1)
     for number in range((last - first).days + 1):
         day = (first + timedelta(days=number)).isoformat()
-        yield DayCell(day, number // 7, number % 7, counts[day])
+        cell = DayCell(day, number // 7, number % 7)
+        yield _fill(cell, ended[day], by) if day in ended else cell
+
+
+def _fill(cell: DayCell, sessions: Sequence[Session], by: str) -> DayCell:
+    roots = [each for each in sessions if not each.parent_id]
+    filled = replace(
+        cell,
+        sessions=len(roots) or len(sessions),
+        messages=sum(each.message_count for each in sessions),
+        projects=len({each.project for each in sessions if each.project}),
+        agents=tuple(sorted({each.host for each in sessions})),
+    )
+    count = {
+        "conversations": filled.sessions,
+        "messages": filled.messages,
+        "projects": filled.projects,
+        "agents": len(filled.agents),
+    }[by]
+    return replace(filled, level=sum(count >= least for least in _LEVELS[by]))

@@ -12,6 +12,7 @@ from backstory.render.people.reports import (
     render_report,
     render_status,
 )
+from backstory.web.forms import read_form
 from backstory.web.jobs import Jobs
 from backstory.web.templating import Templates, wants_part
 
@@ -43,8 +44,11 @@ class StatusPage:
         return self._templates.render("status.html", values)
 
     async def start_reading(self, request: "Request") -> "Response":
-        self._jobs.start("Reading what is new", self._read)
-        return RedirectResponse("/status", status_code=303)
+        start_reading(self._jobs, self._memory, self._user_home)
+        form = await read_form(request)
+        # From the first visit, back to the search box.
+        place = "/" if form.get("then") == "search" else "/status"
+        return RedirectResponse(place, status_code=303)
 
     async def start_rebuilding(self, request: "Request") -> "Response":
         self._jobs.start("Rebuilding the index", self._rebuild)
@@ -54,16 +58,20 @@ class StatusPage:
         self._jobs.stop()
         return RedirectResponse("/status", status_code=303)
 
-    def _read(self, on_count: "OnCount") -> Iterable[str]:
-        started = time.monotonic()
-        report = self._memory.index(
-            on_progress=lambda done, total, _: on_count(done, total)
-        )
-        took_s = time.monotonic() - started
-        return render_report(report, home=self._user_home, took_s=took_s)
-
     def _rebuild(self, on_count: "OnCount") -> Iterable[str]:
         report = self._memory.rebuild(on_taken=on_count)
         return render_indexed(
             self._memory.status().index, report.problems, home=self._user_home
         )
+
+
+def start_reading(jobs: Jobs, memory: "Memory", user_home: Path) -> None:
+    """Read what is new, unless something else is being done."""
+
+    def read(on_count: "OnCount") -> Iterable[str]:
+        started = time.monotonic()
+        report = memory.index(on_progress=lambda done, total, _: on_count(done, total))
+        took_s = time.monotonic() - started
+        return render_report(report, home=user_home, took_s=took_s)
+
+    jobs.start("Reading what your agents wrote", read)

@@ -66,6 +66,7 @@ class Templates:
             hours=render_hours,
             marked=mark_words,
             origin_url=origin_url,
+            search_url=search_url,
             session_url=session_url,
             span=render_span,
         )
@@ -98,6 +99,11 @@ def mark_words(text: str, query: "Query | None") -> Iterator[tuple[str, bool]]:
         yield shown[start:end], True
         done = end
     yield shown[done:], False
+
+
+def search_url(query: str) -> str:
+    """Where a query is answered."""
+    return "/?" + urlencode({"q": query})
 
 
 def session_url(

@@ -74,6 +74,7 @@ async function load(link) {
   });
   for (const node of nodes) {
     markWords(node);
+    showNestedButtons(node);
     if (node.matches(".earlier, .later")) watcher.observe(node);
   }
 }
@@ -97,6 +98,35 @@ function unfoldTarget() {
   target.scrollIntoView({ block: "start" });
 }
 
+// -- what a subagent said, within the call that started it ---
+
+function showNestedButtons(within) {
+  for (const each of within.querySelectorAll("[data-nested]")) each.hidden = false;
+}
+
+async function loadNested(link) {
+  const part = await fetchPart(link.href, "messages");
+  part.removeAttribute("id"); // the page has such a list already
+  part.className = "nested";
+  showNestedButtons(part);
+  markWords(part);
+  const around = link.closest(".nested");
+  if (around && link.matches(".later")) {
+    for (const each of part.querySelectorAll(":scope > .earlier")) each.remove();
+    link.replaceWith(...part.children);
+  } else {
+    link.closest("[data-nested]").replaceWith(part);
+  }
+}
+
+list.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-nested] a, .nested > .later");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  loadNested(link).catch(() => location.assign(link.href));
+});
+
+showNestedButtons(list);
 markWords(list);
 unfoldTarget();
 addEventListener("hashchange", unfoldTarget);

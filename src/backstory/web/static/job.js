@@ -10,11 +10,14 @@ async function watch() {
   const now = await fetchPart("/status", "job");
   if ("running" in now.dataset) {
     // Only the bar is changed, so that the button keeps its focus.
-    old.querySelector("progress").replaceWith(now.querySelector("progress"));
+    old.querySelector(".far").replaceWith(now.querySelector(".far"));
     setTimeout(watch, EVERY_MS);
+  } else if (document.querySelector("#search input[type=search]")?.value) {
+    // Whoever searches in the meantime is not disturbed.
+    old.remove();
   } else {
-    // The numbers above have changed as well.
-    location.replace("/status");
+    // What else the page says has changed as well.
+    location.replace(location.pathname);
   }
 }
 
