@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, history, hooks, mcp, patterns, run, search
+from bench import context, history, hooks, mcp, page, patterns, run, search
 
 MEASURES = {
     **history.MEASURES,
@@ -14,6 +14,7 @@ MEASURES = {
     **context.MEASURES,
     **hooks.MEASURES,
     **mcp.MEASURES,
+    **page.MEASURES,
     **run.MEASURES,
     **patterns.MEASURES,
 }

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from backstory.values.history import Session
-from backstory.web.lists import Conversation, nest_subagents
+from backstory.web.lists import ListedConversation, nest_subagents
 from tests.samples import a_memory
 from tests.web.server import Page, serve
 
@@ -127,9 +127,9 @@ def test_subagents_stand_below_the_conversation_they_worked_for() -> None:
     loop, other = session(6, parent=7), session(7, parent=6)
 
     assert nest_subagents([three, alone, two, elsewhere, one]) == [
-        Conversation(alone),
-        Conversation(elsewhere),
-        Conversation(one, (two, three)),
+        ListedConversation(alone),
+        ListedConversation(elsewhere),
+        ListedConversation(one, (two, three)),
     ]
     # Nobody is lost, whatever a transcript says.
     shown = nest_subagents([loop, other])

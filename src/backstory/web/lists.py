@@ -8,14 +8,14 @@ from backstory.values.history import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ListedConversation:
     """A session with the subagents that worked for it, in the order they began."""
 
     session: Session
     subagents: tuple[Session, ...] = ()
 
 
-def nest_subagents(sessions: Sequence[Session]) -> list[Conversation]:
+def nest_subagents(sessions: Sequence[Session]) -> list[ListedConversation]:
     """Conversations in their order, each with its subagents, however deep they are.
 
     A subagent whose parent is not among them stands for itself.
@@ -37,7 +37,7 @@ def nest_subagents(sessions: Sequence[Session]) -> list[Conversation]:
         if root is not session:
             nested[root.session_id].append(session)
     return [
-        Conversation(each, tuple(nested[each.session_id]))
+        ListedConversation(each, tuple(nested[each.session_id]))
         for each in sessions
         if roots[each.session_id] is each
     ]

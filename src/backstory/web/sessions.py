@@ -11,7 +11,7 @@ from backstory.errors import BackstoryError
 from backstory.render.format import render_count, render_day
 from backstory.values.history import Session
 from backstory.web.lists import (
-    Conversation,
+    ListedConversation,
     list_folder_names,
     nest_subagents,
     read_number,
@@ -119,8 +119,8 @@ def _to_url(asked: dict[str, str]) -> str:
 
 
 def group_by_day(
-    conversations: Sequence[Conversation],
-) -> list[tuple[str, list[Conversation]]]:
+    conversations: Sequence[ListedConversation],
+) -> list[tuple[str, list[ListedConversation]]]:
     """Conversations below the day on which each was last active."""
     days = groupby(
         conversations,

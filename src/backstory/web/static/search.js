@@ -4,11 +4,12 @@
 import { fetchPart } from "./part.js";
 import { showCopyButtons } from "./keys.js";
 
-const WAIT_MS = 90;
+const SLOW_MS = 250;
 const form = document.getElementById("search");
 const box = document.getElementById("q");
-let waiting = 0;
-let fetching = null;
+// The address that is asked for next.
+let wanted = null;
+let asking = null;
 // Whether the entry in the browser's history is one that typing goes on with.
 let isTyping = false;
 
@@ -18,22 +19,36 @@ function currentUrl() {
   return query ? `/?${query}` : "/";
 }
 
+// One search at a time: what is typed in the meantime is asked for when it has ended, and
+// only the last of it. So results come as fast as they can, however fast one types. A
+// search that takes long is not waited for.
 async function show(url) {
-  fetching?.abort();
-  fetching = new AbortController();
-  const signal = fetching.signal;
-  const old = document.getElementById("results");
-  old.classList.add("busy");
-  try {
-    const results = await fetchPart(url, "results", { signal });
-    showCopyButtons(results);
-    document.getElementById("results").replaceWith(results);
-    document.title = `${box.value.trim() || "Search"} · Backstory`;
-  } catch (error) {
-    if (signal.aborted) return;
-    // The page itself says what is wrong, also that the server has ended.
-    location.assign(url);
+  wanted = url;
+  if (asking) {
+    if (performance.now() - asking.since > SLOW_MS) asking.abort();
+    return;
   }
+  document.getElementById("results").classList.add("busy");
+  while (wanted !== null) {
+    const asked = wanted;
+    wanted = null;
+    asking = new AbortController();
+    asking.since = performance.now();
+    const signal = asking.signal;
+    try {
+      const results = await fetchPart(asked, "results", { signal });
+      showCopyButtons(results);
+      if (wanted !== null) results.classList.add("busy");
+      document.getElementById("results").replaceWith(results);
+    } catch {
+      if (signal.aborted) continue;
+      // The page itself says what is wrong, also that the server has ended.
+      location.assign(asked);
+      return;
+    }
+  }
+  asking = null;
+  document.title = `${box.value.trim() || "Search"} · Backstory`;
 }
 
 function search({ typing }) {
@@ -56,8 +71,7 @@ function fillIn(url) {
 }
 
 box.addEventListener("input", () => {
-  clearTimeout(waiting);
-  waiting = setTimeout(() => search({ typing: true }), WAIT_MS);
+  search({ typing: true });
 });
 
 form.addEventListener("change", (event) => {
@@ -67,7 +81,6 @@ form.addEventListener("change", (event) => {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  clearTimeout(waiting);
   search({ typing: true });
   isTyping = false;
 });
