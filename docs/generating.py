@@ -42,6 +42,7 @@ from backstory.system.machine import Machine
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
 from backstory.tools import ALL_TOOLS, ToolResult
 from backstory.values.query import DayRange, Query, Term
+from backstory.web.api import OPERATIONS, Operation
 
 # The week after the sample conversations: a hit's score depends on its age.
 _TODAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -95,6 +96,38 @@ def error_codes() -> str:
         for kind in _tree(errors.BackstoryError)
     ]
     return "\n".join([*lines, ""])
+
+
+def http_api() -> str:
+    """Every operation of the page's API, with what it takes and returns."""
+    return "\n".join(_describe_operation(each) for each in OPERATIONS)
+
+
+def _describe_operation(operation: Operation) -> str:
+    lines = [f"\n## {operation.method} /api{operation.path}", "", operation.summary, ""]
+    places = [(each, "address") for each in operation.parameters]
+    places += [(each, "body") for each in operation.body]
+    if places:
+        lines += ["| name | in the | what it says |", "|---|---|---|"]
+        for each, place in places:
+            needed = " Required." if each.is_required else ""
+            lines.append(f"| `{each.name}` | {place} | {each.summary}{needed} |")
+        lines.append("")
+    return "\n".join([*lines, f"Returns {_outline(operation.returns)}.", ""])
+
+
+def _outline(schema: Mapping[str, object]) -> str:
+    """What a schema is about, in words: a list of objects, or an object, with names."""
+    if schema.get("type") == "array":
+        items = schema["items"]
+        assert isinstance(items, Mapping)
+        return (
+            f"a list of {_outline(items).removeprefix('an ').replace('ct', 'cts', 1)}"
+        )
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return "an empty object"
+    return "an object: " + ", ".join(f"`{name}`" for name in properties)
 
 
 def _tree(

@@ -77,8 +77,10 @@ if TYPE_CHECKING:
         IndexReport,
         IndexStatus,
         KeptExcluded,
+        ListedLog,
         LogReport,
         LogStatus,
+        ModelCall,
         SalvagedHistory,
         SavedTexts,
         SourceSummary,
@@ -127,12 +129,14 @@ __all__ = [
     "IndexStatus",
     "InstallRefused",
     "KeptExcluded",
+    "ListedLog",
     "LiveRun",
     "LogEntry",
     "LogReport",
     "LogStatus",
     "Memory",
     "Message",
+    "ModelCall",
     "Moment",
     "NoModel",
     "NoteFile",
@@ -222,7 +226,8 @@ _NAMES_BY_MODULE = {
     "values.query": "DayRange Query Term",
     "values.reports": (
         "CheckedFile Curation DamagedPage IndexReport IndexStatus KeptExcluded "
-        "LogReport LogStatus SalvagedHistory SavedTexts SourceSummary Status"
+        "ListedLog LogReport LogStatus ModelCall SalvagedHistory SavedTexts "
+        "SourceSummary Status"
     ),
     "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource TextResult",
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from backstory.assembly import Parts
 from backstory.system.worker import run_as_worker
+from backstory.text.arguments import to_number
 from backstory.values.exports import ExportReport, ImportReport, WhatToExport
 from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
 from backstory.values.reports import (
@@ -14,6 +15,7 @@ from backstory.values.reports import (
     IndexReport,
     KeptExcluded,
     LogReport,
+    ModelCall,
     OnCount,
     OnProgress,
     SavedTexts,
@@ -125,6 +127,13 @@ class Maintenance:
     def curate(self) -> Curation:
         """Tidy the long-term memory with the language model; keeps a backup."""
         return self._parts.summaries.curate()
+
+    def model_calls(self, *, days: int = 1) -> list[ModelCall]:
+        """What the language model was called for, and what it cost, the latest last.
+
+        Of today, or of the last ``days``.
+        """
+        return self._parts.summaries.list_calls(max(1, to_number(days, "days")))
 
     # -- forgetting ---
 

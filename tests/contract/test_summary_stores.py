@@ -10,12 +10,12 @@ import pytest
 from backstory.memory import Memory
 from backstory.store.base.summaries import (
     Due,
-    ModelCall,
     SetAside,
     Summary,
     SummaryStore,
 )
 from backstory.store.sqlite.summaries import SqliteSummaryStore
+from backstory.values.reports import ModelCall
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -261,7 +261,7 @@ def logs(
     if day is not None:
         _show_log(notebook, day, as_json)
         return
-    listed = [_list_log(notebook, each) for each in notebook.list_logs()]
+    listed = [notebook.describe_log(each) for each in notebook.list_logs()]
     if as_json:
         objects = [listed_log_object(log) for log in listed]
         click.echo(to_json(objects))
@@ -281,14 +281,6 @@ def _write_logs(app: App, since: date | None) -> None:
     echo_lines(render_log_report(report))
     if report.problems:
         raise SystemExit(SKIPPED_SOME)
-
-
-def _list_log(notebook: Notebook, day: date) -> ListedLog:
-    path = notebook.log_path(day)
-    try:
-        return ListedLog(day, path, notebook.read_log(day) or "")
-    except SourceUnreadable as exc:
-        return ListedLog(day, path, problem=str(exc))
 
 
 def _show_log(notebook: Notebook, day: date, as_json: bool) -> None:

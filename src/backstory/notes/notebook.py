@@ -19,6 +19,7 @@ from backstory.errors import (
     BadQuery,
     FactNotFound,
     NotesConflict,
+    SourceUnreadable,
 )
 from backstory.notes import facts
 from backstory.notes.copies import FoundFact, MemoryCopies
@@ -63,6 +64,7 @@ from backstory.text.markdown.lines import split_lines
 from backstory.text.redaction import drop_private, mask_secrets
 from backstory.values.identity import bytes_hash
 from backstory.values.notes import FactOrigin
+from backstory.values.reports import ListedLog
 
 logger = logging.getLogger(__name__)
 
@@ -148,6 +150,14 @@ class Notebook:
     def list_logs(self) -> list[date]:
         """The days that have a daily log, the earliest first."""
         return [note.day for note in self._notes() if note.day is not None]
+
+    def describe_log(self, day: date) -> ListedLog:
+        """The log of a day, or why it could not be read."""
+        path = self.log_path(day)
+        try:
+            return ListedLog(day, path, self.read_log(day) or "")
+        except SourceUnreadable as exc:
+            return ListedLog(day, path, problem=str(exc))
 
     def read_log(self, day: date | str) -> str | None:
         """The daily log of a day; None if there is none."""

@@ -202,3 +202,213 @@ SAVED_SCHEMA = _object(
     }
 )
 UPDATED_SCHEMA = _object({"old_text": _TEXT, "new_text": _TEXT})
+
+# -- of what commands print with --json ---
+
+_STORED_SESSION: Mapping[str, JsonSchema] = {
+    "host": _TEXT,
+    "id": _TEXT,
+    "title": _TEXT,
+    "project": _MAYBE_TEXT,
+    "git_branch": _MAYBE_TEXT,
+    "parent": _MAYBE_TEXT,
+    "started_at": _MAYBE_TEXT,
+    "last_active_at": _MAYBE_TEXT,
+    "messages": _COUNT,
+    "preview": _TEXT,
+    "read_from": _MAYBE_TEXT,
+    "last_logged_message_id": _MAYBE_TEXT,
+    "resume": _MAYBE_TEXT,
+}
+
+# Of ``session_object``.
+SESSIONS_SCHEMA = _list(_object(_STORED_SESSION))
+
+# Of ``session_object`` with its messages, each of ``message_object``.
+TRANSCRIPT_SCHEMA = _object(
+    {
+        **_STORED_SESSION,
+        "messages": _list(
+            _object(
+                {
+                    "number": _COUNT,
+                    "id": _MAYBE_TEXT,
+                    "position": _COUNT,
+                    "role": _TEXT,
+                    "text": _TEXT,
+                    "tool_name": _MAYBE_TEXT,
+                    "call_id": _MAYBE_TEXT,
+                    "sent_at": _MAYBE_TEXT,
+                    "full_bytes": _MAYBE_COUNT,
+                }
+            )
+        ),
+    }
+)
+
+_ORIGIN = _object(
+    {
+        "by": _TEXT,
+        "host": _MAYBE_TEXT,
+        "session": _MAYBE_TEXT,
+        "day": _MAYBE_TEXT,
+        "messages": _list(_COUNT),
+    }
+)
+
+_MEMORY: Mapping[str, JsonSchema] = {
+    "path": _TEXT,
+    "text": _TEXT,
+    "facts": _list(
+        _object(
+            {"topic": _TEXT, "text": _TEXT, "line": _COUNT, "origins": _list(_ORIGIN)}
+        )
+    ),
+}
+
+# Of ``memory_object``, with what identifies this version of the text.
+MEMORY_SCHEMA = _object({**_MEMORY, "version": _TEXT})
+
+# Of ``listed_log_object`` and of ``log_object``.
+LOGS_SCHEMA = _list(
+    _object(
+        {
+            "day": _TEXT,
+            "path": _TEXT,
+            "size_bytes": _COUNT,
+            "about": _MAYBE_TEXT,
+            "problem": _MAYBE_TEXT,
+        }
+    )
+)
+LOG_SCHEMA = _object({"day": _TEXT, "path": _TEXT, "text": _TEXT})
+
+# Of ``context_object``.
+CONTEXT_SCHEMA = _object({"text": _TEXT, "tokens": _COUNT, "memories": _list(_HIT)})
+
+# Of ``source_object``.
+SOURCES_SCHEMA = _list(
+    _object(
+        {
+            "host": _TEXT,
+            "name": _TEXT,
+            "places": _list(_TEXT),
+            "found": _COUNT,
+            "found_bytes": _COUNT,
+            "indexed": _COUNT,
+            "sessions": _COUNT,
+            "messages": _COUNT,
+            "excluded": _FLAG,
+        }
+    )
+)
+
+_FORGETTING = _object(
+    {
+        "number": _COUNT,
+        "forgotten_at": _TEXT,
+        "sessions": _COUNT,
+        "messages": _COUNT,
+        "hosts": _list(_TEXT),
+        "facts": _COUNT,
+        "reason": _TEXT,
+    }
+)
+
+# Of ``forgetting_object``.
+FORGETTINGS_SCHEMA = _list(_FORGETTING)
+
+# Of ``forget_object``.
+FORGET_SCHEMA = _object(
+    {
+        "sessions": _list(
+            _object(
+                {
+                    "host": _TEXT,
+                    "id": _TEXT,
+                    "title": _TEXT,
+                    "messages": _COUNT,
+                    "whole": _FLAG,
+                }
+            )
+        ),
+        "messages": _COUNT,
+        "log_entries": _list(_object({"day": _TEXT, "heading": _TEXT})),
+        "facts": _list(_object({"text": _TEXT, "copies": _COUNT})),
+        "with_notes": _FLAG,
+        "copies": _list(_TEXT),
+        "erased": _FLAG,
+        "forgetting": _maybe(_FORGETTING),
+    }
+)
+
+# Of ``status_object``.
+STATUS_SCHEMA = _object(
+    {
+        "home": _TEXT,
+        "sessions": _COUNT,
+        "messages": _COUNT,
+        "size_bytes": _COUNT,
+        "sessions_by_host": {"type": "object", "additionalProperties": _COUNT},
+        "last_read_at": _MAYBE_TEXT,
+        "problems": _list(
+            _object({"path": _MAYBE_TEXT, "line": _MAYBE_COUNT, "reason": _TEXT})
+        ),
+        "index": _object(
+            {
+                "findable": _COUNT,
+                "to_embed": _COUNT,
+                "embedded": _COUNT,
+                "embedder": _TEXT,
+                "size_bytes": _COUNT,
+                "is_behind": _FLAG,
+                "problem": _MAYBE_TEXT,
+            }
+        ),
+        "logs": _object(
+            {
+                "is_enabled": _FLAG,
+                "model": _MAYBE_TEXT,
+                "due": _COUNT,
+                "set_aside": _COUNT,
+                "calls_today": _COUNT,
+                "tokens_today": _COUNT,
+                "daily_tokens": _COUNT,
+                "problem": _MAYBE_TEXT,
+            }
+        ),
+        "excluded": _list(
+            _object(
+                {
+                    "name": _TEXT,
+                    "sessions": _COUNT,
+                    "messages": _COUNT,
+                    "command": _TEXT,
+                }
+            )
+        ),
+        "last_forgetting": _maybe(_FORGETTING),
+    }
+)
+
+# Of ``setting_object``; a value is a text, a number, true or false, or a list.
+SETTING_SCHEMA = _object(
+    {
+        "name": _TEXT,
+        "value": {"type": ["string", "number", "boolean", "array"]},
+        "from": _TEXT,
+        "summary": _TEXT,
+    }
+)
+SETTINGS_SCHEMA = _list(SETTING_SCHEMA)
+
+# What is being done on the page, or was done last.
+JOB_SCHEMA = _object(
+    {
+        "name": _MAYBE_TEXT,
+        "done": _COUNT,
+        "total": _COUNT,
+        "is_over": _FLAG,
+        "lines": _list(_TEXT),
+    }
+)

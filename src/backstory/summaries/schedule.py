@@ -34,7 +34,7 @@ from backstory.text.arguments import to_day
 from backstory.values.history import Session, SessionKind
 from backstory.values.lazy import lazy_property
 from backstory.values.moments import from_microseconds, start_of_day
-from backstory.values.reports import Curation, LogReport, LogStatus
+from backstory.values.reports import Curation, LogReport, LogStatus, ModelCall
 
 logger = logging.getLogger(__name__)
 
@@ -319,6 +319,15 @@ class Summaries:
         )
 
     # -- status ---
+
+    def list_calls(self, days: int) -> list[ModelCall]:
+        """The calls of the last days, the earliest first."""
+        today = self._today()
+        return [
+            call
+            for number in reversed(range(days))
+            for call in self._store.list_calls(today - timedelta(days=number))
+        ]
 
     def status(self) -> LogStatus:
         """What is due, what it cost today, and what went wrong last."""

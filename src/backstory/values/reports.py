@@ -232,6 +232,23 @@ class LogStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a model. ``outcome`` is ``ok``, ``running``, or why it failed."""
+
+    called_at: datetime
+    purpose: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    took_ms: int | None
+    outcome: str
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
 class KeptExcluded:
     """What was read of a host or a folder before the settings excluded it."""
 

@@ -47,8 +47,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# Makes the page that says why a request is refused, from a status code.
-Refuse = Callable[[int], Response]
+# Makes the answer that says why a request is refused, from a status code and a path.
+Refuse = Callable[[int, str], Response]
 
 
 class Guard:
@@ -83,16 +83,16 @@ class Guard:
         """What to answer instead of the page; None if the request may be."""
         headers = Headers(scope=scope)
         if not self._own.has_host(headers.get("host", "")):
-            return self._refuse(421)
+            return self._refuse(421, scope["path"])
         if not self._is_from_here(scope["method"], headers):
-            return self._refuse(403)
+            return self._refuse(403, scope["path"])
         if scope["path"].startswith(STATIC):
             return None
         has_cookie = self._has_cookie(headers)
         given = QueryParams(scope["query_string"]).get(TOKEN)
         if given is not None and (has_cookie or self._takes(given)):
             return self._let_in()
-        return None if has_cookie else self._refuse(401)
+        return None if has_cookie else self._refuse(401, scope["path"])
 
     def _is_from_here(self, method: str, headers: Headers) -> bool:
         """Whether no page of another site makes the request.

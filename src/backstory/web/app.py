@@ -1,6 +1,7 @@
 """The application: which page answers which address, and what errors look like."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -11,15 +12,23 @@ from starlette.staticfiles import StaticFiles
 from backstory.errors import BackstoryError, BadQuery, UnknownName
 from backstory.system.machine import Machine
 from backstory.web.access import STATIC, Guard
+from backstory.web.api import (
+    OPERATIONS,
+    PREFIX,
+    Served,
+    build_route,
+    render_refusal,
+)
 from backstory.web.conversation import ConversationPage
 from backstory.web.forgetting import ForgetPage
 from backstory.web.jobs import Jobs
 from backstory.web.notes import NotesPages
+from backstory.web.openapi import show_document
 from backstory.web.search import SearchPage
 from backstory.web.sessions import SessionsPage
-from backstory.web.settings import SettingsPage
+from backstory.web.settings import OwnSettings, SettingsPage
 from backstory.web.site import Closable, Site
-from backstory.web.status import StatusPage
+from backstory.web.status import StatusPage, start_reading, start_rebuilding
 from backstory.web.templating import HERE, Templates
 
 if TYPE_CHECKING:
@@ -112,26 +121,40 @@ def iter_routes(
     yield Route("/status/read", status.start_reading, methods=["POST"])
     yield Route("/status/rebuild", status.start_rebuilding, methods=["POST"])
     yield Route("/status/stop", status.stop, methods=["POST"])
-    settings = SettingsPage(memory, templates, machine, on_changed)
+    own = OwnSettings(machine, on_changed)
+    settings = SettingsPage(memory, templates, machine, own)
     yield Route("/settings", settings.show)
     yield Route("/settings/exclude", settings.show_exclusion)
     yield Route("/settings/exclude", settings.exclude, methods=["POST"])
     yield Route("/settings/{name}", settings.change, methods=["POST"])
+    served = Served(
+        memory,
+        jobs,
+        own,
+        start_reading=partial(start_reading, jobs, memory, machine.home),
+        start_rebuilding=partial(start_rebuilding, jobs, memory, machine.home),
+    )
+    for operation in OPERATIONS:
+        yield build_route(operation, served)
+    yield Route(f"{PREFIX}/openapi.json", show_document)
     yield Mount(STATIC.rstrip("/"), StaticFiles(directory=HERE / "static"))
 
 
 class _ErrorPages:
-    """A page for each way in which a request can fail."""
+    """A page for each way in which a request can fail; for programs, an object."""
 
     def __init__(self, templates: Templates) -> None:
         self._templates = templates
 
-    def refuse(self, status: int) -> "Response":
+    def refuse(self, status: int, path: str) -> "Response":
         message, hint = _REFUSALS.get(status, ("This request was refused", ""))
+        if path.startswith(PREFIX):
+            return render_refusal(status, message, hint)
         return self._render(status, message, hint)
 
     async def show_refused(self, request: "Request", exc: Exception) -> "Response":
-        return self.refuse(exc.status_code if isinstance(exc, HTTPException) else 500)
+        status = exc.status_code if isinstance(exc, HTTPException) else 500
+        return self.refuse(status, request.url.path)
 
     async def show_known(self, request: "Request", exc: Exception) -> "Response":
         status = 500
@@ -142,8 +165,11 @@ class _ErrorPages:
 
     async def show_unexpected(self, request: "Request", exc: Exception) -> "Response":
         # What happened is in the log of the server; it is raised again for that.
+        message = "Something went wrong"
         hint = "The terminal that runs 'backstory web' shows what happened."
-        return self._render(500, "Something went wrong", hint)
+        if request.url.path.startswith(PREFIX):
+            return render_refusal(500, message, hint)
+        return self._render(500, message, hint)
 
     def _render(self, status: int, message: str, hint: str) -> "Response":
         values = {"status": status, "message": message, "hint": hint}

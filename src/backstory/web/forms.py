@@ -1,4 +1,4 @@
-"""Read the forms that a browser sends."""
+"""Read what a browser sends."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -8,15 +8,21 @@ from starlette.exceptions import HTTPException
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-_MAX_FORM_BYTES = 4_000_000
+_MAX_BYTES = 4_000_000
 
 
 async def read_form(request: "Request") -> dict[str, str]:
     """The fields of a form that was sent; of several with one name, the last."""
+    body = await read_body(request)
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[-1] for name, values in fields.items()}
+
+
+async def read_body(request: "Request") -> bytes:
+    """All that was sent. Raises ``HTTPException`` if it is too much."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _MAX_FORM_BYTES:
+        if len(body) > _MAX_BYTES:
             raise HTTPException(413)
-    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-    return {name: values[-1] for name, values in fields.items()}
+    return bytes(body)

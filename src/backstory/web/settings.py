@@ -23,6 +23,7 @@ from backstory.settings import (
 )
 from backstory.system.files import replace_file
 from backstory.system.machine import Machine, absolute, find_user_file
+from backstory.values.reports import KeptExcluded
 from backstory.web.forms import read_form
 from backstory.web.templating import Templates
 
@@ -55,50 +56,33 @@ class ShownSetting:
         return self.setting.name.replace(".", "-")
 
 
-class SettingsPage:
-    """Answers with all settings, and changes them in the user's own file.
+class OwnSettings:
+    """The user's own file of settings, to change.
 
     After a change, ``on_changed`` opens the memory with it. A value with which the
     memory cannot be opened is taken back.
     """
 
-    def __init__(
-        self,
-        memory: "Memory",
-        templates: Templates,
-        machine: Machine,
-        on_changed: Callable[[], None],
-    ) -> None:
-        self._memory = memory
-        self._templates = templates
+    def __init__(self, machine: Machine, on_changed: Callable[[], None]) -> None:
         self._machine = machine
         self._on_changed = on_changed
 
-    def show(self, request: "Request") -> "Response":
-        return self._render(changed=request.query_params.get("changed", ""))
+    @property
+    def path(self) -> Path:
+        return find_user_file(self._machine)
 
-    async def change(self, request: "Request") -> "Response":
-        form = await read_form(request)
-        return await run_in_threadpool(self._change, request.path_params["name"], form)
+    def set(self, name: str, value: str) -> None:
+        self._apply(lambda: change_setting(self._machine, name, value))
 
-    def _change(self, name: str, form: dict[str, str]) -> "Response":
-        try:
-            if form.get("do") == "unset":
-                self._apply(lambda: unset_setting(self._machine, name))
-            else:
-                value = form.get("value", "")
-                self._apply(lambda: change_setting(self._machine, name, value))
-        except BackstoryError as exc:
-            # Such as a number that is too large: the person corrects it right here.
-            return self._render(problem=exc, wrong=name, typed=form.get("value"))
-        anchor = name.replace(".", "-")
-        return RedirectResponse(
-            f"/settings?{urlencode({'changed': name})}#{anchor}", status_code=303
-        )
+    def unset(self, name: str) -> None:
+        self._apply(lambda: unset_setting(self._machine, name))
+
+    def exclude(self, folder: str) -> None:
+        self._apply(lambda: add_to_setting(self._machine, EXCLUDED_FOLDERS, folder))
 
     def _apply(self, change: Callable[[], object]) -> None:
         """Change the user's own file, if the memory can be opened after that."""
-        user_file = find_user_file(self._machine)
+        user_file = self.path
         before = user_file.read_bytes() if user_file.exists() else None
         change()
         try:
@@ -110,6 +94,43 @@ class SettingsPage:
                 replace_file(user_file, before, instead_of=user_file.read_bytes())
             raise
 
+
+class SettingsPage:
+    """Answers with all settings, and changes them in the user's own file."""
+
+    def __init__(
+        self,
+        memory: "Memory",
+        templates: Templates,
+        machine: Machine,
+        own: OwnSettings,
+    ) -> None:
+        self._memory = memory
+        self._templates = templates
+        self._machine = machine
+        self._own = own
+
+    def show(self, request: "Request") -> "Response":
+        return self._render(changed=request.query_params.get("changed", ""))
+
+    async def change(self, request: "Request") -> "Response":
+        form = await read_form(request)
+        return await run_in_threadpool(self._change, request.path_params["name"], form)
+
+    def _change(self, name: str, form: dict[str, str]) -> "Response":
+        try:
+            if form.get("do") == "unset":
+                self._own.unset(name)
+            else:
+                self._own.set(name, form.get("value", ""))
+        except BackstoryError as exc:
+            # Such as a number that is too large: the person corrects it right here.
+            return self._render(problem=exc, wrong=name, typed=form.get("value"))
+        anchor = name.replace(".", "-")
+        return RedirectResponse(
+            f"/settings?{urlencode({'changed': name})}#{anchor}", status_code=303
+        )
+
     def _render(
         self,
         *,
@@ -118,27 +139,19 @@ class SettingsPage:
         wrong: str = "",
         typed: str | None = None,
     ) -> "Response":
-        user_file = find_user_file(self._machine)
+        user_file = self._own.path
         shown = [self._show(each, user_file) for each in self._memory.settings]
         values = {
             "groups": group_by_topic(shown),
             "user_file": str(user_file),
             "changed": next((s for s in shown if s.setting.name == changed), None),
-            "excluded": self._list_excluded(),
+            "excluded": list_excluded(self._memory.excluded()),
             "problem": problem,
             "wrong": wrong if any(s.setting.name == wrong for s in shown) else "",
             "wrong_value": typed,
         }
         status = 200 if problem is None else 400
         return self._templates.render("settings.html", values, status)
-
-    def _list_excluded(self) -> list[tuple[str, str]]:
-        """What is kept though it is excluded, in words, and where it is forgotten."""
-        return [
-            (line, "/forget?" + urlencode({each.option.lstrip("-"): each.name}))
-            for each in self._memory.excluded()
-            for line in render_excluded([each])
-        ]
 
     def _show(self, chosen: Chosen, user_file: Path) -> ShownSetting:
         row = chosen.setting
@@ -179,7 +192,7 @@ class SettingsPage:
     def _exclude(self, folder: str) -> "Response":
         if not folder:
             return RedirectResponse("/settings/exclude", status_code=303)
-        self._apply(lambda: add_to_setting(self._machine, EXCLUDED_FOLDERS, folder))
+        self._own.exclude(folder)
         anchor = EXCLUDED_FOLDERS.replace(".", "-")
         query = urlencode({"changed": EXCLUDED_FOLDERS})
         return RedirectResponse(f"/settings?{query}#{anchor}", status_code=303)
@@ -196,3 +209,12 @@ def group_by_topic(
     """Settings below the first word of their names."""
     topics = groupby(settings, key=lambda each: each.setting.name.partition(".")[0])
     return [(topic, list(each)) for topic, each in topics]
+
+
+def list_excluded(kept: Iterable[KeptExcluded]) -> list[tuple[str, str]]:
+    """What is kept though it is excluded, in words, and where it is forgotten."""
+    return [
+        (line, "/forget?" + urlencode({each.option.lstrip("-"): each.name}))
+        for each in kept
+        for line in render_excluded([each])
+    ]

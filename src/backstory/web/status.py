@@ -1,7 +1,9 @@
 """The page that tells how much is kept, and reads or rebuilds it on request."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from backstory.render.people.reports import (
 )
 from backstory.web.forms import read_form
 from backstory.web.jobs import Jobs
+from backstory.web.settings import list_excluded
 from backstory.web.templating import Templates, wants_part
 
 if TYPE_CHECKING:
@@ -21,11 +24,27 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from backstory.memory import Memory
-    from backstory.values.reports import OnCount
+    from backstory.values.reports import ModelCall, OnCount
+
+# How many days of the ledger are shown.
+_LEDGER_DAYS = 14
+_MAX_PROBLEMS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerDay:
+    """What the language model was called for on a day."""
+
+    day: str
+    calls: "tuple[ModelCall, ...]"
+
+    @property
+    def tokens(self) -> int:
+        return sum(call.tokens for call in self.calls)
 
 
 class StatusPage:
-    """Answers with what the command ``status`` prints, and with what is being done."""
+    """Answers with what the command ``status`` tells, and with what is being done."""
 
     def __init__(
         self, memory: "Memory", templates: Templates, jobs: Jobs, user_home: Path
@@ -39,8 +58,13 @@ class StatusPage:
         values: dict[str, object] = {"job": self._jobs.current}
         if wants_part(request, "job"):
             return self._templates.render("job.html", values)
-        lines = render_status(self._memory.status(), home=self._user_home)
-        values["text"] = "\n".join(lines)
+        status = self._memory.status()
+        values["status"] = status
+        values["problems"] = status.problems[:_MAX_PROBLEMS]
+        values["notes"] = self._memory.notebook.summary()
+        values["excluded"] = list_excluded(status.excluded)
+        values["ledger"] = group_by_day(self._memory.model_calls(days=_LEDGER_DAYS))
+        values["text"] = "\n".join(render_status(status, home=self._user_home))
         return self._templates.render("status.html", values)
 
     async def start_reading(self, request: "Request") -> "Response":
@@ -51,18 +75,19 @@ class StatusPage:
         return RedirectResponse(place, status_code=303)
 
     async def start_rebuilding(self, request: "Request") -> "Response":
-        self._jobs.start("Rebuilding the index", self._rebuild)
+        start_rebuilding(self._jobs, self._memory, self._user_home)
         return RedirectResponse("/status", status_code=303)
 
     async def stop(self, request: "Request") -> "Response":
         self._jobs.stop()
         return RedirectResponse("/status", status_code=303)
 
-    def _rebuild(self, on_count: "OnCount") -> Iterable[str]:
-        report = self._memory.rebuild(on_taken=on_count)
-        return render_indexed(
-            self._memory.status().index, report.problems, home=self._user_home
-        )
+
+def group_by_day(calls: "Sequence[ModelCall]") -> list[LedgerDay]:
+    """The calls of each local day, the latest first."""
+    days = groupby(calls, key=lambda call: call.called_at.astimezone().date())
+    found = [LedgerDay(day.isoformat(), tuple(each)) for day, each in days]
+    return found[::-1]
 
 
 def start_reading(jobs: Jobs, memory: "Memory", user_home: Path) -> None:
@@ -75,3 +100,13 @@ def start_reading(jobs: Jobs, memory: "Memory", user_home: Path) -> None:
         return render_report(report, home=user_home, took_s=took_s)
 
     jobs.start("Reading what your agents wrote", read)
+
+
+def start_rebuilding(jobs: Jobs, memory: "Memory", user_home: Path) -> None:
+    """Rebuild the index, unless something else is being done."""
+
+    def rebuild(on_count: "OnCount") -> Iterable[str]:
+        report = memory.rebuild(on_taken=on_count)
+        return render_indexed(memory.status().index, report.problems, home=user_home)
+
+    jobs.start("Rebuilding the index", rebuild)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Protocol
 
+from backstory.values.reports import ModelCall
+
 
 @dataclass(frozen=True, slots=True)
 class Due:
@@ -45,23 +47,6 @@ class SetAside:
     first_message_id: int
     last_message_id: int
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCall:
-    """One call of a model. ``outcome`` is ``ok``, ``running``, or why it failed."""
-
-    called_at: datetime
-    purpose: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    took_ms: int | None
-    outcome: str
-
-    @property
-    def tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
 
 
 class SummaryStore(Protocol):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from backstory.store.base.summaries import Due, ModelCall, SetAside, Summary
+from backstory.store.base.summaries import Due, SetAside, Summary
 from backstory.store.sqlite.connection import (
     BUSY_TIMEOUT_MS,
     transaction,
@@ -21,6 +21,7 @@ from backstory.store.sqlite.history import open_history
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.rows import read_day
 from backstory.values.moments import Moment, from_microseconds
+from backstory.values.reports import ModelCall
 
 _RUNNING = "running"
 # Nothing is postponed for this long: if it seems so, the clock was set back.

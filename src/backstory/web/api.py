@@ -1,0 +1,586 @@
+"""OPERATIONS: the page's JSON API, one row for each thing a program can ask for.
+
+The answers are those of the commands with ``--json``, and the words are theirs as well.
+``openapi`` describes the table to programs, and the docs describe it to people.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+from starlette.routing import Route
+
+from backstory.errors import (
+    BackstoryError,
+    BadQuery,
+    ConfigError,
+    FactAmbiguous,
+    FactNotFound,
+    NotesConflict,
+    UnknownName,
+)
+from backstory.render.hit_parts import unchanged
+from backstory.render.object_schemas import (
+    CONTEXT_SCHEMA,
+    FORGET_SCHEMA,
+    FORGETTINGS_SCHEMA,
+    JOB_SCHEMA,
+    LOG_SCHEMA,
+    LOGS_SCHEMA,
+    MEMORY_SCHEMA,
+    SEARCH_SCHEMA,
+    SESSIONS_SCHEMA,
+    SETTINGS_SCHEMA,
+    SOURCES_SCHEMA,
+    STATUS_SCHEMA,
+    TRANSCRIPT_SCHEMA,
+    JsonSchema,
+)
+from backstory.render.objects import (
+    context_object,
+    forget_object,
+    forgetting_object,
+    listed_log_object,
+    log_object,
+    memory_object,
+    message_object,
+    search_object,
+    session_object,
+    setting_object,
+    source_object,
+    status_object,
+    to_json,
+)
+from backstory.text.arguments import to_date
+from backstory.values.identity import bytes_hash
+from backstory.web.forms import read_body
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from backstory.memory import Memory
+    from backstory.web.jobs import Jobs
+    from backstory.web.settings import OwnSettings
+
+PREFIX = "/api"
+_STATUSES: Mapping[type[BackstoryError], int] = {
+    UnknownName: 404,
+    FactNotFound: 404,
+    BadQuery: 400,
+    ConfigError: 400,
+    FactAmbiguous: 400,
+    NotesConflict: 409,
+}
+_TEXT: JsonSchema = {"type": "string"}
+_DAY: JsonSchema = {"type": "string", "format": "date"}
+_COUNT: JsonSchema = {"type": "integer", "minimum": 0}
+_FLAG: JsonSchema = {"type": "boolean"}
+_MAX_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What can be said about a request: in its address, or in its body."""
+
+    name: str
+    summary: str
+    schema: JsonSchema = field(default_factory=lambda: _TEXT)
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a request says: by the names of the operation's parameters."""
+
+    given: Mapping[str, object]
+
+    def text(self, name: str) -> str | None:
+        """A text; None if it is empty or missing."""
+        value = self.given.get(name)
+        return value.strip() or None if isinstance(value, str) else None
+
+    def verbatim(self, name: str) -> str:
+        value = self.given.get(name)
+        return value if isinstance(value, str) else ""
+
+    def count(self, name: str, default: int) -> int:
+        value = str(self.given.get(name, default))
+        if not (value.isascii() and value.isdecimal() and len(value) <= _MAX_DIGITS):
+            raise BadQuery(f"'{name}' is not a number")
+        return int(value)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        value = self.given.get(name, default)
+        return value if isinstance(value, bool) else value == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What operations work with."""
+
+    memory: "Memory"
+    jobs: "Jobs"
+    own: "OwnSettings"
+    start_reading: Callable[[], None]
+    start_rebuilding: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One row: what is asked at which address, and what answers it."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    returns: JsonSchema
+    answer: Callable[[Served, Arguments], object]
+    parameters: tuple[Parameter, ...] = ()
+    body: tuple[Parameter, ...] = ()
+
+
+# -- answers --------------------------------------------------------------------------
+
+
+def _search(served: Served, given: Arguments) -> object:
+    memory = served.memory
+    scope = given.text("scope") or "all"
+    result = memory.search(
+        given.verbatim("q"),
+        scope=scope,
+        host=given.text("host"),
+        project=given.text("project"),
+        date_from=given.text("since"),
+        date_to=given.text("until"),
+        limit=given.count("limit", 10),
+    )
+    resumes = memory.resume_commands(result.sessions)
+    return search_object(result, scope=scope, mask=unchanged, resumes=resumes)
+
+
+def _list_sessions(served: Served, given: Arguments) -> object:
+    memory = served.memory
+    found = memory.sessions(
+        host=given.text("host"),
+        project=given.text("project"),
+        since=given.text("since"),
+        limit=given.count("limit", 0) or None,
+    )
+    resumes = memory.resume_commands(found)
+    return [session_object(each, resumes.get(each.session_id)) for each in found]
+
+
+def _show_session(served: Served, given: Arguments) -> object:
+    memory = served.memory
+    session = memory.session(f"{given.verbatim('host')}/{given.verbatim('id')}")
+    messages = memory.messages(
+        session, around=given.text("around"), context=given.count("context", 5)
+    )
+    resume = memory.resume_commands([session]).get(session.session_id)
+    shown = [message_object(each) for each in messages]
+    return session_object(session, resume) | {"messages": shown}
+
+
+def _show_memory(served: Served, _: Arguments) -> object:
+    notebook = served.memory.notebook
+    text = notebook.read_memory()
+    origins = notebook.read_origins()
+    shown = memory_object(text, notebook.memory_path, origins)
+    return shown | {"version": _version(text)}
+
+
+def _save_memory(served: Served, given: Arguments) -> object:
+    notebook = served.memory.notebook
+    before = notebook.read_memory()
+    if given.text("version") != _version(before):
+        raise NotesConflict("MEMORY.md has changed since that version")
+    after = given.verbatim("text")
+    if after != before:
+        notebook.replace_memory(after, before, keep_backup=True, by_person=True)
+    return _show_memory(served, given)
+
+
+def _version(text: str) -> str:
+    return bytes_hash(text.encode("utf-8"))
+
+
+def _list_logs(served: Served, _: Arguments) -> object:
+    notebook = served.memory.notebook
+    listed = [notebook.describe_log(day) for day in notebook.list_logs()]
+    return [listed_log_object(each) for each in listed]
+
+
+def _show_log(served: Served, given: Arguments) -> object:
+    notebook = served.memory.notebook
+    day = to_date(given.verbatim("day"), "day")
+    if day not in notebook.list_logs():
+        raise UnknownName(f"there is no daily log for {day.isoformat()}", hint="")
+    return log_object(notebook.describe_log(day))
+
+
+def _show_context(served: Served, given: Arguments) -> object:
+    found = served.memory.context(
+        given.verbatim("prompt"), project=given.text("project")
+    )
+    return context_object(found)
+
+
+def _list_sources(served: Served, _: Arguments) -> object:
+    return [source_object(each) for each in served.memory.sources()]
+
+
+def _show_status(served: Served, _: Arguments) -> object:
+    return status_object(served.memory.status())
+
+
+def _list_settings(served: Served, _: Arguments) -> object:
+    return [setting_object(each) for each in served.memory.settings]
+
+
+def _set(served: Served, given: Arguments) -> object:
+    served.own.set(given.verbatim("name"), given.verbatim("value"))
+    return {}
+
+
+def _unset(served: Served, given: Arguments) -> object:
+    served.own.unset(given.verbatim("name"))
+    return {}
+
+
+def _exclude(served: Served, given: Arguments) -> object:
+    folder = given.text("folder")
+    if folder is None:
+        raise BadQuery("'folder' is missing")
+    served.own.exclude(folder)
+    return {}
+
+
+def _forget(served: Served, given: Arguments) -> object:
+    session = given.text("session")
+    report = served.memory.forget(
+        () if session is None else session,
+        project=given.text("project"),
+        host=given.text("host"),
+        before=given.text("before"),
+        after=given.text("after"),
+        fact=given.text("fact"),
+        with_notes=given.flag("with_notes", default=False),
+        dry_run=given.flag("dry_run", default=True),
+    )
+    return forget_object(report)
+
+
+def _list_forgettings(served: Served, _: Arguments) -> object:
+    return [forgetting_object(each) for each in served.memory.forgettings()]
+
+
+def _undo_forget(served: Served, given: Arguments) -> object:
+    undone = served.memory.undo_forget(given.count("number", 0))
+    return [forgetting_object(undone)]
+
+
+def _read(served: Served, given: Arguments) -> object:
+    served.start_reading()
+    return _show_job(served, given)
+
+
+def _rebuild(served: Served, given: Arguments) -> object:
+    served.start_rebuilding()
+    return _show_job(served, given)
+
+
+def _stop(served: Served, given: Arguments) -> object:
+    served.jobs.stop()
+    return _show_job(served, given)
+
+
+def _show_job(served: Served, _: Arguments) -> object:
+    job = served.jobs.current
+    return {
+        "name": None if job is None else job.name,
+        "done": 0 if job is None else job.done,
+        "total": 0 if job is None else job.total,
+        "is_over": job is None or job.is_over,
+        "lines": [] if job is None else list(job.lines),
+    }
+
+
+# -- the table ------------------------------------------------------------------------
+
+_HOST = Parameter("host", "Only this agent program.")
+_PROJECT = Parameter("project", "Only this folder: its path or its name.")
+_EMPTY: JsonSchema = {"type": "object"}
+_NAMED = (
+    Parameter("session", "An id, or the beginning of one; subagents go with it."),
+    _PROJECT,
+    _HOST,
+    Parameter("before", "All that was said before this day.", _DAY),
+    Parameter("after", "All that was said after this day.", _DAY),
+    Parameter("fact", "A fact of MEMORY.md: words only it has."),
+    Parameter("with_notes", "Also what the notes say about it.", _FLAG),
+    Parameter("dry_run", "Only tell what would be deleted; the default.", _FLAG),
+)
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/search",
+        "search",
+        "Find what was said or noted, best first.",
+        SEARCH_SCHEMA,
+        _search,
+        (
+            Parameter("q", "What to look for.", is_required=True),
+            Parameter("scope", "all, memory, daily_log or sessions."),
+            _HOST,
+            _PROJECT,
+            Parameter("since", "Only from this day on.", _DAY),
+            Parameter("until", "Only up to this day.", _DAY),
+            Parameter("limit", "Maximum number of results; 10.", _COUNT),
+        ),
+    ),
+    Operation(
+        "GET",
+        "/sessions",
+        "listSessions",
+        "All conversations, most recently active first.",
+        SESSIONS_SCHEMA,
+        _list_sessions,
+        (
+            _HOST,
+            _PROJECT,
+            Parameter("since", "Only if active since this day.", _DAY),
+            Parameter("limit", "Maximum number of sessions.", _COUNT),
+        ),
+    ),
+    Operation(
+        "GET",
+        "/sessions/{host}/{id}",
+        "showSession",
+        "A conversation with its messages.",
+        TRANSCRIPT_SCHEMA,
+        _show_session,
+        (
+            Parameter("around", "Only this message and its neighbours."),
+            Parameter("context", "Number of messages on each side; 5.", _COUNT),
+        ),
+    ),
+    Operation(
+        "GET",
+        "/memory",
+        "showMemory",
+        "MEMORY.md, and where its facts come from.",
+        MEMORY_SCHEMA,
+        _show_memory,
+    ),
+    Operation(
+        "PUT",
+        "/memory",
+        "saveMemory",
+        "Replace MEMORY.md, if it is still the version that you read.",
+        MEMORY_SCHEMA,
+        _save_memory,
+        body=(
+            Parameter("text", "The whole file.", is_required=True),
+            Parameter("version", "The version that you changed.", is_required=True),
+        ),
+    ),
+    Operation(
+        "GET",
+        "/logs",
+        "listLogs",
+        "The days that have a daily log, newest last.",
+        LOGS_SCHEMA,
+        _list_logs,
+    ),
+    Operation(
+        "GET", "/logs/{day}", "showLog", "The log of one day.", LOG_SCHEMA, _show_log
+    ),
+    Operation(
+        "GET",
+        "/context",
+        "showContext",
+        "What a prompt would be given, and why.",
+        CONTEXT_SCHEMA,
+        _show_context,
+        (
+            Parameter("prompt", "What an agent is given.", is_required=True),
+            Parameter("project", "The folder that the agent works in."),
+        ),
+    ),
+    Operation(
+        "GET",
+        "/sources",
+        "listSources",
+        "What the agents have on this machine.",
+        SOURCES_SCHEMA,
+        _list_sources,
+    ),
+    Operation(
+        "GET",
+        "/status",
+        "showStatus",
+        "How much is kept, and what went wrong.",
+        STATUS_SCHEMA,
+        _show_status,
+    ),
+    Operation(
+        "GET",
+        "/settings",
+        "listSettings",
+        "Every setting, its value and where the value comes from.",
+        SETTINGS_SCHEMA,
+        _list_settings,
+    ),
+    Operation(
+        "PUT",
+        "/settings/{name}",
+        "setSetting",
+        "Set a value in your own configuration file.",
+        _EMPTY,
+        _set,
+        body=(
+            Parameter(
+                "value",
+                "As text; items of a list are separated by commas.",
+                is_required=True,
+            ),
+        ),
+    ),
+    Operation(
+        "DELETE",
+        "/settings/{name}",
+        "unsetSetting",
+        "Go back to the default of a setting.",
+        _EMPTY,
+        _unset,
+    ),
+    Operation(
+        "POST",
+        "/exclude",
+        "excludeFolder",
+        "No longer read a folder, and sessions that ran in it.",
+        _EMPTY,
+        _exclude,
+        body=(Parameter("folder", "Its path.", is_required=True),),
+    ),
+    Operation(
+        "POST",
+        "/forget",
+        "forget",
+        "Delete conversations or a fact for good, or tell what would be deleted.",
+        FORGET_SCHEMA,
+        _forget,
+        body=_NAMED,
+    ),
+    Operation(
+        "GET",
+        "/forgettings",
+        "listForgettings",
+        "What was forgotten so far: numbers, and no content.",
+        FORGETTINGS_SCHEMA,
+        _list_forgettings,
+    ),
+    Operation(
+        "DELETE",
+        "/forgettings/{number}",
+        "undoForget",
+        "Let what was forgotten be read again.",
+        FORGETTINGS_SCHEMA,
+        _undo_forget,
+    ),
+    Operation(
+        "POST",
+        "/job/read",
+        "startReading",
+        "Begin to read what is new, unless something else is being done.",
+        JOB_SCHEMA,
+        _read,
+    ),
+    Operation(
+        "POST",
+        "/job/rebuild",
+        "startRebuilding",
+        "Begin to rebuild the index, unless something else is being done.",
+        JOB_SCHEMA,
+        _rebuild,
+    ),
+    Operation(
+        "POST", "/job/stop", "stopJob", "Stop what is being done.", JOB_SCHEMA, _stop
+    ),
+    Operation(
+        "GET",
+        "/job",
+        "showJob",
+        "What is being done, or was done last.",
+        JOB_SCHEMA,
+        _show_job,
+    ),
+)
+
+
+# -- requests -------------------------------------------------------------------------
+
+
+def build_route(operation: Operation, served: Served) -> Route:
+    """What answers the requests for an operation."""
+
+    async def answer(request: "Request") -> Response:
+        try:
+            given = dict(request.query_params) | request.path_params
+            if operation.body:
+                given |= parse_body(await read_body(request), operation.body)
+            found = await run_in_threadpool(operation.answer, served, Arguments(given))
+        except BackstoryError as exc:
+            return render_error(exc)
+        return _to_response(found)
+
+    # Ids of sessions may have slashes in them.
+    path = PREFIX + operation.path.replace("{id}", "{id:path}")
+    return Route(path, answer, methods=[operation.method])
+
+
+def parse_body(raw: bytes, expected: tuple[Parameter, ...]) -> dict[str, object]:
+    """The JSON object of a request. Raises ``BadQuery`` for anything else."""
+    try:
+        body = orjson.loads(raw or b"{}")
+    except orjson.JSONDecodeError as exc:
+        raise BadQuery(f"the body is not JSON ({exc})") from exc
+    if not isinstance(body, dict):
+        raise BadQuery("the body is not a JSON object")
+    known = {each.name: each for each in expected}
+    for name, value in body.items():
+        if name not in known:
+            raise BadQuery(f"unknown name '{name}'", hint=f"use {', '.join(known)}")
+        kind = bool if known[name].schema == _FLAG else str
+        if not isinstance(value, kind):
+            words = "true or false" if kind is bool else "a text"
+            raise BadQuery(f"'{name}' is not {words}")
+    missing = [each.name for each in expected if each.is_required]
+    for name in missing:
+        if name not in body:
+            raise BadQuery(f"'{name}' is missing")
+    return body
+
+
+def render_error(exc: BackstoryError) -> Response:
+    """An error as JSON, with the status that says what kind it is."""
+    found = (status for kind, status in _STATUSES.items() if isinstance(exc, kind))
+    code = type(exc).__name__
+    return _to_response(error_object(code, str(exc), exc.hint), next(found, 500))
+
+
+def render_refusal(status: int, message: str, hint: str) -> Response:
+    """The same for a request that reaches no operation."""
+    return _to_response(error_object("Refused", message, hint), status)
+
+
+def error_object(code: str, message: str, hint: str) -> dict[str, object]:
+    return {"error": {"code": code, "message": message, "hint": hint or None}}
+
+
+def _to_response(value: object, status: int = 200) -> Response:
+    return Response(to_json(value), status_code=status, media_type="application/json")
