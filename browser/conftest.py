@@ -26,6 +26,8 @@ SCREENSHOTS = Path(__file__).parents[1] / "build" / "screenshots"
 SAMPLES = Path(backstory.cli.__file__).parent / "samples"
 # In the week after the sample conversations, because scores depend on age.
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+# Before anything is recorded, so that the subagent is taken for the next one.
+BEFORE_PART = datetime(2026, 2, 27, 9, tzinfo=UTC)
 LONG = 1_500
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
@@ -83,6 +85,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
             "| reader | waits |\n|---|---|\n| before | yes |\n| now | no |\n",
         )
         memory.record("part", "user", "Look for writers", title="Look", parent="edit")
+        task = json.dumps({"description": "Look", "prompt": "Look for writers"})
+        memory.record("edit", "tool_call", task, tool_name="Task", sent_at=BEFORE_PART)
         for day in ("2026-02-24", "2026-02-25", "2026-02-26"):
             block = "## Loans\n\n- Decided: SQLite with WAL in `data/loans.db`\n"
             memory.notebook.append_log(day, block, day)
@@ -117,6 +121,7 @@ class Window:
     """A window of a browser that is let in, and all that went wrong in it."""
 
     tab: "Tab"
+    url: str
     reached: list[str]
     complaints: list[str]
 
@@ -134,27 +139,28 @@ OpenWindow = Callable[..., Window]
 def open_window(page: Page, chromium: "Browser") -> Iterator[OpenWindow]:
     """Opens windows; at the end, nothing may have gone wrong or left the machine."""
     opened: list[Window] = []
-    (cookie,) = page.browser.cookies.jar
 
     def open_one(
         size: tuple[int, int] = DESKTOP,
         scheme: Literal["light", "dark"] = "light",
         *,
         with_scripts: bool = True,
+        of: Page = page,
     ) -> Window:
+        (cookie,) = of.browser.cookies.jar
         context = chromium.new_context(
-            base_url=page.url,
+            base_url=of.url,
             viewport={"width": size[0], "height": size[1]},
             color_scheme=scheme,
             java_script_enabled=with_scripts,
         )
         context.set_default_timeout(15_000)
         context.add_cookies(
-            [{"name": cookie.name, "value": cookie.value or "", "url": page.url}]
+            [{"name": cookie.name, "value": cookie.value or "", "url": of.url}]
         )
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         tab = context.new_page()
-        window = Window(tab, [], [])
+        window = Window(tab, of.url, [], [])
         tab.on("request", lambda request: window.reached.append(request.url))
         tab.on("pageerror", lambda error: window.complaints.append(str(error)))
         tab.on("console", lambda said: note_error(window, said))
@@ -166,7 +172,7 @@ def open_window(page: Page, chromium: "Browser") -> Iterator[OpenWindow]:
         window.tab.context.close()
     assert [each.complaints for each in opened] == [[] for _ in opened]
     assert [
-        url for each in opened for url in each.reached if not url.startswith(page.url)
+        url for each in opened for url in each.reached if not url.startswith(each.url)
     ] == []
 
 

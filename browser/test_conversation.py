@@ -75,6 +75,26 @@ def test_tool_calls_are_folded_and_unfold_to_diffs(tab: "Tab") -> None:
     tab.wait_for_url("**/session/python/edit")
 
 
+def test_a_subagent_is_read_within_its_call(tab: "Tab") -> None:
+    tab.goto("/session/python/edit")
+    tab.locator("summary", has_text="subagent").last.click()
+    tab.get_by_role("link", name="Read it here").click()
+
+    api.expect(tab.locator(".nested article")).to_contain_text("Look for writers")
+    tab.get_by_role("link", name="Conversations").click()
+    folded = tab.locator(".more-below", has_text="1 subagent").first
+    folded.locator("summary").click()
+    api.expect(folded.get_by_role("link")).to_be_visible()
+
+
+def test_the_ends_of_a_long_conversation_are_a_click_away(tab: "Tab") -> None:
+    tab.goto("/session/python/long")
+    tab.get_by_role("link", name="Last", exact=True).click()
+    api.expect(tab.get_by_text(f"number {LONG - 1}", exact=True)).to_have_count(1)
+    tab.get_by_role("link", name="First", exact=True).click()
+    api.expect(tab.get_by_text("number 0", exact=True)).to_have_count(1)
+
+
 def test_a_conversation_is_forgotten_after_a_preview(page: Page, tab: "Tab") -> None:
     page.memory.record("secret", "user", "Nobody shall know", title="A secret")
     tab.goto("/session/python/secret")

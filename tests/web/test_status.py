@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from backstory.errors import StoreFull
+from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.values.reports import OnCount
 from backstory.web.jobs import Job, Jobs
 from tests.builders import a_line, append, session_file
@@ -58,6 +60,54 @@ def test_the_index_is_rebuilt_on_request(page: Page) -> None:
 
     assert comes_true(lambda: is_over(page))
     assert "Indexed 2 units: messages, titles and notes." in page.see("/status").text
+
+
+def test_problems_are_listed_with_what_to_do(page: Page, home: Path) -> None:
+    append(session_file(home), b"not json\n")
+    page.memory.index()
+
+    text = page.see("/status").text
+
+    assert "1 problem" in text
+    assert ":1 not valid JSON" in text
+    assert "exclude its folder" in text
+
+
+def test_calls_of_the_model_are_shown_against_the_budget(
+    tmp_path: Path, home: Path
+) -> None:
+    now = datetime(2026, 2, 25, 12, tzinfo=UTC)
+    settings = ("embedder.name=none", "llm.daily_tokens=10000")
+    with a_memory(tmp_path, home=home, settings=settings, clock=lambda: now) as memory:
+        store = SqliteSummaryStore(memory.home / "history.db")
+        for day, tokens in ((24, 500), (25, 2_000), (25, 1_000)):
+            called = store.reserve_call(
+                purpose="daily log",
+                model="fake",
+                input_tokens=tokens,
+                output_tokens=100,
+                daily_tokens=10_000,
+                now=now.replace(day=day),
+            )
+            assert called is not None
+            store.settle_call(
+                called,
+                input_tokens=tokens,
+                output_tokens=100,
+                took_ms=1500,
+                outcome="ok",
+            )
+        store.close()
+        with serve(memory, home) as page:
+            seen = page.see("/status")
+
+    assert "Today 3,200 of 10,000 tokens, 2 calls" in seen.text
+    assert "2026-02-25 2 calls3,200 tokens" in seen.text
+    assert "2026-02-24 1 call600 tokens" in seen.text
+    assert "2,000 in, 100 out1.5 sok" in seen.text
+    bars = [dict(attributes) for tag, attributes in seen.tags if tag == "progress"]
+    ours = {each["aria-label"]: (each["value"], each["max"]) for each in bars}
+    assert ours["Tokens of today's budget"] == ("3200", "10000")
 
 
 # -- jobs ---

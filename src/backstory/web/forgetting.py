@@ -1,6 +1,6 @@
 """The page that forgets: what would go, the receipt of what went, and a way back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,7 +107,7 @@ class ForgetPage:
 
     def _forget(self, form: dict[str, str]) -> "Response":
         report = self._run(read_named(form), with_notes="notes" in form)
-        return self._show_receipt("\n".join(render_receipt(report)))
+        return self._show_receipt("Forgotten", render_receipt(report))
 
     async def undo(self, request: "Request") -> "Response":
         form = await read_form(request)
@@ -117,10 +117,11 @@ class ForgetPage:
         if not (number.isascii() and number.isdecimal() and len(number) < 10):
             raise UnknownName("nothing was forgotten under that number", hint="")
         undone = self._memory.undo_forget(int(number))
-        return self._show_receipt("\n".join(render_undone(undone)))
+        return self._show_receipt("It may be read again", render_undone(undone))
 
-    def _show_receipt(self, text: str) -> "Response":
-        return self._templates.render("forgotten.html", {"text": text})
+    def _show_receipt(self, heading: str, lines: Iterable[str]) -> "Response":
+        values = {"heading": heading, "text": "\n".join(lines)}
+        return self._templates.render("forgotten.html", values)
 
     def _run(
         self, named: Named, *, dry_run: bool = False, with_notes: bool = False
