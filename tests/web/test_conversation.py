@@ -160,6 +160,20 @@ def test_an_edit_is_a_diff_and_stands_with_its_answer(page: Page) -> None:
     assert ["It is done" in each for each in folded] == [True]
 
 
+def test_code_that_a_tool_is_given_is_coloured(page: Page) -> None:
+    call = {"file_path": "/a.py", "content": "import os  # <b>\n"}
+    page.memory.record("tools", "tool_call", json.dumps(call), tool_name="Write")
+    shell = {"command": "if true; then echo '<i>'; fi", "description": "Look"}
+    page.memory.record("tools", "tool_call", json.dumps(shell), tool_name="Bash")
+
+    html = page.get("/session/python/tools").text
+
+    assert '<span class="kn">import</span>' in html
+    assert "# &lt;b&gt;" in html
+    assert '<span class="k">if</span>' in html
+    assert "<i>" not in html
+
+
 def test_what_the_agent_writes_is_shown_as_markdown(page: Page) -> None:
     html = page.get("/session/python/tools").text
 

@@ -15,7 +15,7 @@ from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_match
 from backstory.text.words import fold
 from backstory.values.history import Message, Role, Session
-from backstory.web.prose import to_html
+from backstory.web.prose import MAX_CHARS, code_to_html, to_html
 from backstory.web.templating import Templates, wants_part
 from backstory.web.tool_calls import CallPart, DiffLine, parse_call
 
@@ -30,7 +30,7 @@ _WINDOW = 60
 # How much of a message or a tool's answer is shown before one asks for all of it.
 _MAX_CHARS = 40_000
 _MAX_TOOL_CHARS = 8_000
-# How much Markdown is rendered for one window; the rest is shown as it is.
+# How much Markdown and code is rendered for one window; the rest is shown as it is.
 _MAX_PROSE_CHARS = 150_000
 _MAX_FINDS = 100
 _MAX_DIGITS = 18
@@ -39,6 +39,14 @@ _AROUND_FIND = 60
 _LAST = "-1"
 # By how much a subagent may have begun before its call, as their records say.
 _CLOCKS_DIFFER = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPart:
+    """A part of a call; ``html`` is set if its code was coloured."""
+
+    part: CallPart
+    html: Markup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class ReadMessage:
     text: str = ""
     html: Markup | None = None
     point: str = ""
-    parts: tuple[CallPart, ...] = ()
+    parts: tuple[ShownPart, ...] = ()
     answer: "ReadMessage | None" = None
     is_cut: bool = False
     day: str = ""
@@ -217,8 +225,8 @@ def show_messages(
     for message in messages:
         if message.role is Role.TOOL_RESULT and message.call_id in calls:
             continue
-        if message.role is Role.ASSISTANT:
-            prose_left -= len(message.text)
+        if message.role in (Role.ASSISTANT, Role.TOOL_CALL):
+            prose_left -= min(len(message.text), MAX_CHARS)
         shown = _show_message(message, is_rendered=prose_left >= 0)
         subagent = find_subagent(message, shown.point, subagents)
         shown = replace(shown, subagent=subagent)
@@ -255,7 +263,10 @@ def _show_message(message: Message, *, is_rendered: bool = False) -> ReadMessage
             call = parse_call(message.text)
             parts = tuple(map(_cut_part, call.parts))
             return ReadMessage(
-                message, point=call.point, parts=parts, is_cut=parts != call.parts
+                message,
+                point=call.point,
+                parts=tuple(_show_part(part, is_rendered) for part in parts),
+                is_cut=parts != call.parts,
             )
         case Role.ASSISTANT if is_rendered and (html := to_html(message.text)):
             return ReadMessage(message, html=html)
@@ -265,6 +276,11 @@ def _show_message(message: Message, *, is_rendered: bool = False) -> ReadMessage
             most = _MAX_TOOL_CHARS
     text = message.text.strip("\n")
     return ReadMessage(message, text=text[:most], is_cut=len(text) > most)
+
+
+def _show_part(part: CallPart, is_rendered: bool) -> ShownPart:
+    is_code = is_rendered and part.text and part.language
+    return ShownPart(part, code_to_html(part.text, part.language) if is_code else None)
 
 
 def _cut_part(part: CallPart) -> CallPart:

@@ -20,9 +20,12 @@ from backstory.text.escape import neutralize
 
 # Longer texts are shown as they are: what parsing costs grows faster than the text.
 MAX_CHARS = 20_000
-# What colouring costs grows with the square of a line, for texts made to be slow.
-_MAX_CODE_CHARS = 4_000
+# What colouring costs grows with the square of a line, for texts made to be slow; in
+# some languages, with the square of the text.
+_MAX_CODE_CHARS = 12_000
+_MAX_SLOW_CODE_CHARS = 4_000
 _MAX_CODE_LINE_CHARS = 200
+_SLOW_LANGUAGES = ("cpp", "html", "xml")
 # Languages that agents write most, if their lexers are quick whatever they are given.
 _LANGUAGES = """
 bash c cpp css diff go html javascript js json jsx py python rb rs ruby rust sh
@@ -39,7 +42,16 @@ def to_html(text: str) -> Markup | None:
     """A text as HTML; None if it is too long for that."""
     if len(text) > MAX_CHARS:
         return None
-    rendered = _parser().render(neutralize(text))
+    return _clean(_parser().render(neutralize(text)))
+
+
+def code_to_html(code: str, language: str) -> Markup | None:
+    """Coloured code as HTML; None if it is shown as it is."""
+    coloured = _highlight(neutralize(code), language, "")
+    return _clean(coloured) if coloured else None
+
+
+def _clean(rendered: str) -> Markup:
     return Markup(
         nh3.clean(
             rendered,
@@ -63,15 +75,17 @@ def _parser() -> MarkdownIt:
 
 def _highlight(code: str, language: str, _: str) -> str:
     """Coloured code; empty if the parser shall show it as it is."""
-    lexer = _find_lexer(language.lower())
-    if lexer is None or not _is_short(code):
+    language = language.lower()
+    lexer = _find_lexer(language)
+    most = _MAX_SLOW_CODE_CHARS if language in _SLOW_LANGUAGES else _MAX_CODE_CHARS
+    if lexer is None or not _is_short(code, most):
         return ""
     return highlight(code, lexer, HtmlFormatter(nowrap=True))
 
 
-def _is_short(code: str) -> bool:
+def _is_short(code: str, most: int) -> bool:
     longest = max(map(len, code.split("\n")))
-    return len(code) <= _MAX_CODE_CHARS and longest <= _MAX_CODE_LINE_CHARS
+    return len(code) <= most and longest <= _MAX_CODE_LINE_CHARS
 
 
 @cache

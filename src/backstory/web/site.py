@@ -59,6 +59,7 @@ class Site:
         self._reopen = reopen
         self._start_upkeep = start_upkeep
         self._lock = threading.Lock()
+        self._reopening = threading.Lock()
         self._current = self._open(memory)
         self._retired: list[_Opened] = []
         self._lifespan = Router(lifespan=_limit_threads)
@@ -87,13 +88,15 @@ class Site:
 
         Raises ``BackstoryError`` if that is not possible; then the old one stays open.
         """
-        memory = self._reopen()
-        # Hooks are answered by one of them.
-        self._current.upkeep.close()
-        opened = self._open(memory)
-        with self._lock:
-            self._retired.append(self._current)
-            self._current = opened
+        # One at a time, if two tabs change something.
+        with self._reopening:
+            memory = self._reopen()
+            # Hooks are answered by one of them.
+            self._current.upkeep.close()
+            opened = self._open(memory)
+            with self._lock:
+                self._retired.append(self._current)
+                self._current = opened
 
     def close(self) -> None:
         """Close all that is open, also what is still in use."""

@@ -30,6 +30,9 @@ _EDITS = (
 )
 # Arguments that are shown as code, without the quotes and escapes of JSON.
 _TEXTS = ("command", "cmd", "content", "file_text", "plan", "prompt", "message")
+_COMMANDS = ("command", "cmd")
+_SHELL = "bash"
+_FILES = ("file_path", "filePath", "path")
 _PATCH_STARTS = ("*** Begin Patch", "diff --git ", "--- ")
 _MAX_JSON_CHARS = 500_000
 # With more lines, both versions are shown one below the other: comparing them takes
@@ -48,11 +51,15 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class CallPart:
-    """A piece of a call: a diff, or a text with the name of its argument."""
+    """A piece of a call: a diff, or a text with the name of its argument.
+
+    ``language`` is the one that the text is written in, if it is code.
+    """
 
     name: str
     text: str = ""
     diff: tuple[DiffLine, ...] = ()
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,8 @@ def parse_call(text: str) -> ReadCall:
         for name, value in arguments.items()
         if value != point or len(point) > _SHORT_POINT
     }
-    return ReadCall(point, tuple(_show_arguments(shown)))
+    language = _find_language(arguments)
+    return ReadCall(point, tuple(_show_arguments(shown, language)))
 
 
 def _parse_arguments(text: str) -> dict[str, object] | None:
@@ -97,7 +105,9 @@ def _find_point(arguments: Mapping[str, object]) -> str:
     return ""
 
 
-def _show_arguments(arguments: dict[str, object]) -> Iterator[CallPart]:
+def _show_arguments(
+    arguments: dict[str, object], file_language: str = ""
+) -> Iterator[CallPart]:
     rest = dict(arguments)
     for old, new in _EDITS:
         if isinstance(rest.get(old), str) and isinstance(rest.get(new), str):
@@ -105,21 +115,32 @@ def _show_arguments(arguments: dict[str, object]) -> Iterator[CallPart]:
     edits = rest.get("edits")
     if isinstance(edits, list) and edits and all(isinstance(e, dict) for e in edits):
         for edit in rest.pop("edits"):  # type: ignore[attr-defined]
-            yield from _show_arguments(edit)
+            yield from _show_arguments(edit, file_language)
     for name, value in list(rest.items()):
         if not isinstance(value, str):
             continue
         if name in _TEXTS or value.startswith(_PATCH_STARTS):
-            yield from _show_text(name, str(rest.pop(name)))
+            language = _SHELL if name in _COMMANDS else file_language
+            yield from _show_text(name, str(rest.pop(name)), language)
     if rest:
-        yield CallPart("", json.dumps(rest, indent=2, ensure_ascii=False))
+        written = json.dumps(rest, indent=2, ensure_ascii=False)
+        yield CallPart("", written, language="json")
 
 
-def _show_text(name: str, text: str) -> Iterator[CallPart]:
+def _find_language(arguments: Mapping[str, object]) -> str:
+    """What the file of a call is written in, by the end of its name."""
+    for name in _FILES:
+        path = arguments.get(name)
+        if isinstance(path, str) and "." in path:
+            return path.rpartition(".")[2]
+    return ""
+
+
+def _show_text(name: str, text: str, language: str = "") -> Iterator[CallPart]:
     if text.startswith(_PATCH_STARTS):
         yield CallPart(name, diff=tuple(map(_patch_line, text.split("\n"))))
     elif text:
-        yield CallPart(name, text)
+        yield CallPart(name, text, language=language)
 
 
 def _patch_line(line: str) -> DiffLine:
