@@ -15,6 +15,7 @@ from browser.conftest import FLAGS, NOTES, NOW, SAMPLES, find_chromium
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 PAGES = {
     "page-search": "/?q=council+export",
+    "page-settings": "/settings",
     "page-conversation": "/session/claude-code/3c71e0d8-02b6-4c3e-8f19-7be5a4d0c922",
 }
 WIDTH, HEIGHT = 960, 600

@@ -1,12 +1,14 @@
 """The settings on the page: what each does, and a change that counts at once."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from backstory.settings import SETTINGS
+from backstory.settings import SETTINGS, read_settings
 from tests.builders import a_line, append, session_file
 from tests.processes import comes_true
 from tests.samples import a_memory
@@ -129,3 +131,27 @@ def test_nothing_is_changed_for_another_page(page: Page) -> None:
 
     assert [answer.status_code for answer in answers] == [403, 403]
     assert not (page.memory.home.parent / "config.toml").exists()
+
+
+def test_two_tabs_change_settings_while_others_read(page: Page) -> None:
+    page.memory.record("talk", "user", "Where is the ladder?", title="Ladder")
+    names = ("context.max_memories", "tools.answer_tokens", "keep.days")
+
+    def change(number: int) -> int:
+        name = names[number % len(names)]
+        return page.save(f"/settings/{name}", value=str(1_000 + number)).status_code
+
+    def read(number: int) -> int:
+        return page.get(("/?q=ladder", "/sessions", "/status")[number % 3]).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        changes = threads.map(change, range(12))
+        seen = set(threads.map(read, range(36)))
+        statuses = Counter(changes)
+
+    # The number is too large for one of the three.
+    assert (seen, statuses) == ({200}, {303: 8, 400: 4})
+    chosen = read_settings(
+        user_file=page.memory.home.parent / "config.toml", environ={}
+    )
+    assert typed(page, "keep.days") == str(chosen.whole("keep.days"))

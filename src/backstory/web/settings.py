@@ -1,5 +1,6 @@
 """The page of the settings: what each does, its value, and a way to change it."""
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from backstory.memory import Memory
 
 EXCLUDED_FOLDERS = "exclude.folders"
+# Two tabs change one file: the second begins when the first is done.
+_changing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +85,22 @@ class OwnSettings:
 
     def _apply(self, change: Callable[[], object]) -> None:
         """Change the user's own file, if the memory can be opened after that."""
-        user_file = self.path
-        before = user_file.read_bytes() if user_file.exists() else None
-        change()
-        try:
-            self._on_changed()
-        except BackstoryError:
-            if before is None:
-                user_file.unlink()
-            else:
-                replace_file(user_file, before, instead_of=user_file.read_bytes())
-            raise
+        with _changing:
+            user_file = self.path
+            before = user_file.read_bytes() if user_file.exists() else None
+            change()
+            try:
+                self._on_changed()
+            except BackstoryError:
+                _put_back(user_file, before)
+                raise
+
+
+def _put_back(user_file: Path, before: bytes | None) -> None:
+    if before is None:
+        user_file.unlink()
+    else:
+        replace_file(user_file, before, instead_of=user_file.read_bytes())
 
 
 class SettingsPage:
