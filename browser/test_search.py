@@ -88,7 +88,7 @@ def test_a_score_is_explained_and_its_command_copied(tab: "Tab") -> None:
     hit = tab.locator(".hit").first
     hit.locator("details.why > summary").click()
 
-    api.expect(hit.locator(".parts dt").first).to_be_visible()
+    api.expect(hit.get_by_role("row", name="meaning")).to_be_visible()
     hit.get_by_role("button", name="Copy").click()
     api.expect(hit.get_by_role("button", name="Copied")).to_be_visible()
     copied = tab.evaluate("navigator.clipboard.readText()")

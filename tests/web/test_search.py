@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from backstory.render.score_parts import RAW_PARTS, SCORE_PARTS
 from backstory.web.suggestions import find_topic
 from tests.samples import a_memory
 from tests.web.server import Page, serve
@@ -153,3 +154,11 @@ def test_any_number_of_results_may_be_asked_for(page: Page) -> None:
     statuses = [page.get(f"/?q=council&n={each}").status_code for each in numbers]
 
     assert statuses == [200] * len(numbers)
+
+
+def test_every_number_of_a_score_is_explained(page: Page) -> None:
+    hits = page.memory.search("council export").hits
+    named = {part.name for hit in hits for part in hit.parts}
+
+    assert named == {*SCORE_PARTS, *RAW_PARTS}
+    assert SCORE_PARTS["words"] in page.see("/?q=council+export").text

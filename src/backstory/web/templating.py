@@ -21,6 +21,7 @@ from backstory.render.format import (
     render_time,
 )
 from backstory.render.people.hits import folder_name
+from backstory.render.score_parts import RAW_PARTS, SCORE_PARTS
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words
@@ -66,6 +67,8 @@ class Templates:
             hours=render_hours,
             marked=mark_words,
             origin_url=origin_url,
+            raw_parts=RAW_PARTS,
+            score_parts=SCORE_PARTS,
             search_url=search_url,
             session_url=session_url,
             span=render_span,
