@@ -46,6 +46,8 @@ def test_everything_can_be_done_with_keys(tab: "Tab") -> None:
     tab.locator("main").focus()
     tab.keyboard.press("/")
     tab.keyboard.type("reminder")
+    tab.wait_for_url("**/?q=reminder")
+    api.expect(tab.locator("#results.busy")).to_have_count(0)
     api.expect(tab.locator(".hit").first).to_be_visible()
     links = tab.locator("[data-item]")
 
@@ -69,6 +71,23 @@ def test_everything_can_be_done_with_keys(tab: "Tab") -> None:
     api.expect(tab.locator(".message.here")).to_be_in_viewport()
     tab.go_back()
     api.expect(tab.get_by_role("searchbox")).to_have_value("reminder")
+
+
+def test_a_result_keeps_the_focus_when_newer_results_arrive(tab: "Tab") -> None:
+    tab.goto("/?q=reminder")
+    tab.keyboard.press("ArrowDown")
+    chosen = tab.locator("[data-item]").first
+    api.expect(chosen).to_be_focused()
+    title = chosen.inner_text()
+    # As if the last letter had been typed just before.
+    tab.evaluate(
+        "() => { const box = document.getElementById('q'); box.value = 'reminder mails';"
+        " box.dispatchEvent(new Event('input', { bubbles: true })); }"
+    )
+    tab.wait_for_url("**/?q=reminder+mails")
+
+    api.expect(tab.locator("#results.busy")).to_have_count(0)
+    api.expect(tab.locator("[data-item]:focus")).to_have_text(title)
 
 
 def test_results_are_grouped_by_day_and_a_day_can_be_folded(tab: "Tab") -> None:

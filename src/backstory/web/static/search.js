@@ -19,6 +19,18 @@ function currentUrl() {
   return query ? `/?${query}` : "/";
 }
 
+// Whoever has gone down to a result stays at that one, or at the one in its place.
+function replaceResults(results) {
+  const old = document.getElementById("results");
+  const place = [...old.querySelectorAll("[data-item]")].indexOf(document.activeElement);
+  const href = document.activeElement?.getAttribute("href");
+  old.replaceWith(results);
+  if (place < 0) return;
+  const items = [...results.querySelectorAll("[data-item]")];
+  const same = items.find((each) => each.getAttribute("href") === href);
+  (same ?? items[place] ?? box).focus();
+}
+
 // One search at a time: what is typed in the meantime is asked for when it has ended, and
 // only the last of it. So results come as fast as they can, however fast one types. A
 // search that takes long is not waited for.
@@ -39,7 +51,7 @@ async function show(url) {
       const results = await fetchPart(asked, "results", { signal });
       showCopyButtons(results);
       if (wanted !== null) results.classList.add("busy");
-      document.getElementById("results").replaceWith(results);
+      replaceResults(results);
     } catch {
       if (signal.aborted) continue;
       // The page itself says what is wrong, also that the server has ended.
