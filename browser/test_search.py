@@ -81,8 +81,11 @@ def test_a_result_keeps_the_focus_when_newer_results_arrive(tab: "Tab") -> None:
     title = chosen.inner_text()
     # As if the last letter had been typed just before.
     tab.evaluate(
-        "() => { const box = document.getElementById('q'); box.value = 'reminder mails';"
-        " box.dispatchEvent(new Event('input', { bubbles: true })); }"
+        """() => {
+          const box = document.getElementById("q");
+          box.value = "reminder mails";
+          box.dispatchEvent(new Event("input", { bubbles: true }));
+        }"""
     )
     tab.wait_for_url("**/?q=reminder+mails")
 

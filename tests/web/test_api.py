@@ -74,6 +74,7 @@ def test_every_operation_is_described_once_and_answers_as_described(page: Page) 
         "setSetting": "/settings/context.max_memories",
         "unsetSetting": "/settings/context.max_memories",
         "undoForget": "/forgettings/1",
+        "startJob": "/job/check",
     }
     bodies: dict[str, dict[str, object]] = {
         "saveMemory": {"text": "# Memory\n\n- Likes coffee\n", "version": version},
@@ -195,6 +196,7 @@ def test_work_is_started_and_watched(page: Page) -> None:
         ("POST", "/forget", {"dry_run": "no"}, (400, "BadQuery")),
         ("POST", "/forget", {}, (400, "BadQuery")),
         ("POST", "/exclude", {"folder": " "}, (400, "BadQuery")),
+        ("POST", "/job/nothing", None, (404, "UnknownName")),
         ("DELETE", "/forgettings/7", None, (404, "UnknownName")),
     ],
 )

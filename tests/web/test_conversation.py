@@ -221,16 +221,17 @@ def test_what_conversations_say_becomes_no_element_and_no_attribute(
         """
         a article b blockquote body br button code datalist dd del details dialog div dl
         dt em form h1 h2 h3 head header hr html input kbd label li link main mark meta
-        nav ol option p pre s script section select span strong summary table tbody td
-        th thead title tr ul
+        nav ol option p pre progress s script section select span strong summary table
+        tbody td th thead title tr ul
         """.split()  # noqa: SIM905
     )
     of_ours = set(
         """
-        action aria-current aria-label aria-labelledby aria-live autocapitalize
-        autocomplete autofocus charset class content data-copy data-find data-item
-        data-keys data-message data-more for hidden href id lang list method name open
-        placeholder rel role selected spellcheck src tabindex title type value checked
+        action aria-current aria-hidden aria-label aria-labelledby aria-live
+        autocapitalize autocomplete autofocus charset checked class content data-copy
+        data-find data-item data-keys data-message data-more data-nested for hidden href
+        id lang list max method name open placeholder rel role scope selected spellcheck
+        src tabindex title type value
         """.split()  # noqa: SIM905
     )
 

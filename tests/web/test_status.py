@@ -14,7 +14,7 @@ from backstory.web.jobs import Job, Jobs
 from tests.builders import a_line, append, session_file
 from tests.processes import comes_true
 from tests.samples import a_memory
-from tests.web.server import Page, serve
+from tests.web.server import Page, read_page, serve
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_on_the_first_visit_what_agents_left_is_read_on_request(
     started = page.save("/status/read")
 
     assert "Claude Code 1 file" in first
-    assert (started.status_code, started.headers["location"]) == (303, "/status")
+    assert (started.status_code, started.headers["location"]) == (303, "/status#job")
     assert comes_true(lambda: is_over(page))
     assert "1 new session, 1 new message" in page.see("/status").text
     assert "Sessions: 1 (claude-code 1) Messages: 1" in page.see("/status").text
@@ -60,6 +60,29 @@ def test_the_index_is_rebuilt_on_request(page: Page) -> None:
 
     assert comes_true(lambda: is_over(page))
     assert "Indexed 2 units: messages, titles and notes." in page.see("/status").text
+
+
+def test_work_is_done_as_its_command_does_it(page: Page) -> None:
+    page.memory.record("talk", "user", "Where is the ladder?")
+    said = {}
+    for name in ("check", "logs", "curate"):
+        page.save(f"/status/{name}")
+        assert comes_true(lambda: is_over(page))
+        said[name] = read_page(job_of(page)).text
+
+    assert "history.db: sound" in said["check"]
+    assert "no language model" in said["logs"]
+    assert "no language model" in said["curate"]
+    assert page.save("/status/nothing").status_code == 404
+
+
+def test_what_agents_have_here_is_listed(page: Page, home: Path) -> None:
+    append(session_file(home), a_line("Where is the ladder?", uuid="u1"))
+    page.memory.index()
+
+    text = page.see("/status").text
+
+    assert "Claude Code 1 of 1 file read" in text
 
 
 def test_problems_are_listed_with_what_to_do(page: Page, home: Path) -> None:

@@ -124,8 +124,7 @@ class Served:
     memory: "Memory"
     jobs: "Jobs"
     own: "OwnSettings"
-    start_reading: Callable[[], None]
-    start_rebuilding: Callable[[], None]
+    start: Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,13 +281,8 @@ def _undo_forget(served: Served, given: Arguments) -> object:
     return [forgetting_object(undone)]
 
 
-def _read(served: Served, given: Arguments) -> object:
-    served.start_reading()
-    return _show_job(served, given)
-
-
-def _rebuild(served: Served, given: Arguments) -> object:
-    served.start_rebuilding()
+def _start(served: Served, given: Arguments) -> object:
+    served.start(given.verbatim("work"))
     return _show_job(served, given)
 
 
@@ -493,23 +487,16 @@ OPERATIONS = (
         _undo_forget,
     ),
     Operation(
-        "POST",
-        "/job/read",
-        "startReading",
-        "Begin to read what is new, unless something else is being done.",
-        JOB_SCHEMA,
-        _read,
-    ),
-    Operation(
-        "POST",
-        "/job/rebuild",
-        "startRebuilding",
-        "Begin to rebuild the index, unless something else is being done.",
-        JOB_SCHEMA,
-        _rebuild,
-    ),
-    Operation(
         "POST", "/job/stop", "stopJob", "Stop what is being done.", JOB_SCHEMA, _stop
+    ),
+    Operation(
+        "POST",
+        "/job/{work}",
+        "startJob",
+        "Begin to read, rebuild, check, write logs or curate (read, rebuild, check, "
+        "logs, curate), unless something else is being done.",
+        JOB_SCHEMA,
+        _start,
     ),
     Operation(
         "GET",

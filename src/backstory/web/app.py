@@ -1,7 +1,6 @@
 """The application: which page answers which address, and what errors look like."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -28,8 +27,9 @@ from backstory.web.search import SearchPage
 from backstory.web.sessions import SessionsPage
 from backstory.web.settings import OwnSettings, SettingsPage
 from backstory.web.site import Closable, Site
-from backstory.web.status import StatusPage, start_reading, start_rebuilding
+from backstory.web.status import StatusPage
 from backstory.web.templating import HERE, Templates
+from backstory.web.work import start_work
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -118,9 +118,8 @@ def iter_routes(
     yield Route("/forget/undo", forgetting.undo, methods=["POST"])
     status = StatusPage(memory, templates, jobs, machine.home)
     yield Route("/status", status.show)
-    yield Route("/status/read", status.start_reading, methods=["POST"])
-    yield Route("/status/rebuild", status.start_rebuilding, methods=["POST"])
     yield Route("/status/stop", status.stop, methods=["POST"])
+    yield Route("/status/{work}", status.start, methods=["POST"])
     own = OwnSettings(machine, on_changed)
     settings = SettingsPage(memory, templates, machine, own)
     yield Route("/settings", settings.show)
@@ -131,8 +130,7 @@ def iter_routes(
         memory,
         jobs,
         own,
-        start_reading=partial(start_reading, jobs, memory, machine.home),
-        start_rebuilding=partial(start_rebuilding, jobs, memory, machine.home),
+        start=lambda name: start_work(jobs, name, memory, machine.home),
     )
     for operation in OPERATIONS:
         yield build_route(operation, served)

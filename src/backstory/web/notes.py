@@ -94,6 +94,7 @@ class NotesPages:
             "path": str(self._memory.notebook.memory_path),
             "is_saved": "saved" in request.query_params,
             "is_editable": EditedText(text).is_editable,
+            "model": self._memory.status().logs.model,
         }
         return self._templates.render("memory.html", values)
 
@@ -161,7 +162,11 @@ class NotesPages:
 
     def list_logs(self, request: "Request") -> "Response":
         days = self._memory.notebook.list_logs()
-        values = {"months": list(list_months(days)), "weekdays": _WEEKDAYS}
+        values = {
+            "months": list(list_months(days)),
+            "weekdays": _WEEKDAYS,
+            "model": self._memory.status().logs.model,
+        }
         return self._templates.render("logs.html", values)
 
     def show_log(self, request: "Request") -> "Response":

@@ -10,7 +10,7 @@ from backstory.system.loopback import ADDRESS, listen, port_of, serve_until_ende
 from backstory.system.machine import Machine
 from backstory.web.app import build_app
 from backstory.web.jobs import Jobs
-from backstory.web.status import start_reading
+from backstory.web.work import READ, start_work
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
@@ -33,7 +33,7 @@ def serve_page(
     memory, jobs = open_memory(), Jobs()
     if not memory.sessions(limit=1):
         # On the first visit, what is found is read while one looks on.
-        start_reading(jobs, memory, machine.home)
+        start_work(jobs, READ, memory, machine.home)
     app = build_app(
         memory,
         machine=machine,

@@ -1,7 +1,6 @@
 """The page that tells how much is kept, and reads or rebuilds it on request."""
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -9,22 +8,19 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse
 
-from backstory.render.people.reports import (
-    render_indexed,
-    render_report,
-    render_status,
-)
+from backstory.render.people.reports import render_status
 from backstory.web.forms import read_form
 from backstory.web.jobs import Jobs
 from backstory.web.settings import list_excluded
 from backstory.web.templating import Templates, wants_part
+from backstory.web.work import start_work
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
     from backstory.memory import Memory
-    from backstory.values.reports import ModelCall, OnCount
+    from backstory.values.reports import ModelCall
 
 # How many days of the ledger are shown.
 _LEDGER_DAYS = 14
@@ -62,21 +58,19 @@ class StatusPage:
         values["status"] = status
         values["problems"] = status.problems[:_MAX_PROBLEMS]
         values["notes"] = self._memory.notebook.summary()
+        values["sources"] = self._memory.sources()
         values["excluded"] = list_excluded(status.excluded)
         values["ledger"] = group_by_day(self._memory.model_calls(days=_LEDGER_DAYS))
         values["text"] = "\n".join(render_status(status, home=self._user_home))
         return self._templates.render("status.html", values)
 
-    async def start_reading(self, request: "Request") -> "Response":
-        start_reading(self._jobs, self._memory, self._user_home)
+    async def start(self, request: "Request") -> "Response":
+        name = request.path_params["work"]
+        start_work(self._jobs, name, self._memory, self._user_home)
         form = await read_form(request)
         # From the first visit, back to the search box.
-        place = "/" if form.get("then") == "search" else "/status"
+        place = "/" if form.get("then") == "search" else "/status#job"
         return RedirectResponse(place, status_code=303)
-
-    async def start_rebuilding(self, request: "Request") -> "Response":
-        start_rebuilding(self._jobs, self._memory, self._user_home)
-        return RedirectResponse("/status", status_code=303)
 
     async def stop(self, request: "Request") -> "Response":
         self._jobs.stop()
@@ -88,25 +82,3 @@ def group_by_day(calls: "Sequence[ModelCall]") -> list[LedgerDay]:
     days = groupby(calls, key=lambda call: call.called_at.astimezone().date())
     found = [LedgerDay(day.isoformat(), tuple(each)) for day, each in days]
     return found[::-1]
-
-
-def start_reading(jobs: Jobs, memory: "Memory", user_home: Path) -> None:
-    """Read what is new, unless something else is being done."""
-
-    def read(on_count: "OnCount") -> Iterable[str]:
-        started = time.monotonic()
-        report = memory.index(on_progress=lambda done, total, _: on_count(done, total))
-        took_s = time.monotonic() - started
-        return render_report(report, home=user_home, took_s=took_s)
-
-    jobs.start("Reading what your agents wrote", read)
-
-
-def start_rebuilding(jobs: Jobs, memory: "Memory", user_home: Path) -> None:
-    """Rebuild the index, unless something else is being done."""
-
-    def rebuild(on_count: "OnCount") -> Iterable[str]:
-        report = memory.rebuild(on_taken=on_count)
-        return render_indexed(memory.status().index, report.problems, home=user_home)
-
-    jobs.start("Rebuilding the index", rebuild)

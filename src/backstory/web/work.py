@@ -1,0 +1,83 @@
+"""WORK: what takes long and can be started on the page, as a command does it."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backstory.errors import UnknownName, nearest_hint
+from backstory.render.people.notes import render_curation, render_log_report
+from backstory.render.people.reports import (
+    render_checked,
+    render_indexed,
+    render_report,
+)
+from backstory.repair import check_home
+from backstory.web.jobs import Jobs
+
+if TYPE_CHECKING:
+    from backstory.memory import Memory
+    from backstory.values.reports import OnCount
+
+READ = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRow:
+    """One row: what it is called while it runs, and what does it."""
+
+    name: str
+    title: str
+    run: "Callable[[Memory, Path, OnCount], Iterable[str]]"
+
+
+def _read(memory: "Memory", user_home: Path, on_count: "OnCount") -> Iterable[str]:
+    started = time.monotonic()
+    report = memory.index(on_progress=lambda done, total, _: on_count(done, total))
+    took_s = time.monotonic() - started
+    return render_report(report, home=user_home, took_s=took_s)
+
+
+def _rebuild(memory: "Memory", user_home: Path, on_count: "OnCount") -> Iterable[str]:
+    report = memory.rebuild(on_taken=on_count)
+    return render_indexed(memory.status().index, report.problems, home=user_home)
+
+
+def _check(memory: "Memory", user_home: Path, _: "OnCount") -> Iterable[str]:
+    return render_checked(check_home(memory.home), home=user_home)
+
+
+def _write_logs(memory: "Memory", _: Path, on_count: "OnCount") -> Iterable[str]:
+    done = 0
+
+    def count(_: str, left: int) -> None:
+        nonlocal done
+        on_count(done, done + left)
+        done += 1
+
+    return render_log_report(memory.write_logs(on_session=count))
+
+
+def _curate(memory: "Memory", _: Path, on_count: "OnCount") -> Iterable[str]:
+    return render_curation(memory.curate())
+
+
+WORK = (
+    WorkRow(READ, "Reading what your agents wrote", _read),
+    WorkRow("rebuild", "Rebuilding the index", _rebuild),
+    WorkRow("check", "Looking for damage", _check),
+    WorkRow("logs", "Writing the daily logs that are due", _write_logs),
+    WorkRow("curate", "Tidying MEMORY.md", _curate),
+)
+
+
+def start_work(jobs: Jobs, name: str, memory: "Memory", user_home: Path) -> None:
+    """Begin with it, unless something else is being done."""
+    rows = {row.name: row for row in WORK}
+    if name not in rows:
+        hint = nearest_hint(name, rows)
+        raise UnknownName(f"there is no work called '{name:.100}'", hint=hint)
+    row = rows[name]
+    jobs.start(row.title, partial(row.run, memory, user_home))
