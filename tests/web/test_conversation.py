@@ -162,11 +162,11 @@ def test_an_edit_is_a_diff_and_stands_with_its_answer(page: Page) -> None:
 
 def test_code_that_a_tool_is_given_is_coloured(page: Page) -> None:
     call = {"file_path": "/a.py", "content": "import os  # <b>\n"}
-    page.memory.record("tools", "tool_call", json.dumps(call), tool_name="Write")
+    page.memory.record("tools-2", "tool_call", json.dumps(call), tool_name="Write")
     shell = {"command": "if true; then echo '<i>'; fi", "description": "Look"}
-    page.memory.record("tools", "tool_call", json.dumps(shell), tool_name="Bash")
+    page.memory.record("tools-2", "tool_call", json.dumps(shell), tool_name="Bash")
 
-    html = page.get("/session/python/tools").text
+    html = page.get("/session/python/tools-2").text
 
     assert '<span class="kn">import</span>' in html
     assert "# &lt;b&gt;" in html
@@ -267,7 +267,15 @@ def test_pages_with_hostile_content_link_and_load_only_what_is_ours(
         *scripts,
         *(
             f"/session/python/{name}"
-            for name in ("hostile", "long", "ids", "tools", "part", *SUBAGENTS)
+            for name in (
+                "hostile",
+                "long",
+                "ids",
+                "tools",
+                "part",
+                "tools-2",
+                *SUBAGENTS,
+            )
         ),
     }
     assert scripts == {f"/static/{n}.js" for n in ("keys", "search", "conversation")}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from backstory.render.score_parts import RAW_PARTS, SCORE_PARTS
+from backstory.render.part_meanings import RAW_PARTS, SCORE_PARTS
 from backstory.web.suggestions import find_topic
 from tests.samples import a_memory
 from tests.web.server import Page, serve

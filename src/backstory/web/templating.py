@@ -20,8 +20,8 @@ from backstory.render.format import (
     render_span,
     render_time,
 )
+from backstory.render.part_meanings import RAW_PARTS, SCORE_PARTS
 from backstory.render.people.hits import folder_name
-from backstory.render.score_parts import RAW_PARTS, SCORE_PARTS
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words
