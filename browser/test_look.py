@@ -26,6 +26,7 @@ PAGES = {
     "forget": "/forget?session=python%2Fedit",
     "forget-what": "/forget",
     "settings": "/settings",
+    "exports": "/export",
     "exclude": "/settings/exclude?folder=/home/dev",
     "memory": "/memory",
     "editor": "/memory/edit",

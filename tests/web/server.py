@@ -37,7 +37,7 @@ class Page:
         assert answer.status_code == 200, answer.text
         return read_page(answer.text)
 
-    def save(self, path: str, **fields: str) -> httpx.Response:
+    def save(self, path: str, /, **fields: str) -> httpx.Response:
         """Send a form, as a browser does from a page of ours."""
         headers = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
         return self.browser.post(path, data=fields, headers=headers)

@@ -260,7 +260,7 @@ def test_pages_with_hostile_content_link_and_load_only_what_is_ours(
 
     assert reached <= {
         *("/", "/sessions", "/memory", "/logs", "/prompt", "/status", "/forget"),
-        *("/settings", "/settings/exclude"),
+        *("/settings", "/settings/exclude", "/export"),
         "#main",
         "/static/icon.svg",
         "/static/style.css",

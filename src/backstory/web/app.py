@@ -19,6 +19,7 @@ from backstory.web.api import (
     render_refusal,
 )
 from backstory.web.conversation import ConversationPage
+from backstory.web.exports import ExportsPage
 from backstory.web.forgetting import ForgetPage
 from backstory.web.jobs import Jobs
 from backstory.web.notes import NotesPages
@@ -116,6 +117,10 @@ def iter_routes(
     yield Route("/forget", forgetting.show_preview)
     yield Route("/forget", forgetting.forget, methods=["POST"])
     yield Route("/forget/undo", forgetting.undo, methods=["POST"])
+    exports = ExportsPage(memory, templates, jobs, machine)
+    yield Route("/export", exports.show)
+    yield Route("/export", exports.start_export, methods=["POST"])
+    yield Route("/import", exports.start_import, methods=["POST"])
     status = StatusPage(memory, templates, jobs, machine.home)
     yield Route("/status", status.show)
     yield Route("/status/stop", status.stop, methods=["POST"])

@@ -63,6 +63,7 @@ class Templates:
         )
         self._environment.globals.update(
             exclude_url=exclude_url,
+            export_url=export_url,
             forget_url=forget_url,
             hours=render_hours,
             marked=mark_words,
@@ -130,6 +131,11 @@ def _to_url(
 def exclude_url(folder: str) -> str:
     """Where a folder is excluded, after a look at what that means."""
     return "/settings/exclude?" + urlencode({"folder": folder})
+
+
+def export_url(session: "Session") -> str:
+    """Where a conversation is exported."""
+    return "/export?" + urlencode({"session": f"{session.host}/{session.native_id}"})
 
 
 def forget_url(session: "Session") -> str:
