@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from backstory.memory import Memory
+from backstory.web.templating import static_folder
 from tests.samples import a_memory
 from tests.web.hostile import record_hostile
 from tests.web.server import Page, Seen, read_page, serve
@@ -262,8 +263,8 @@ def test_pages_with_hostile_content_link_and_load_only_what_is_ours(
         *("/", "/sessions", "/memory", "/logs", "/prompt", "/status", "/forget"),
         *("/settings", "/settings/exclude", "/export"),
         "#main",
-        "/static/icon.svg",
-        "/static/style.css",
+        f"{static_folder()}/icon.svg",
+        f"{static_folder()}/style.css",
         *scripts,
         *(
             f"/session/python/{name}"
@@ -278,7 +279,8 @@ def test_pages_with_hostile_content_link_and_load_only_what_is_ours(
             )
         ),
     }
-    assert scripts == {f"/static/{n}.js" for n in ("keys", "search", "conversation")}
+    names = ("keys", "search", "conversation")
+    assert scripts == {f"{static_folder()}/{name}.js" for name in names}
 
 
 def test_characters_that_reorder_or_hide_text_are_made_visible(

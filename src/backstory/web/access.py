@@ -8,6 +8,7 @@ cookie's name has the port in it.
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+# The address of a file of ours changes with its content, so browsers may keep it.
+_KEPT = "private, max-age=31536000, immutable"
 # Makes the answer that says why a request is refused, from a status code and a path.
 Refuse = Callable[[int, str], Response]
 
@@ -76,7 +79,7 @@ class Guard:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             answer = self._check(scope) or self._app
-            await answer(scope, receive, _with_headers(send))
+            await answer(scope, receive, _with_headers(send, scope["path"]))
         # There are no web sockets: such a request is closed without an answer.
 
     def _check(self, scope: "Scope") -> Response | None:
@@ -139,10 +142,13 @@ def _is_same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
-def _with_headers(send: "Send") -> "Callable[[Message], Awaitable[None]]":
+def _with_headers(send: "Send", path: str) -> "Callable[[Message], Awaitable[None]]":
     async def send_with_headers(message: "Message") -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(_HEADERS)
+            headers = MutableHeaders(scope=message)
+            headers.update(_HEADERS)
+            if path.startswith(STATIC) and message["status"] == HTTPStatus.OK:
+                headers["Cache-Control"] = _KEPT
         await send(message)
 
     return send_with_headers

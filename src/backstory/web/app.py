@@ -10,7 +10,7 @@ from starlette.staticfiles import StaticFiles
 
 from backstory.errors import BackstoryError, BadQuery, UnknownName
 from backstory.system.machine import Machine
-from backstory.web.access import STATIC, Guard
+from backstory.web.access import Guard
 from backstory.web.api import (
     OPERATIONS,
     PREFIX,
@@ -29,7 +29,7 @@ from backstory.web.sessions import SessionsPage
 from backstory.web.settings import OwnSettings, SettingsPage
 from backstory.web.site import Closable, Site
 from backstory.web.status import StatusPage
-from backstory.web.templating import HERE, Templates
+from backstory.web.templating import HERE, Templates, static_folder
 from backstory.web.work import start_work
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def iter_routes(
     for operation in OPERATIONS:
         yield build_route(operation, served)
     yield Route(f"{PREFIX}/openapi.json", show_document)
-    yield Mount(STATIC.rstrip("/"), StaticFiles(directory=HERE / "static"))
+    yield Mount(static_folder(), StaticFiles(directory=HERE / "static"))
 
 
 class _ErrorPages:

@@ -1,7 +1,7 @@
 """Render the templates: everything is made safe to show, then escaped."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -25,6 +25,7 @@ from backstory.render.people.hits import folder_name
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words
+from backstory.values.identity import bytes_hash
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from backstory.values.query import Query
 
 HERE = Path(__file__).parent
+_VERSION_CHARS = 12
 # Scripts ask with this header for a part of a page instead of all of it.
 _PART = "backstory-part"
 
@@ -72,6 +74,7 @@ class Templates:
             score_parts=SCORE_PARTS,
             search_url=search_url,
             session_url=session_url,
+            static=static_folder(),
             span=render_span,
         )
 
@@ -80,6 +83,14 @@ class Templates:
     ) -> HTMLResponse:
         text = self._environment.get_template(name).render(values)
         return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
+
+
+@cache
+def static_folder() -> str:
+    """Where our scripts and styles are served: another address for another version."""
+    files = sorted((HERE / "static").iterdir())
+    version = bytes_hash(b"".join(file.read_bytes() for file in files))
+    return f"/static/{version[:_VERSION_CHARS]}"
 
 
 def _make_visible(value: object) -> object:
