@@ -29,6 +29,8 @@ from backstory.text.arguments import to_path
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary
 
+# Its problems already say what each line lacks, and what reads an export.
+_OWN_FORMAT = "backstory-jsonl"
 # What to do with a file of another program.
 _CONVERT = "convert it to Backstory's own JSON lines (docs/reference/jsonl-format.md)"
 
@@ -57,6 +59,8 @@ def _explain_nothing(
     if is_folder or sync.met_messages or not sync.read_formats:
         return IndexReport()
     if not sync.met_facts and [problem.line for problem in problems] == [None]:
+        return IndexReport()
+    if problems and set(sync.read_formats) == {_OWN_FORMAT}:
         return IndexReport()
     formats = " and ".join(f"'{name}'" for name in sync.read_formats)
     reason = (
