@@ -5,7 +5,6 @@ check`` fails if a page is stale.
 """
 
 import atexit
-import dataclasses
 import inspect
 import json
 import os
@@ -42,6 +41,7 @@ from backstory.system.machine import Machine
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
 from backstory.tools import ALL_TOOLS, ToolResult
 from backstory.values.query import DayRange, Query, Term
+from backstory.values.structs import Struct
 from backstory.web.api import OPERATIONS, Operation
 
 # The week after the sample conversations: a hit's score depends on its age.
@@ -184,9 +184,7 @@ def values() -> str:
     parts = [""]
     for name in backstory.__all__:
         kind = getattr(backstory, name)
-        if isinstance(kind, type) and (
-            dataclasses.is_dataclass(kind) or _is_parsed(kind)
-        ):
+        if isinstance(kind, type) and _is_value(kind):
             rows = [f"| `{field}` | `{hint}` |" for field, hint in _members(kind)]
             parts += [f"## {name}\n", f"{_first_line(kind)}\n"]
             parts += ["| field | type |", "|---|---|", *rows, ""]
@@ -196,20 +194,16 @@ def values() -> str:
     return "\n".join(parts)
 
 
-def _is_parsed(kind: type) -> bool:
-    """Whether a class is a part of a query, which are no dataclasses."""
-    return kind in (DayRange, Query, Term)
+def _is_value(kind: type) -> bool:
+    # The parts of a query are classes of their own, because hooks import them.
+    return kind in (DayRange, Query, Term) or issubclass(kind, Struct)
 
 
 def _members(kind: type) -> Iterator[tuple[str, str]]:
     names = {name: getattr(backstory, name) for name in backstory.__all__}
     names["date"] = date
     hints = get_type_hints(kind, names)
-    if dataclasses.is_dataclass(kind):
-        fields = [field.name for field in dataclasses.fields(kind)]
-    else:
-        fields = list(kind.__annotations__)
-    for field in fields:
+    for field in kind.__annotations__:
         if not field.startswith("_"):
             yield field, _short(hints[field])
     for name, member in vars(kind).items():

@@ -55,7 +55,7 @@ ARROWS = {
 }
 PURE = ("errors", "values", "text")
 # It neither reads nor writes anything.
-PURE_LIBRARIES = {"orjson"}
+PURE_LIBRARIES = {"msgspec", "orjson"}
 # Surfaces reach everything else through Memory.
 SURFACES = ("render", "tools", "evals", "install", "mcp", "web", "cli")
 HIDDEN_FROM_SURFACES = ("store", "providers", "index", "summaries")

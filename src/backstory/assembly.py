@@ -10,7 +10,6 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -83,6 +82,7 @@ from backstory.values.reports import (
     OnProgress,
     Status,
 )
+from backstory.values.structs import replace
 
 if TYPE_CHECKING:
     from backstory.exports.import_export import ExportImporter

@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -42,6 +41,7 @@ from backstory.values.history import Message, Role, Session
 from backstory.values.identity import is_below
 from backstory.values.moments import WHOLE_DAY, Moment
 from backstory.values.notes import FactOrigin
+from backstory.values.structs import FrozenStruct, replace
 
 # The number of a message; SQLite has no longer ones.
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -50,8 +50,7 @@ _ERASE_S = 5.0
 _PAUSE_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Forgetter:
+class Forgetter(FrozenStruct):
     """Forgets what is in one home.
 
     ``update_index`` makes the index follow the history, and erases what it deletes.
@@ -336,8 +335,7 @@ class Forgetter:
             self.notebook.remove_log_blocks(day, lambda mark: mark.startswith(starts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
+class _Chosen(FrozenStruct):
     """A session, or some of its messages."""
 
     session: Session

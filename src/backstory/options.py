@@ -1,7 +1,6 @@
 """What the settings say, as the arguments of the parts that a memory is made of."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from backstory.settings import Settings
 from backstory.system.machine import Machine, absolute, both_names
 from backstory.text.memories_frame import DropInjected
 from backstory.values.runs import RunLimits
+from backstory.values.structs import fields
 
 if TYPE_CHECKING:
     from backstory.providers.llms.base import Llm

@@ -8,7 +8,6 @@ import difflib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.errors import ConfigError, nearest_hint, show_value
@@ -25,6 +24,7 @@ from backstory.system.toml_file import read_toml, set_toml_value, unset_toml_val
 from backstory.text.arguments import show_name
 from backstory.text.escape import replace_surrogates
 from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
+from backstory.values.structs import FrozenStruct
 from backstory.values.tool_names import TOOL_NAMES, enabling_setting
 
 Value = str | int | float | bool | tuple[str, ...]
@@ -36,8 +36,7 @@ _MOST = 100_000_000
 _MOST_WHOLE = 2**53
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(FrozenStruct):
     """One row: a setting's name, its default and what it does."""
 
     name: str
@@ -354,8 +353,7 @@ SETTINGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(FrozenStruct):
     """The value of a setting, and where it came from."""
 
     setting: Setting

@@ -4,7 +4,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +23,7 @@ from backstory.runs.dialects import (
 from backstory.runs.dialects.base import Dialect, Part
 from backstory.text.json_values import JsonObject
 from backstory.values.history import Role
+from backstory.values.structs import replace
 from tests.dialect_samples import REPLIES, SAMPLES, SHARED, SHORT, Reply, Sample
 
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}

@@ -4,7 +4,6 @@ import random
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,6 +22,7 @@ from backstory.store.base.index import (
     Words,
 )
 from backstory.text.words import fold
+from backstory.values.structs import replace
 from backstory.values.units import (
     MESSAGES,
     Container,

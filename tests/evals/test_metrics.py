@@ -1,6 +1,5 @@
 """What the answers to questions come to."""
 
-from dataclasses import asdict, replace
 from math import log2
 from random import Random
 
@@ -18,6 +17,7 @@ from backstory.evals.metrics import (
 )
 from backstory.evals.questions import Case, Question, Wanted, shuffle_labels
 from backstory.values.hits import Hit, HitSource, Strength
+from backstory.values.structs import replace, to_builtins
 
 HIT = Hit(HitSource.MESSAGE, 0.5, Strength.FAIR, "text", "text")
 WANTED = Wanted(messages=("a", "b"), sessions=("s",))
@@ -166,7 +166,7 @@ def test_shares_lie_between_none_and_all_and_grow_with_what_is_looked_at(
 ) -> None:
     (score,) = score_answers([an_answer(*each) for each in found]).searches
 
-    shares = [each for each in asdict(score).values() if isinstance(each, float)]
+    shares = [each for each in to_builtins(score).values() if isinstance(each, float)]
     assert [share for share in shares if not 0 <= share <= 1] == []
     assert score.hit_at_1 <= score.hit_at_3 <= score.hit_at_10
     assert score.recall_at_5 <= score.recall_at_10 <= score.hit_at_10
@@ -208,7 +208,7 @@ def test_shuffled_labels_are_all_those_of_other_questions(
 def _rounded(score: SearchScore) -> SearchScore:
     rounded = {
         name: round(value, 5)
-        for name, value in asdict(score).items()
+        for name, value in to_builtins(score).items()
         if isinstance(value, float)
     }
-    return replace(score, **rounded)  # type: ignore[arg-type]
+    return replace(score, **rounded)

@@ -1,10 +1,11 @@
 """Memories to export, and everything that one holds, to compare it with another."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from backstory import FactOrigin, Memory, Message, Session, Teller
+from backstory.values.structs import replace
 
 DAY = date(2026, 2, 20)
 NOON = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)

@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from backstory import ImportReport, Memory, Problem, SourceUnreadable
+from backstory.values.structs import replace
 from tests.exports.homes import (
     DAY,
     NOON,
@@ -90,9 +91,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(out: Path, two: Memory) ->
 
     assert held_by(two) == before
     done = two.import_export(out)
-    assert preview == ImportReport(
-        **{name: getattr(done, name) for name in done.__slots__} | {"is_dry_run": True}
-    )
+    assert preview == replace(done, is_dry_run=True)
 
 
 def test_what_is_here_stays_and_what_is_missing_is_added(

@@ -39,9 +39,9 @@ def store(tmp_path: Path) -> Iterator[SqliteHistory]:
 
 def an_intake(store: SqliteHistory, rules: Rules | None = None) -> Intake:
     return Intake(
-        store,
-        rules or Rules((), LIMIT),
-        lambda: datetime(2026, 2, 20, tzinfo=UTC),
+        store=store,
+        rules=rules or Rules((), LIMIT),
+        clock=lambda: datetime(2026, 2, 20, tzinfo=UTC),
         host="agent",
         key=KEY,
         replaces=False,

@@ -4,7 +4,6 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from backstory.store.sqlite.history import MIGRATIONS, SqliteHistory
 from backstory.system.files import describe
 from backstory.values.history import Item, Problem, Role, Source
 from backstory.values.reports import IndexReport
+from backstory.values.structs import replace
 from tests.builders import (
     PROJECT,
     SESSION,

@@ -2,7 +2,6 @@
 
 import re
 import time
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -32,6 +31,7 @@ from backstory.values.hits import (
     Strength,
 )
 from backstory.values.moments import Moment, whole_day
+from backstory.values.structs import replace
 from tests.text.test_envelope import CONTENT
 
 

@@ -1,7 +1,6 @@
 """Conversations as Markdown: nothing that was said can pass for anything else."""
 
 import re
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +8,7 @@ from markdown_it import MarkdownIt
 
 from backstory.render.people.markdown import render_conversation, to_quote
 from backstory.values.history import Message, Role, Session
+from backstory.values.structs import replace
 from tests.grid import in_one_test
 
 SESSION = Session(

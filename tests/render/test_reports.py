@@ -1,7 +1,6 @@
 """What people and programs are shown."""
 
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,6 +45,7 @@ from backstory.values.reports import (
     SourceSummary,
     Status,
 )
+from backstory.values.structs import replace
 
 HOME = Path("/home/dev")
 STARTED = Moment(datetime(2026, 2, 20, 14, 32, 10, tzinfo=UTC), 60)

@@ -5,7 +5,6 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from backstory.text.tokens import most_tokens
 from backstory.tools import ToolResult
 from backstory.values.history import Role
 from backstory.values.runs import MAX_RESULTS, Fitted, RunLimits
+from backstory.values.structs import replace
 from tests.chance import examples
 from tests.processes import comes_true, end_of, in_child
 

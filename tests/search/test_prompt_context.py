@@ -1,6 +1,5 @@
 """What is put into a prompt: within its budget, as data, and nothing that is known."""
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from backstory.text.tokens import most_tokens
 from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource, Strength
 from backstory.values.moments import Moment
+from backstory.values.structs import replace
 
 SAID = Moment(datetime(2026, 2, 25, 12, tzinfo=UTC))
 MEMORY = """# Long-term Memory

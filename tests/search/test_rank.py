@@ -1,7 +1,5 @@
 """Scores number by number, as they are tuned."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from backstory.search.retrieve import Retrieved
 from backstory.store.base.index import BestPassage, Unit
 from backstory.text.query import parse_words
 from backstory.values.hits import HitSource
+from backstory.values.structs import replace
 from backstory.values.units import SessionRef, UnitKind
 from tests.builders import USUAL
 from tests.index_builders import NOW

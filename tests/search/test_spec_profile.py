@@ -1,7 +1,6 @@
 """The formulas of the spec, number by number."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from backstory.search.spec_profile import (
     rank_history,
 )
 from backstory.values.hits import HitSource
+from backstory.values.structs import replace
 from tests.builders import USUAL
 from tests.search.test_rank import CANDIDATES, a_candidate, scores
 

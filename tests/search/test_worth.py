@@ -1,6 +1,5 @@
 """Which hits are worth putting into a prompt."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from backstory.search.worth import choose_worthy
 from backstory.values.history import Role
 from backstory.values.hits import Hit, HitSource, ScorePart, Strength
+from backstory.values.structs import replace
 
 SHOP = Path("/home/ada/shop")
 TEXT = (

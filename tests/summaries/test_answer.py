@@ -1,7 +1,6 @@
 """A model's answer is read as a summary, and shown in a log."""
 
 import json
-from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -20,6 +19,7 @@ from backstory.summaries.answer import (
     to_json,
     to_markdown,
 )
+from backstory.values.structs import fields
 
 ANSWER = {
     "topics": ["Dinner in Shibuya"],

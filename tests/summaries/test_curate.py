@@ -111,10 +111,18 @@ def test_facts_are_joined_corrected_and_added() -> None:
         "## Projects\n- The invoice program runs on PostgreSQL\n\n"
         "## Interests\n- Plays the cello\n"
     )
+    on_25th, on_26th = (
+        FactOrigin(Teller.USER, "h", "s", date(2026, 2, day), messages=(1, 2, 3))
+        for day in (25, 26)
+    )
     assert curation == Curation(
         removed=("The user likes sushi",),
         replaced=(("Works at Acme", "Works at Umbrella"),),
         added=("Plays the cello",),
+        origins={
+            "Works at Umbrella": (on_26th,),
+            "Plays the cello": (on_25th, on_26th),
+        },
     )
 
 

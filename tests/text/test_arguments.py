@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from backstory.store.base.history import SessionFilter
 from backstory.text.arguments import EVER, Period, to_day, to_instant, to_period
 from backstory.values.hits import HitSource
 from backstory.values.moments import start_in_utc, start_of_day
+from backstory.values.structs import replace
 from tests.samples import a_memory
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)

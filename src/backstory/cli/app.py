@@ -6,7 +6,6 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -24,6 +23,7 @@ from backstory.system.worker import start_worker
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.values.lazy import lazy_property
+from backstory.values.structs import Struct, field, replace
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
@@ -68,8 +68,7 @@ _ECHO_CHARS = 64 * 1024
 _PLAIN_SIGNS = str.maketrans({"│": "|", "↳": ">", "…": "...", "—": "-", "–": "-"})
 
 
-@dataclass
-class App:
+class App(Struct, dict=True):
     """What a command works with; nothing is opened before it is needed."""
 
     home: Path | None = None

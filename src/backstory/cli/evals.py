@@ -1,7 +1,6 @@
 """eval: measure how well searches find what is wanted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -27,12 +26,12 @@ from backstory.settings import load_settings, read_settings
 from backstory.system.files import storing
 from backstory.system.machine import find_home
 from backstory.values.history import Problem
+from backstory.values.structs import FrozenStruct
 
 _OWN = "questions"
 
 
-@dataclass(frozen=True, slots=True)
-class EvalFlags:
+class EvalFlags(FrozenStruct):
     """The options that say what to ask, and what to do with the answers."""
 
     kinds: tuple[str, ...]

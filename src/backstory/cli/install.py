@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +27,7 @@ from backstory.settings import SETTINGS, change_setting, load_settings
 from backstory.system.machine import find_home
 from backstory.text.escape import neutralize
 from backstory.values.history import Session
+from backstory.values.structs import FrozenStruct, to_builtins
 
 _NAMES = [row.name for row in HOST_ROWS]
 _MAX_TITLE_CHARS = 60
@@ -156,7 +156,7 @@ def doctor(app: App, as_json: bool) -> None:
         app.settings.text("llm.name"),
     )
     if as_json:
-        click.echo(to_json({"findings": [asdict(each) for each in found]}))
+        click.echo(to_json({"findings": [to_builtins(each) for each in found]}))
     else:
         width = max(len(each.about) for each in found)
         for each in found:
@@ -170,8 +170,7 @@ def doctor(app: App, as_json: bool) -> None:
 # -- the parts ---
 
 
-@dataclass(frozen=True)
-class _Setup:
+class _Setup(FrozenStruct):
     """Where to install, and how."""
 
     target: Target

@@ -3,7 +3,6 @@
 import itertools
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import date
 
 import click
@@ -34,13 +33,13 @@ from backstory.text.envelope import echo_query
 from backstory.text.escape import neutralize
 from backstory.values.activity import Activity
 from backstory.values.hits import EpisodeResult, HitSource, SearchResult
+from backstory.values.structs import FrozenStruct, replace
 
 _NOTICE_CHARS = 500
 _NOT_FOR_AGENTS = f"you see all projects; an agent is shown only its own ({ISOLATION})"
 
 
-@dataclass(frozen=True)
-class SearchFlags:
+class SearchFlags(FrozenStruct):
     """The options that say what to search."""
 
     scope: str

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from backstory.evals.questions import Question, Wanted
 from backstory.memory import Memory
 from backstory.values.history import Session
 from backstory.values.hits import Hit, SearchResult
+from backstory.values.structs import FrozenStruct
 
 # As many as are shown by default, and enough to put sessions in order.
 _SHOWN_HITS = 10
@@ -26,8 +26,7 @@ class SettableClock:
         return self.asked_at or self.usual()
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedHit:
+class JudgedHit(FrozenStruct):
     """A hit and whether it is what was wanted.
 
     ``message`` is the wanted message that it is; ``is_right_with_reply`` says whether
@@ -41,8 +40,7 @@ class JudgedHit:
     message: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchAnswer:
+class SearchAnswer(FrozenStruct):
     """What a search found: the first hits, and the sessions in the order of theirs."""
 
     question: Question
@@ -57,8 +55,7 @@ class SearchAnswer:
         return next((at for at, hit in enumerate(self.hits, 1) if hit.is_right), None)
 
 
-@dataclass(frozen=True, slots=True)
-class PromptAnswer:
+class PromptAnswer(FrozenStruct):
     """What a prompt is given; ``has_text`` says whether a wanted text is in it."""
 
     question: Question

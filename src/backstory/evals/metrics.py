@@ -6,10 +6,10 @@ Shares are from 0 to 1.
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from backstory.evals.ask import Answered, PromptAnswer, SearchAnswer
+from backstory.values.structs import FrozenStruct
 
 ALL = "all"
 
@@ -17,8 +17,7 @@ AnyAnswer = TypeVar("AnyAnswer", SearchAnswer, PromptAnswer)
 AnyScore = TypeVar("AnyScore")
 
 
-@dataclass(frozen=True, slots=True)
-class SearchScore:
+class SearchScore(FrozenStruct):
     """How questions did that something answers.
 
     ``hit_at_k``: one of the first k hits is right. ``recall_at_k``: the share of the
@@ -45,8 +44,7 @@ class SearchScore:
     weak: float
 
 
-@dataclass(frozen=True, slots=True)
-class UnansweredScore:
+class UnansweredScore(FrozenStruct):
     """How questions did that nothing answers: all hits should be weak."""
 
     kind: str
@@ -55,8 +53,7 @@ class UnansweredScore:
     weak: float
 
 
-@dataclass(frozen=True, slots=True)
-class PromptScore:
+class PromptScore(FrozenStruct):
     """How prompts did that a memory helps.
 
     ``empty``: nothing was given. ``text``, ``message``, ``session``: a wanted one was
@@ -75,8 +72,7 @@ class PromptScore:
     mean_tokens: float
 
 
-@dataclass(frozen=True, slots=True)
-class NeedlessScore:
+class NeedlessScore(FrozenStruct):
     """How prompts did that no memory helps: nothing should be given."""
 
     kind: str
@@ -89,8 +85,7 @@ class NeedlessScore:
 Score = SearchScore | UnansweredScore | PromptScore | NeedlessScore
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(FrozenStruct):
     """All scores of one set, by kind."""
 
     questions: int = 0

@@ -4,7 +4,6 @@ A bad line is a problem with its number; the other lines are asked.
 """
 
 from codecs import BOM_UTF8
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from backstory.text.arguments import MAX_QUERY_CHARS
 from backstory.text.json_values import JsonObject
 from backstory.values.history import Problem
 from backstory.values.moments import parse_moment
+from backstory.values.structs import replace
 
 _FIELDS = (
     "question",

@@ -1,7 +1,6 @@
 """Scores as a picture: a bar chart in SVG, readable on a light and on a dark page."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from backstory.evals.metrics import (
@@ -14,6 +13,7 @@ from backstory.evals.metrics import (
 from backstory.render.format import render_count
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
+from backstory.values.structs import FrozenStruct
 
 _WIDTH = 800
 _MARGIN = 24
@@ -45,15 +45,13 @@ _STYLE = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Bar:
+class _Bar(FrozenStruct):
     colour: str
     share: float
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(FrozenStruct):
     name: str
     questions: int
     bars: tuple[_Bar, ...]

@@ -2,18 +2,17 @@
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from backstory.values.hits import HitSource
+from backstory.values.structs import FrozenStruct, replace
 
 STRAY = "stray"
 _MOST_STRAYS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(FrozenStruct):
     """What answers a question; a question that nothing answers wants nothing.
 
     A hit is right if it is one of the ``messages``, which must be in the ``sessions``,
@@ -31,8 +30,7 @@ class Wanted:
         return bool(self.messages or self.texts or self.sessions)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(FrozenStruct):
     """A query to search for, or a prompt to be reminded at.
 
     ``part`` divides a kind further; ``asked_at`` is the time at which it is asked, if
@@ -51,8 +49,7 @@ class Question:
     sources: tuple[HitSource, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(FrozenStruct):
     """Something that was said in a public set, and the set's own name for it."""
 
     name: str
@@ -62,8 +59,7 @@ class Turn:
     sent_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(FrozenStruct):
     """Questions and the memory to ask them of.
 
     ``content`` is what that memory is made from: turns to record, or a person's home

@@ -1,7 +1,6 @@
 """Scores as tables for people; scores and answers as JSON for programs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from backstory.evals.ask import Answered, JudgedHit, PromptAnswer
 from backstory.evals.metrics import Score, Scores
@@ -9,6 +8,7 @@ from backstory.render.format import render_count
 from backstory.render.layout import render_columns
 from backstory.render.objects import problem_object, to_iso
 from backstory.values.history import Problem
+from backstory.values.structs import to_builtins
 
 # The head of each column, and the number below it; together they fit 80 columns.
 _SEARCH_COLUMNS = {
@@ -99,7 +99,7 @@ def scores_object(
 
 
 def _score_object(score: Score) -> dict[str, object]:
-    return {**asdict(score), "part": score.part or None}
+    return {**to_builtins(score), "part": score.part or None}
 
 
 def answer_object(answer: Answered) -> dict[str, object]:

@@ -6,7 +6,6 @@ own ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -18,12 +17,12 @@ from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.json_values import as_list, as_object, as_text
 from backstory.values.history import Message
 from backstory.values.notes import FactOrigin, SeenNote, Teller
+from backstory.values.structs import FrozenStruct, field, replace
 
 MAX_FACTS_BYTES = 50_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFacts:
+class KnownFacts(FrozenStruct):
     """Facts by their keys: where they come from, and when they were first seen.
 
     An origin goes with the ids of the messages it rests on.

@@ -6,7 +6,6 @@ What was forgotten here stays forgotten, and what the settings exclude is left o
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
@@ -45,14 +44,14 @@ from backstory.store.base.history import Batch, HistoryStore, find_exactly_named
 from backstory.values.exports import ImportReport
 from backstory.values.history import Problem, Session, SessionFacts
 from backstory.values.reports import OnCount
+from backstory.values.structs import FrozenStruct, Struct, field, replace
 
 # In a garbage file every line is a problem; of each file, at most this many are kept.
 _MAX_PROBLEMS = 100
 _MAX_LISTED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ExportImporter:
+class ExportImporter(FrozenStruct):
     """Imports into one home. ``update_index`` makes what is new findable."""
 
     history: HistoryStore
@@ -135,8 +134,7 @@ def _is_hidden(name: str) -> bool:
     return PurePosixPath(name).name.startswith(".")
 
 
-@dataclass(slots=True)
-class _Taking:
+class _Taking(Struct):
     """The steps of one import, and what they have done so far."""
 
     importer: ExportImporter
@@ -275,8 +273,7 @@ class _Taking:
         return parse_facts(raw, str(self.source.path_of(FACTS_NAME)))
 
 
-@dataclass(slots=True)
-class _PlacedProblems:
+class _PlacedProblems(Struct):
     """The problems of one file, of which the first are kept."""
 
     path: Path

@@ -5,7 +5,6 @@ describes: first one about the session, then one for each message.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -29,6 +28,7 @@ from backstory.values.history import (
     SessionKind,
 )
 from backstory.values.moments import Moment
+from backstory.values.structs import FrozenStruct
 
 Mask = Callable[[str], str]
 
@@ -104,8 +104,7 @@ def _when(name: str, moment: Moment | None) -> JsonObject:
 # -- reading --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedSession:
+class ExportedSession(FrozenStruct):
     """What the first line says about a session."""
 
     host: str
@@ -114,8 +113,7 @@ class ExportedSession:
     read_from: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedMessage:
+class ExportedMessage(FrozenStruct):
     """A message, and how long its text was before it was cut, if it was."""
 
     message: NewMessage

@@ -1,7 +1,6 @@
 """manifest.json: what an export has, so that what is missing or changed is noticed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -9,6 +8,7 @@ import orjson
 from backstory.errors import SourceUnreadable
 from backstory.text.json_values import as_object
 from backstory.text.patterns import lazy_pattern
+from backstory.values.structs import FrozenStruct, field
 
 MANIFEST_NAME = "manifest.json"
 # The manifest of a million conversations is smaller.
@@ -19,16 +19,14 @@ _VERSION = 1
 _SHA256 = lazy_pattern("[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(FrozenStruct):
     """What a file is like: its size, and the SHA-256 of its content."""
 
     size_bytes: int
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationEntry:
+class ConversationEntry(FrozenStruct):
     """A conversation, and the names of its two files."""
 
     host: str
@@ -43,8 +41,7 @@ class ConversationEntry:
         return self.host, self.session
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(FrozenStruct):
     """Everything that an export has.
 
     ``is_complete`` is false from when an export begins until all of it is written.

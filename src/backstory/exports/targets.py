@@ -11,7 +11,6 @@ import stat
 import zipfile
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -34,6 +33,7 @@ from backstory.system.files import (
     sync_disk,
     sync_folder,
 )
+from backstory.values.structs import replace
 
 ZIP_END = ".zip"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -43,6 +42,7 @@ from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import is_below
 from backstory.values.moments import Moment
 from backstory.values.reports import OnCount
+from backstory.values.structs import FrozenStruct, replace
 
 LOCK_NAME = "export.lock"
 
@@ -50,8 +50,7 @@ _GIT_ATTRIBUTES = b"# Keep every byte: Backstory checks the files' hashes.\n* -t
 _PIECE_CHARS = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Exporter:
+class Exporter(FrozenStruct):
     """Exports what is in one home. ``program`` is its name and version.
 
     ``update_index`` takes in what is new; thereby, facts get the day they were seen on.

@@ -6,10 +6,10 @@ missing index is one that has taken in nothing yet, and to rebuild is to catch u
 """
 
 import bisect
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, takewhile
 from pathlib import Path
@@ -43,6 +43,7 @@ from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment
 from backstory.values.reports import OnCount
+from backstory.values.structs import FrozenStruct, Struct, field, replace
 from backstory.values.units import FileRef, SessionRef, session_unit_id
 
 # How many messages are taken in at once: fewer would be slower, and more would keep
@@ -56,8 +57,7 @@ _CHUNKER = "chunker"
 _GUIDANCE_PROBLEMS = "guidance_problems"
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
+class _Progress(FrozenStruct):
     """How far the index has got: all changes up to one, and part of the next.
 
     ``taken_to`` is the last message taken in from the change after ``changes_done``; 0
@@ -68,8 +68,7 @@ class _Progress:
     taken_to: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _ChangeBatch:
+class _ChangeBatch(FrozenStruct):
     """Changes to take in at once; ``is_partial`` if the last of them was cut."""
 
     changes: Sequence[Change]
@@ -87,8 +86,7 @@ class _ChangeBatch:
         return sessions
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(FrozenStruct):
     """Where an index stands: what it was made from, and whether anything is missing.
 
     An index whose history is lost is not behind: nothing of it may be deleted.
@@ -98,8 +96,7 @@ class Standing:
     is_behind: bool
 
 
-@dataclass(slots=True)
-class IndexBuilder:
+class IndexBuilder(Struct):
     """Puts what the history and the notes hold into an index."""
 
     history: HistoryStore
@@ -374,8 +371,7 @@ class IndexBuilder:
 # -- pieces ---------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _FoundNotes:
+class _FoundNotes(Struct):
     """The files that changed, those that only have another time, and the problems.
 
     ``unreadable`` are files that the index holds as they were before.
@@ -443,13 +439,15 @@ def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
     room = _BATCH_MESSAGES
     for change in changes:
         if taken_to and not taken:
-            change = replace(change, first_message_id=taken_to + 1)
+            change = dataclasses.replace(change, first_message_id=taken_to + 1)
         room -= _count_messages(change)
         if room < 0:
             if taken or change.last_message_id is None:
                 break
             last = change.last_message_id + room
-            return _ChangeBatch([replace(change, last_message_id=last)], True)
+            return _ChangeBatch(
+                [dataclasses.replace(change, last_message_id=last)], True
+            )
         taken.append(change)
     return _ChangeBatch(taken, False)
 

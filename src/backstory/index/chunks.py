@@ -6,7 +6,6 @@ about a thousand tokens at most; a longer message is a chunk of its own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from backstory.notes.find import FoundNote, NoteKind
@@ -20,6 +19,7 @@ from backstory.text.tokens import rough_tokens
 from backstory.values.history import Message, Role, Session, SessionKind
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment, whole_day
+from backstory.values.structs import FrozenStruct
 from backstory.values.units import (
     OF_A_DAY,
     FileRef,
@@ -200,8 +200,7 @@ def chunk_text(messages: Iterable[Message]) -> str:
 # -- Markdown files -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CutNote:
+class CutNote(FrozenStruct):
     """A Markdown file, cut: the heading and text of each unit to be, and the chunks.
 
     ``hash`` is that of its whole text.

@@ -7,7 +7,6 @@ memory.
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.system.files import storing
 from backstory.values.proof import ProveMessages, prove_nothing
 from backstory.values.reports import CheckedFile, SalvagedHistory
+from backstory.values.structs import replace
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -41,6 +40,7 @@ from backstory.store.base.index import SearchIndex
 from backstory.system.locks import locked, try_locked
 from backstory.values.history import Problem
 from backstory.values.reports import IndexReport, IndexStatus, OnCount, SavedTexts
+from backstory.values.structs import replace
 from backstory.values.units import UnitKind
 
 logger = logging.getLogger(__name__)

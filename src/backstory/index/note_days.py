@@ -1,7 +1,6 @@
 """The days of notes: those in the names of daily logs, and those first seen on."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 
 from backstory.index.chunks import CutNote
@@ -10,10 +9,10 @@ from backstory.notes.first_seen import changes_to_facts, date_facts, date_file
 from backstory.store.base.history import HistoryStore
 from backstory.values.moments import Moment, to_modified, whole_day
 from backstory.values.notes import SeenNote
+from backstory.values.structs import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class NoteDays:
+class NoteDays(FrozenStruct):
     """Dates the parts of notes, and remembers their days in the history.
 
     With ``is_read_only``, nothing is remembered.

@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backstory.errors import ProviderRefused
@@ -32,6 +31,7 @@ from backstory.store.base.index import (
 from backstory.text.redaction import mask_pieces
 from backstory.values.identity import meaning_hash, passages_hash
 from backstory.values.reports import OnCount
+from backstory.values.structs import Struct
 from backstory.values.units import is_message
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ _PASSAGES_ROUND = 64
 _PROBE = "hello"
 
 
-@dataclass(slots=True)
-class VectorBuilder:
+class VectorBuilder(Struct):
     """Fills an index with the vectors of one embedder."""
 
     history: HistoryStore

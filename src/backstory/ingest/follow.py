@@ -8,7 +8,6 @@ messages are skipped.
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,6 +28,7 @@ from backstory.values.history import (
     SessionFacts,
     Source,
 )
+from backstory.values.structs import Struct, field, replace
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +39,7 @@ _COMPARED_BYTES = 4096
 _FIRST_ITEMS = 200
 
 
-@dataclass(slots=True)
-class Follower:
+class Follower(Struct):
     """Reads one session from the end of what was read before.
 
     Without a ``session_id``, it is the session that the file is named after, or else

@@ -7,7 +7,6 @@ whole whenever the database has changed, and compared with what was read before.
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -23,12 +22,12 @@ from backstory.ingest.parsing.failures import UntilFailure
 from backstory.ingest.reading.changes import database_signature
 from backstory.values.history import Item, NewMessage, SessionFacts, Source
 from backstory.values.identity import content_id
+from backstory.values.structs import Struct, field
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class DatabaseFollower:
+class DatabaseFollower(Struct):
     """Reads one session; ``exclude`` says whether a path must not be read."""
 
     source: Source

@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -46,6 +45,7 @@ from backstory.values.history import (
     SessionFacts,
 )
 from backstory.values.identity import content_id
+from backstory.values.structs import FrozenStruct, Struct, field, replace
 
 MAX_BATCH_MESSAGES = 2_000
 MAX_BATCH_CHARS = 4 * 1024 * 1024
@@ -67,8 +67,7 @@ _BESIDE = "/beside"
 Said = TypeVar("Said", NewMessage, SessionFacts)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(FrozenStruct):
     """What may be kept, and how much of it.
 
     ``drop_injected`` leaves out memories that were added to a prompt.
@@ -208,7 +207,7 @@ def _without_surrogates(said: Said) -> Said:
     # Any: mypy cannot know that the names are those of the texts.
     changed: dict[str, Any] = {
         name: whole
-        for name in said.__slots__
+        for name in said.__struct_fields__
         if isinstance(text := getattr(said, name), str)
         and not text.isascii()
         and (whole := replace_surrogates(text)) is not text
@@ -216,8 +215,7 @@ def _without_surrogates(said: Said) -> Said:
     return replace(said, **changed) if changed else said
 
 
-@dataclass(slots=True)
-class Intake:
+class Intake(Struct, kw_only=True):
     """Takes the items of one source and writes them, a batch at a time.
 
     ``after_line`` is where reading begins. ``reread`` is a set if the source is read
@@ -230,7 +228,6 @@ class Intake:
     store: HistoryStore
     rules: Rules
     clock: Callable[[], datetime]
-    _: KW_ONLY
     host: str
     key: SourceKey
     replaces: bool

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
@@ -23,13 +22,13 @@ from backstory.text.own_answers import OwnAnswers
 from backstory.text.own_calls import is_own_tool_call
 from backstory.values.history import NewMessage, Role, Session, SessionFacts
 from backstory.values.moments import Moment
+from backstory.values.structs import FrozenStruct, replace
 
 RECORDED_HOST = "python"
 _SPOKEN = (Role.USER, Role.ASSISTANT)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedMessage:
+class RecordedMessage(FrozenStruct):
     """A message as a program passes it in; ``Memory.record`` says what each is."""
 
     session: str
@@ -45,8 +44,7 @@ class RecordedMessage:
     parent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(FrozenStruct):
     """A message and its session as they are kept.
 
     ``hidden`` are earlier messages that turned out to be inside a private passage.

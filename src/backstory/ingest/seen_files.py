@@ -6,7 +6,6 @@ each file: with a thousand of them, it takes some milliseconds.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.ingest.hosts import HOSTS
@@ -16,6 +15,7 @@ from backstory.ingest.parsing.databases import log_signature
 from backstory.system.files import find_entries, signature_of, stat_entry
 from backstory.system.machine import Machine, absolute
 from backstory.values.history import Problem
+from backstory.values.structs import FrozenStruct, Struct
 
 LOCK_NAME = "index.lock"
 # An empty file; its modification time says when the sources were last read.
@@ -24,8 +24,7 @@ STAMP_NAME = "last-read"
 DATABASE_SUFFIXES = (".db", ".sqlite")
 
 
-@dataclass(slots=True)
-class SeenFile:
+class SeenFile(Struct):
     """A file as it looks now; without a format, it has to be recognized."""
 
     host: str
@@ -36,8 +35,7 @@ class SeenFile:
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFinder:
+class FileFinder(FrozenStruct, kw_only=True):
     """Finds the same files as a reading of all sources."""
 
     machine: Machine

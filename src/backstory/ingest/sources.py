@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
@@ -28,6 +27,7 @@ from backstory.system.machine import Machine, absolute
 from backstory.text.arguments import to_path
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary
+from backstory.values.structs import FrozenStruct
 
 # Its problems already say what each line lacks, and what reads an export.
 _OWN_FORMAT = "backstory-jsonl"
@@ -70,8 +70,7 @@ def _explain_nothing(
     return IndexReport(problems=(Problem(reason, path=str(path)),))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSources:
+class LocalSources(FrozenStruct, kw_only=True):
     """Finds the sources of one machine and reads what is new in them.
 
     ``list_projects`` gives the folders that sessions ran in; ``more_folders`` are read

@@ -11,7 +11,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -46,6 +45,7 @@ from backstory.store.base.history import HistoryStore, SourceKey, SourceState, W
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.moments import Localize, read_as_local
 from backstory.values.reports import IndexReport, OnProgress
+from backstory.values.structs import Struct, field, replace
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +59,7 @@ _MAX_HURRIED_BYTES = 4 * 1024 * 1024
 _MAX_HURRIED_DATABASE_BYTES = 100 * 1024 * 1024
 
 
-@dataclass(slots=True)
-class HistorySync:
+class HistorySync(Struct):
     """Reads sources into a store.
 
     ``find_format`` returns the importer for a name; ``companions`` are the formats that
@@ -414,9 +413,9 @@ class _Pass:
     ) -> Intake:
         start = start or Start()
         return Intake(
-            self._sync.store,
-            self._sync.rules,
-            self._sync.clock,
+            store=self._sync.store,
+            rules=self._sync.rules,
+            clock=self._sync.clock,
             host=source.host,
             key=_key_of(source, part),
             replaces=replaces,

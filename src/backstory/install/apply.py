@@ -8,7 +8,6 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.errors import InstallRefused
@@ -18,13 +17,13 @@ from backstory.install.merge import undo_change
 from backstory.install.record import ChangedFile, InstallRecord, remove_empty
 from backstory.system.files import open_file, replace_file
 from backstory.text.jsonc import JsoncError, find_node, parse_jsonc
+from backstory.values.structs import FrozenStruct, Struct
 
 _MAX_BYTES = 10_000_000
 _TIMEOUT_S = 120
 
 
-@dataclass(frozen=True, slots=True)
-class HostCommand:
+class HostCommand(FrozenStruct):
     """An entry that the program itself keeps in a file which it also writes.
 
     ``path`` and ``keys`` say where it ends up, so that we see whether it is there.
@@ -46,8 +45,7 @@ class HostCommand:
 Step = Edit | HostCommand
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(FrozenStruct):
     """A file that is made, changed or deleted; the texts are None if there is none."""
 
     path: Path
@@ -62,8 +60,7 @@ class FileChange:
         return "delete" if self.after is None else "change"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRun:
+class CommandRun(FrozenStruct):
     """A command of the agent program that is run."""
 
     words: tuple[str, ...]
@@ -73,8 +70,7 @@ class CommandRun:
 Change = FileChange | CommandRun
 
 
-@dataclass
-class Installation:
+class Installation(Struct, dict=True):
     """Changes files, with a record that can undo it. ``environ`` is for commands."""
 
     record: InstallRecord

@@ -7,10 +7,10 @@ paths of this machine mean nothing, they are left to PATH.
 import shlex
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backstory.system.machine import Machine, find_home
+from backstory.values.structs import FrozenStruct, replace
 
 # As hooks know them; ``backstory-hook`` takes them.
 SESSION_START = "session-start"
@@ -23,8 +23,7 @@ _HOOK = "backstory-hook"
 _HOOK_MODULE = "backstory.hooks"
 
 
-@dataclass(frozen=True, slots=True)
-class StartCommands:
+class StartCommands(FrozenStruct):
     """How to start us. ``home`` is passed on if it is not the default one."""
 
     backstory: tuple[str, ...]

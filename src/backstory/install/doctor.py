@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +29,7 @@ from backstory.memory import Memory
 from backstory.render.format import render_path
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
+from backstory.values.structs import FrozenStruct
 
 _TIMEOUT_S = 60
 _MAX_SAID_CHARS = 200
@@ -44,8 +44,7 @@ class Mark(StrEnum):
     PROBLEM = "problem"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(FrozenStruct):
     """One thing that was looked at; ``fix`` is what to do about it."""
 
     mark: Mark

@@ -7,7 +7,6 @@ told from what others wrote, so it can be taken out of any later version of the 
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from backstory.text.jsonc import (
     remove_node,
     set_member,
 )
+from backstory.values.structs import FrozenStruct
 
 _EMPTY = "{}\n"
 _MARK = "\ufeff"
@@ -74,32 +74,28 @@ class Edit(Protocol):
 # -- JSON -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ServerEntry:
+class ServerEntry(FrozenStruct):
     """The entry of our MCP server, at a path of keys."""
 
     keys: tuple[str, ...]
     value: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class HookEntry:
+class HookEntry(FrozenStruct):
     """An item of a list of hooks."""
 
     keys: tuple[str, ...]
     value: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Default:
+class Default(FrozenStruct):
     """What a new file must say besides; others may depend on it."""
 
     key: str
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class JsonEdit:
+class JsonEdit(FrozenStruct):
     """Parts of a file in JSON, comments allowed."""
 
     path: Path
@@ -252,8 +248,7 @@ def _is_empty(node: Node, path: Sequence[Key]) -> bool:
 # -- TOML -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TomlEdit:
+class TomlEdit(FrozenStruct):
     """A table at the end of a TOML file, with texts and lists of texts in it."""
 
     path: Path
@@ -402,8 +397,7 @@ def _to_toml(value: object) -> str:
 # -- whole files ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFile:
+class OwnFile(FrozenStruct):
     """A file that is ours from beginning to end."""
 
     path: Path

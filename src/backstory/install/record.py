@@ -5,7 +5,6 @@ back byte for byte, even after others have changed other parts of it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
@@ -15,6 +14,7 @@ from backstory.errors import ConfigError
 from backstory.system.files import make_private_folder, replace_file, storing
 from backstory.system.machine import Machine, find_user_file
 from backstory.values.identity import bytes_hash
+from backstory.values.structs import FrozenStruct
 
 _RECORD = "installed.json"
 _BACKUPS = "backups"
@@ -25,8 +25,7 @@ class _Entry(TypedDict):
     folders: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
+class ChangedFile(FrozenStruct):
     """A file that we changed. ``before`` is None if we made it.
 
     ``folders`` are those that we made for it, the outermost first.

@@ -3,7 +3,6 @@
 import difflib
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.errors import BackstoryError
@@ -11,12 +10,12 @@ from backstory.install.apply import Change, CommandRun, FileChange
 from backstory.install.hosts.base import HostRow
 from backstory.render.format import render_path
 from backstory.text.escape import neutralize
+from backstory.values.structs import FrozenStruct
 
 _DONE = {"create": "created", "change": "changed", "delete": "deleted"}
 
 
-@dataclass(frozen=True, slots=True)
-class HostReport:
+class HostReport(FrozenStruct):
     """What was done for one agent program, or the error that prevented it."""
 
     row: HostRow

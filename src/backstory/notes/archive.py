@@ -11,7 +11,6 @@ import time
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
@@ -25,6 +24,7 @@ from backstory.notes.notebook import Notebook
 from backstory.system.files import open_file, storing, write_new
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
+from backstory.values.structs import FrozenStruct
 
 MAX_ENTRIES = 20_000
 MAX_ARCHIVE_BYTES = 200_000_000
@@ -45,8 +45,7 @@ _IS_ENCRYPTED = 0x1
 _MAX_NAME_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(FrozenStruct):
     """The notes in an archive; ``skipped`` are the names of its other files."""
 
     memory: str | None
@@ -54,8 +53,7 @@ class Archive:
     skipped: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(FrozenStruct):
     """What an archive added: how many blocks, and to how many logs."""
 
     memory_blocks: int

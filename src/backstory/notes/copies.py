@@ -5,7 +5,6 @@ They are never searched. What is forgotten goes from them too.
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -13,12 +12,12 @@ from backstory.errors import FactAmbiguous, FactNotFound, StoreUnwritable
 from backstory.notes import facts
 from backstory.notes.note_versions import encode, read_version
 from backstory.system.files import make_private_folder, storing, write_new
+from backstory.values.structs import FrozenStruct
 
 MAX_BACKUPS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFact:
+class FoundFact(FrozenStruct):
     """A fact as MEMORY.md or a copy has it, and the copies that have it too."""
 
     text: str

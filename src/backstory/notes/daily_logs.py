@@ -7,7 +7,6 @@ never added twice, however often that is tried.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from urllib.parse import quote
 
@@ -22,6 +21,7 @@ from backstory.text.markdown.lines import (
 )
 from backstory.text.markdown.outline import read_outline
 from backstory.values.identity import content_id
+from backstory.values.structs import FrozenStruct
 
 MAX_BLOCK_CHARS = 100_000
 
@@ -32,8 +32,7 @@ _TITLE = "# Daily Log"
 _SAFE = "/:@+,=#."
 
 
-@dataclass(frozen=True, slots=True)
-class LogBlock:
+class LogBlock(FrozenStruct):
     """The text between two rules; ``marker`` is None if a person wrote it."""
 
     marker: str | None

@@ -8,10 +8,10 @@ a certain number, symbol (C, C++), name or qualifier (not, only, never).
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, is_spaceless, word_set
+from backstory.values.structs import FrozenStruct
 
 # Words that can be left out of a fact without changing it.
 _FILLERS = """
@@ -44,8 +44,7 @@ _FORMATTING = frozenset("`^~|*_\\")
 _SOME_SYMBOLS = frozenset("%#&@")
 
 
-@dataclass(frozen=True, slots=True)
-class NormalizedFact:
+class NormalizedFact(FrozenStruct):
     """A fact as it is compared with others."""
 
     words: tuple[str, ...]

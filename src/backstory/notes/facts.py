@@ -8,7 +8,6 @@ structure: its lines are indented in one list item, and their markup is escaped.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from backstory.errors import BadQuery
 from backstory.notes.duplicates import find_duplicate_index, normalize_fact
@@ -44,6 +43,7 @@ from backstory.text.markdown.outline import (
 )
 from backstory.text.memories_frame import MAX_GIVEN_LINES
 from backstory.text.words import fold
+from backstory.values.structs import FrozenStruct
 
 TITLE = "Long-term Memory"
 TOPICS = ("User Profile", "Preferences", "Interests", "Workflow", "Projects", "Notes")
@@ -62,8 +62,7 @@ _CLOSING = " \t.,;:!?)"
 _Lines = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(FrozenStruct):
     """An item of an outermost list; ``topic`` is the path of headings above it."""
 
     topic: str

@@ -8,7 +8,6 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Set
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
@@ -28,6 +27,7 @@ from backstory.system.files import (
     shown_name,
 )
 from backstory.values.history import Problem
+from backstory.values.structs import FrozenStruct
 
 
 class NoteKind(StrEnum):
@@ -38,8 +38,7 @@ class NoteKind(StrEnum):
     GUIDANCE = "guidance"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundNote:
+class FoundNote(FrozenStruct):
     """A Markdown file, as it was when it was found.
 
     ``project`` is the folder a guidance file belongs to, spelled as it was asked for;
@@ -209,8 +208,7 @@ def find_guidance(
     yield from (found[path] for path in sorted(found))
 
 
-@dataclass(frozen=True, slots=True)
-class _LeftOut:
+class _LeftOut(FrozenStruct):
     """Which folders of a project are not searched for its guidance."""
 
     root: Path

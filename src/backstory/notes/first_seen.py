@@ -6,12 +6,12 @@ or reworded so that it says the same, keeps its day.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 
 from backstory.notes.duplicates import adds_nothing, normalize_fact
 from backstory.values.identity import content_id
 from backstory.values.notes import SeenNote
+from backstory.values.structs import replace
 
 # With more to compare, the file was rewritten rather than edited.
 _MAX_COMPARISONS = 100_000

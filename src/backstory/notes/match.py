@@ -6,7 +6,6 @@ changing the wrong fact is worse than asking again.
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
@@ -15,6 +14,7 @@ from backstory.text.escape import neutralize
 from backstory.text.markdown.escape import to_fact_lines, without_bullet
 from backstory.text.markdown.outline import BlockKind, Item, Outline
 from backstory.text.words import is_spaceless, word_set
+from backstory.values.structs import FrozenStruct
 
 _MAX_SHOWN_CHARS = 200
 _MAX_NAMED = 3
@@ -65,8 +65,7 @@ def _forms_of(wanted: str) -> set[str]:
 # -- the place of a fact --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(FrozenStruct):
     """Part of a block: from a character of one line to a character of another."""
 
     start: int

@@ -5,7 +5,6 @@ headings. What both say in different words is kept twice: that is for a person t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 
 from backstory.notes.duplicates import NormalizedFact, is_same_fact, normalize_fact
@@ -19,6 +18,7 @@ from backstory.text.markdown.outline import (
     Outline,
     read_outline,
 )
+from backstory.values.structs import FrozenStruct, field
 
 _STATEMENTS = (BlockKind.ITEM, BlockKind.TEXT)
 _UNPLACED = "Imported"
@@ -51,8 +51,7 @@ def merge_memories(ours: str, theirs: str) -> tuple[str, int]:
     return bom + text, len(missing)
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(FrozenStruct):
     """Blocks of theirs, and the headings above them."""
 
     path: tuple[Heading, ...]
@@ -170,16 +169,14 @@ class _Places:
         return self._subtree_ends[key]
 
 
-@dataclass(frozen=True, slots=True)
-class _Addition:
+class _Addition(FrozenStruct):
     """Lines to insert, and the kinds of the blocks that they must become."""
 
     lines: list[str]
     kinds: list[BlockKind]
 
 
-@dataclass(frozen=True, slots=True)
-class _NewSection:
+class _NewSection(FrozenStruct):
     """A section to be made, with those below it."""
 
     heading: Heading

@@ -8,7 +8,6 @@ import os
 import re
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -24,6 +23,7 @@ from backstory.system.files import (
 )
 from backstory.text.escape import replace_surrogates
 from backstory.values.identity import bytes_hash
+from backstory.values.structs import FrozenStruct
 
 # Only the holder of the lock writes such a file, so any other is left from a crash. The
 # hashes are those of the new text and of the one to be replaced.
@@ -33,8 +33,7 @@ _LEFT_NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NoteVersion:
+class NoteVersion(FrozenStruct):
     """A file of the notes as it was read; ``raw`` is None if there was none."""
 
     path: Path

@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -65,6 +64,7 @@ from backstory.text.redaction import drop_private, mask_secrets
 from backstory.values.identity import bytes_hash
 from backstory.values.notes import FactOrigin
 from backstory.values.reports import ListedLog
+from backstory.values.structs import FrozenStruct
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +73,7 @@ LOCK_NAME = "notes.lock"
 _ATTEMPTS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class NoteFile:
+class NoteFile(FrozenStruct):
     """One file of the notes: its name in the memory folder, and its content."""
 
     name: str
@@ -82,8 +81,7 @@ class NoteFile:
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotesSummary:
+class NotesSummary(FrozenStruct):
     """How much is in the notes; ``facts`` is the number of facts for each topic."""
 
     files: int

@@ -9,7 +9,6 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from backstory.notes.duplicates import normalize_fact
 from backstory.notes.facts import iter_statements_of, remove_fact, remove_repeats
 from backstory.system.files import read_small_file, replace_file, storing
 from backstory.text.redaction import mask_secrets
+from backstory.values.structs import FrozenStruct, field, replace
 
 REMOVED_NAME = "removed-notes.json"
 
@@ -27,8 +27,7 @@ _KEY_BYTES = 16
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(FrozenStruct):
     """What was removed; ``facts`` are keys, each with the number of its forgetting."""
 
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(_SALT_BYTES))
@@ -120,8 +119,7 @@ def leave_out_removed(text: str, removed: Removed) -> str:
 # -- the file -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedRecord:
+class RemovedRecord(FrozenStruct):
     """The record as a file; whoever changes it has the lock of the notes."""
 
     path: Path

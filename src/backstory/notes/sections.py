@@ -7,16 +7,15 @@ a rule or a marker of a daily log.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from backstory.notes.daily_logs import is_marker
 from backstory.text.markdown.lines import Lines
 from backstory.text.markdown.outline import Block, BlockKind, Heading, iter_parts
 from backstory.text.tokens import BYTES_PER_TOKEN
+from backstory.values.structs import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(FrozenStruct):
     """What is under one heading, as written.
 
     ``heading`` is the path of headings, such as ``Backstory > Style``; it is empty

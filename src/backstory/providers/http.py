@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
@@ -23,6 +22,7 @@ from backstory.system.fork_safety import reset_in_child
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.redaction import mask_secrets
+from backstory.values.structs import FrozenStruct
 
 # Any: a server's JSON can hold anything anywhere; it is checked on reading.
 Json = Any
@@ -64,16 +64,14 @@ class Declined(ProviderRefused):
         self.said = said
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(FrozenStruct):
     """How time passes while waiting for a server; tests pass one that does not wait."""
 
     read_s: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(FrozenStruct):
     """How long one request may take, with all retries and the waiting in between."""
 
     max_tries: int
@@ -81,8 +79,7 @@ class Patience:
     max_total_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(FrozenStruct):
     """Who asks a server: what errors call it, and where its settings are.
 
     ``section`` is the first part of its settings' names. Where a hint is None, the

@@ -8,7 +8,6 @@ model that fetches something must never be told to fetch it again.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from backstory.errors import BadQuery
 from backstory.runs.dialects.base import Part
@@ -20,6 +19,7 @@ from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, Fitted
+from backstory.values.structs import FrozenStruct, Struct, field
 
 # What APIs add to each message and to each part of it, and what an image costs.
 _PART_TOKENS = 8
@@ -35,8 +35,7 @@ _AIM = 0.9
 _MAX_COUNTED = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class OriginalResult:
+class OriginalResult(FrozenStruct):
     """What a run knows of a tool's result: its id, and its text before any trimming.
 
     ``item_id`` is None for a result that cannot be fetched again. ``was_trimmed`` says
@@ -128,8 +127,7 @@ class Fitter:
 # -- counting -------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Result:
+class _Result(Struct):
     """A tool result among the messages; ``text`` is what will be sent."""
 
     message: int
@@ -143,8 +141,7 @@ class _Result:
     is_unseen: bool = True
 
 
-@dataclass(slots=True)
-class _CountedMessages:
+class _CountedMessages(Struct):
     """The messages as parts, and the tokens they take."""
 
     reader: MessageReader
@@ -223,8 +220,7 @@ class _CountedMessages:
 # -- trimming -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _TrimStep:
+class _TrimStep(FrozenStruct):
     """Results to trim, and how small those seen and those unseen may become."""
 
     results: Sequence[_Result]

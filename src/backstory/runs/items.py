@@ -8,7 +8,6 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import deque
-from dataclasses import replace
 
 from backstory.errors import UnknownName, nearest_hint
 from backstory.runs.search import IndexedItem, cut_item
@@ -19,6 +18,7 @@ from backstory.text.cut import cut_middle, utf8_size
 from backstory.text.envelope import name_label
 from backstory.values.history import Role
 from backstory.values.runs import RunItem
+from backstory.values.structs import replace
 
 # A call's id that may appear in a marker and be read back from it.
 _PLAIN_ID = re.compile(r"(?!item-\d+$)[A-Za-z0-9][A-Za-z0-9_.:/+=-]{0,127}")

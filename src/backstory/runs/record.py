@@ -6,7 +6,6 @@ differently. It is recognized by its role, its call and its text.
 
 from collections import Counter, deque
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 import orjson
 
@@ -20,6 +19,7 @@ from backstory.text.own_answers import OwnAnswers
 from backstory.text.own_calls import is_own_tool_call
 from backstory.values.history import Role
 from backstory.values.runs import OUTPUTS, RUN_ROLES, RunItem
+from backstory.values.structs import FrozenStruct, replace
 
 # Enough of a call to say what its result is about.
 _ABOUT_CHARS = 300
@@ -43,8 +43,7 @@ def clean_part(part: Part) -> Part:
 # -- calls ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(FrozenStruct):
     """What the result of a tool call needs to know about the call."""
 
     tool_name: str | None = None

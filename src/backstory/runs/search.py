@@ -8,7 +8,6 @@ query comes before all others. A hit shows the text around the match, verbatim.
 import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -21,6 +20,7 @@ from backstory.text.words import fold, is_spaceless
 from backstory.values.history import Role
 from backstory.values.query import Query
 from backstory.values.runs import MAX_RESULTS, RunHit, RunItem
+from backstory.values.structs import FrozenStruct
 
 PASSAGE_CHARS = 1_600
 # A longer phrase may be missed where it lies across a cut.
@@ -48,8 +48,7 @@ Span = tuple[int, int]
 # -- passages -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedItem:
+class IndexedItem(FrozenStruct):
     """An item with its number in the run and the spans of its passages.
 
     The passages of a run are numbered consecutively: with gaps, each entry of the index

@@ -5,7 +5,6 @@ So a result is recorded as one, can be trimmed, and never passes for the user's 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from backstory.errors import BadQuery, show_value
 from backstory.runs.dialects import find_dialect, parts_of, to_plain
@@ -15,6 +14,7 @@ from backstory.text.json_values import JsonObject
 from backstory.text.own_answers import OwnAnswers
 from backstory.values.history import Role
 from backstory.values.runs import TextResult
+from backstory.values.structs import FrozenStruct, replace
 
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 _CONTENT_KEYS = ("content", "text")
@@ -22,8 +22,7 @@ _CONTENT_KEYS = ("content", "text")
 FindResults = Callable[[object], Sequence[TextResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadPart:
+class _ReadPart(FrozenStruct):
     """A part, and its number among the parts that its dialect reads.
 
     None for a result that is a piece of another part's text.

@@ -4,7 +4,6 @@ A run is gone when it ends; what is made here stays.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from backstory.errors import BadQuery
 from backstory.ingest.record import RecordedMessage
@@ -13,10 +12,10 @@ from backstory.runs.text_results import FindResults, MessageReader
 from backstory.text.arguments import check_messages, to_text
 from backstory.text.own_answers import OwnAnswers
 from backstory.values.history import Role
+from backstory.values.structs import FrozenStruct, replace
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMessages:
+class ReadMessages(FrozenStruct):
     """The messages to keep, and the error of the first in an unknown format, if any."""
 
     kept: Sequence[RecordedMessage]

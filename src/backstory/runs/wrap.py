@@ -7,7 +7,6 @@ messages that it does not understand are sent as they are, and that is logged.
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ from backstory.errors import BadQuery
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Role
 from backstory.values.runs import Fitted
+from backstory.values.structs import FrozenStruct
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +42,7 @@ class Run(Protocol):
     def hear(self, answer: object) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class CallWrapper:
+class CallWrapper(FrozenStruct):
     """Records model calls in a run; with a budget, it also makes the messages fit."""
 
     run: Run

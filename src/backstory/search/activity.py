@@ -1,7 +1,6 @@
 """Answer what was worked on: the sessions of some days, by day and project."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import groupby
 
@@ -28,6 +27,7 @@ from backstory.values.moments import (
     start_in_utc,
     start_of_day,
 )
+from backstory.values.structs import Struct, replace
 from backstory.values.units import MESSAGES, UnitKind
 
 NOTHING_SAID = "nothing was said on those days"
@@ -43,8 +43,7 @@ _MAX_DEPTH = 20
 _DAY = timedelta(days=1)
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(Struct):
     """The part of a session, and of its subagents, that belongs to one day."""
 
     session: Session

@@ -1,12 +1,12 @@
 """Answer a query with messages and their neighbours, newest first."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from backstory.search.request import Request
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.store.base.history import HistoryStore
 from backstory.values.hits import Episode
+from backstory.values.structs import replace
 from backstory.values.units import UnitKind
 
 # What the user and the agent said to each other.

@@ -8,7 +8,6 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from backstory.errors import SourceUnreadable
 from backstory.index.chunks import (
@@ -40,6 +39,7 @@ from backstory.values.hits import (
     Strength,
 )
 from backstory.values.query import Query
+from backstory.values.structs import Struct, field, replace
 from backstory.values.units import (
     Container,
     FileRef,
@@ -65,8 +65,7 @@ _SOURCE_NAMES = (
 _WORDS_SCORE = 0.5
 
 
-@dataclass(slots=True)
-class _Notes:
+class _Notes(Struct):
     """The parts of Markdown files that were read, with the methods of an index."""
 
     notes: dict[int, Note] = field(default_factory=dict)
@@ -80,8 +79,7 @@ class _Notes:
         return self.files
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """The units that contain the query as typed, and those with all its words."""
 
     as_typed: list[NewUnit] = field(default_factory=list)

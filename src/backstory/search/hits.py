@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from backstory.search.hydrate import Hydrator
@@ -20,6 +19,7 @@ from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, word_set
 from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult, Strength
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct, Struct, field, replace
 
 # Whether an answer is weak must not depend on how many hits are wanted.
 _MIN_JUDGED = 10
@@ -29,8 +29,7 @@ _COVERED_CHARS = 1_000
 _WIDTHS = (1, 4, 16)
 
 
-@dataclass(frozen=True, slots=True)
-class HitSearch:
+class HitSearch(FrozenStruct):
     """Finds the best hits that say different things."""
 
     history: HistoryStore
@@ -102,8 +101,7 @@ class HitSearch:
         return choice
 
 
-@dataclass(slots=True)
-class _Choice:
+class _Choice(Struct):
     """Hits that say something new, and the number of those that did not.
 
     If there are enough, only strong ones are added. ``noise`` are hits that help only

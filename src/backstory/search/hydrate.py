@@ -1,7 +1,6 @@
 """Fetch what was found from the history and the index, each kind in one batch."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Protocol
 
 from backstory.store.base.history import HistoryStore
@@ -9,6 +8,7 @@ from backstory.store.base.index import IndexedFile, Note, Unit
 from backstory.values.history import Message, Role, Session
 from backstory.values.hits import HIT_SOURCES, Hit, HitSource, Strength
 from backstory.values.moments import WHOLE_DAY, Moment, from_microseconds
+from backstory.values.structs import replace
 from backstory.values.units import (
     OF_A_DAY,
     Container,

@@ -6,7 +6,6 @@ older one says that there is a newer one.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from backstory.text.revisions import (
 from backstory.values.history import Role
 from backstory.values.hits import Hit, HitSource, Strength
 from backstory.values.query import Query
+from backstory.values.structs import replace
 
 # A hit with this share of another's score fits about as well.
 _ABOUT_AS_WELL = 0.75

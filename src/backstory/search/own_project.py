@@ -6,13 +6,13 @@ everything they have; agents are told first what was said where they work, and w
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.search.worth import is_same_project
 from backstory.system.files import is_inside
 from backstory.text.arguments import to_path
 from backstory.values.hits import Hit, HitSource
+from backstory.values.structs import FrozenStruct
 
 # What a hit of another project counts: with less than this of its score, one of the
 # agent's own project stands behind it.
@@ -23,8 +23,7 @@ KEPT_APART = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OwnProject:
+class OwnProject(FrozenStruct):
     """The folder that an agent works in; None if it is unknown.
 
     ``is_isolated``: the agent is shown nothing of what was said elsewhere.

@@ -5,12 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import wait
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
 from backstory.errors import StoreProblem
 from backstory.system.threads import DaemonThreadPool
+from backstory.values.structs import Struct, field
 
 # For each kind of search, if several searches run at once.
 _THREADS = 4
@@ -20,8 +20,7 @@ _END_WAIT_S = 1.0
 Found = TypeVar("Found")
 
 
-@dataclass(slots=True)
-class Outcome(Generic[Found]):
+class Outcome(Struct, Generic[Found]):
     """What each task returned, what it raised, or the thread that it still runs in."""
 
     done: dict[str, Found] = field(default_factory=dict)

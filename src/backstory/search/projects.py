@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePath, PureWindowsPath
 
 from backstory.errors import BadQuery, UnknownName, nearest_hint, show_value
 from backstory.store.base.history import SessionFilter
 from backstory.system.machine import both_names
 from backstory.text.arguments import show_name
+from backstory.values.structs import replace
 
 _SEPARATOR = re.compile(r"[/\\]")
 

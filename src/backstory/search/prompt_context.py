@@ -8,7 +8,6 @@ token budget; if nothing fits the prompt, nothing is added.
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from itertools import islice
@@ -61,6 +60,7 @@ from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct, replace
 from backstory.values.units import SessionRef
 
 logger = logging.getLogger(__name__)
@@ -77,8 +77,7 @@ _RECENT_MESSAGES = 100
 _RELEVANT_SHARE = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(FrozenStruct):
     """What to put below the system prompt, and what it was made from.
 
     ``text`` is empty if there is nothing to add; ``tokens`` is what it costs as the
@@ -100,8 +99,7 @@ class Context:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class ContextOptions:
+class ContextOptions(FrozenStruct):
     """What the settings say about prompts."""
 
     max_tokens: int
@@ -360,8 +358,7 @@ def build_context(
     return Context(text, tokens, shown if text else ())
 
 
-@dataclass(frozen=True, slots=True)
-class _Sections:
+class _Sections(FrozenStruct):
     """What may be put into a prompt: pieces of the long-term memory, and hits."""
 
     pieces: Sequence[str]

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from backstory.index.chunks import MAX_CHUNK_TOKENS, chunk_text
@@ -25,14 +24,14 @@ from backstory.text.words import word_set
 from backstory.values.hits import Hit, Recalled
 from backstory.values.identity import content_id
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct, replace
 from backstory.values.units import SessionRef, UnitKind
 
 # Chunks are made of what was said, not of tool output or titles.
 WITHOUT_CHUNK = frozenset({UnitKind.OTHER, UnitKind.SESSION})
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkSearch:
+class ChunkSearch(FrozenStruct):
     """Finds the chunks that answer a query, best first."""
 
     history: HistoryStore

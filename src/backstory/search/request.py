@@ -1,7 +1,6 @@
 """What one search asks for, checked and resolved."""
 
 import math
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -12,11 +11,11 @@ from backstory.store.base.index import UnitFilter
 from backstory.text.arguments import EVER, Period
 from backstory.values.hits import HIT_SOURCES, HitSource
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct
 from backstory.values.units import Container, UnitKind
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(FrozenStruct):
     """Where to search, as the caller gave it.
 
     Days are local and both ends are included; ``days`` means the last N. ``session`` is
@@ -33,8 +32,7 @@ class Filters:
     folder: str | Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(FrozenStruct):
     """A query, and where to search for it.
 
     ``containers`` are the sessions and files to search, None for all; ``without`` are

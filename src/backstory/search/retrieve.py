@@ -6,7 +6,6 @@ out, and a notice says so.
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from backstory.store.base.index import (
 from backstory.text.rarity import rarity
 from backstory.values.moments import start_in_utc, start_of_day
 from backstory.values.query import DayRange, Query, Term
+from backstory.values.structs import Struct, field, replace
 from backstory.values.units import Container, SessionRef, UnitKind
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ _SCORING_SHARE = 0.25
 _WORDS_ALONE = "searched by words alone"
 
 
-@dataclass(slots=True)
-class Retrieved:
+class Retrieved(Struct):
     """What one search found, or all of them: units and their scores so far.
 
     ``frequent`` are texts that occur in too many units to list them all. ``agentic``

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -59,6 +58,7 @@ from backstory.values.hits import (
     SearchResult,
 )
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct, replace
 from backstory.values.units import (
     OF_A_DAY,
     Container,
@@ -71,8 +71,7 @@ from backstory.values.units import (
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
+class SearchOptions(FrozenStruct):
     """What the settings say about searches.
 
     ``query_timeout_s`` is for the query's vector, if a server makes it.

@@ -7,7 +7,6 @@ differently from the tuned one is here; start reading at ``SpecProfile``.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, TypeVar
 
@@ -26,6 +25,7 @@ from backstory.text.bm25 import bm25
 from backstory.text.words import index_words
 from backstory.values.hits import Hit, HitSource, Recalled
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct, replace
 from backstory.values.units import MESSAGES, UnitKind
 
 # How many units memory_search takes from each list.
@@ -35,8 +35,7 @@ _PARTS = ("fit", "source", "age")
 Key = TypeVar("Key")
 
 
-@dataclass(frozen=True, slots=True)
-class SpecProfile:
+class SpecProfile(FrozenStruct):
     """Retrieves and ranks by the spec's formulas."""
 
     retriever: Retriever

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from backstory.search.rank import UNRELATED_COSINE, Candidate
 from backstory.store.base.index import SearchIndex
@@ -10,6 +9,7 @@ from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import index_words, is_spaceless, word_set
 from backstory.values.hits import Hit, Strength
 from backstory.values.query import Query, Term
+from backstory.values.structs import FrozenStruct
 
 _COVERAGE_CHARS = 20_000
 # How much of what the best passage of a long message is nearer counts.
@@ -29,8 +29,7 @@ _PROMISING_BY_WORDS = 100
 _PROMISING_BY_MEANING = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(FrozenStruct):
     """How many of the query's words a text has; the rare ones count more.
 
     ``share`` is from 0 to 1; ``rarity`` is the sum of the words' rarities, where 1 is

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Protocol
 
@@ -25,6 +24,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.index import UnitFilter
 from backstory.values.hits import Hit, Recalled
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct, replace
 
 # How often more is retrieved while all the best units are in a few conversations.
 _MORE_ROUNDS = 2
@@ -94,8 +94,7 @@ class Profile(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TunedProfile:
+class TunedProfile(FrozenStruct):
     """The formulas that measured best; see docs/explanation/ranking.md."""
 
     retriever: Retriever

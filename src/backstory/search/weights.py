@@ -1,16 +1,15 @@
 """The weights of the ranking; the settings ``ranking.*`` have their defaults here."""
 
 import math
-from dataclasses import dataclass
 
 from backstory.values.hits import HitSource
+from backstory.values.structs import FrozenStruct
 
 # The floor for the oldest things if the query asks for recent ones.
 _RECENT_FLOOR = 0.7
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(FrozenStruct):
     """How much each thing counts; the defaults are the spec's, except for the floor.
 
     ``memory_words`` is the share of words in the score of a note, ``message_words`` in

@@ -1,7 +1,6 @@
 """Reads what memories are chosen from by words, from the stores of a memory."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from backstory.search.by_words import NeededWords
 from backstory.search.hydrate import Hydrator
@@ -10,11 +9,11 @@ from backstory.store.base.index import SearchIndex, UnitFilter, Words
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.values.hits import Hit, ScorePart, Strength
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct, replace
 from backstory.values.units import SessionRef
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
+class _Loaded(FrozenStruct):
     unit_id: int
     text: str
     is_agentic: bool

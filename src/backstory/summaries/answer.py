@@ -7,7 +7,6 @@ whatever it says is reduced to a few short lines in lists under headings of ours
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from backstory.notes.facts import DEFAULT_TOPIC
@@ -15,6 +14,7 @@ from backstory.text.cut import one_line
 from backstory.text.escape import neutralize, replace_surrogates
 from backstory.text.redaction import mask_secrets
 from backstory.values.history import Session
+from backstory.values.structs import FrozenStruct, fields, to_builtins
 
 MAX_ITEM_CHARS = 400
 MAX_ITEMS = 12
@@ -30,8 +30,7 @@ class BadAnswer(ValueError):
     """A model's answer does not have the form it was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewFact:
+class NewFact(FrozenStruct):
     """A fact for MEMORY.md, and the topic to file it under.
 
     ``numbers`` are those of the messages that the model says it rests on;
@@ -44,8 +43,7 @@ class NewFact:
     messages: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryLists:
+class SummaryLists(FrozenStruct):
     """The lists that a summary consists of; any of them may be empty."""
 
     topics: tuple[str, ...] = ()
@@ -153,7 +151,7 @@ def _parse_topic(value: object) -> str:
 
 
 def to_json(lists: SummaryLists) -> str:
-    return json.dumps(asdict(lists), ensure_ascii=False)
+    return json.dumps(to_builtins(lists), ensure_ascii=False)
 
 
 def from_json(text: str) -> SummaryLists:

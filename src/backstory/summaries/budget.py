@@ -6,7 +6,6 @@ processes nor one that is killed can exceed the budget.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from backstory.errors import (
@@ -20,14 +19,14 @@ from backstory.store.base.summaries import SummaryStore
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.tokens import most_tokens
+from backstory.values.structs import FrozenStruct
 
 _MAX_OUTCOME_CHARS = 300
 # What a provider adds around the texts that it is sent.
 _FRAME_TOKENS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class _Usage:
+class _Usage(FrozenStruct):
     input_tokens: int
     output_tokens: int
 
@@ -35,8 +34,7 @@ class _Usage:
 _NOTHING_USED = _Usage(0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetedLlm:
+class BudgetedLlm(FrozenStruct, kw_only=True):
     """A language model that is called within a daily budget."""
 
     llm: Llm

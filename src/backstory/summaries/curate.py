@@ -8,7 +8,6 @@ changes are written at once.
 import json
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from backstory.errors import PromptTooLong, UnusableAnswer
@@ -24,6 +23,7 @@ from backstory.text.redaction import drop_private, mask_secrets
 from backstory.text.tokens import most_tokens
 from backstory.values.notes import FactOrigin
 from backstory.values.reports import Curation
+from backstory.values.structs import FrozenStruct
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +56,7 @@ Change nothing that is fine as it is. Never take away a fact because it is old o
 seems unimportant. Every list may be empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Curator:
+class Curator(FrozenStruct):
     """Tidies MEMORY.md. Only one may run at a time for a home."""
 
     notebook: Notebook

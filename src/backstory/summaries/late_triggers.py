@@ -8,16 +8,15 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.system.files import make_private_folder, storing, write_new
+from backstory.values.structs import FrozenStruct
 
 _FOLDER = "triggers"
 
 
-@dataclass(frozen=True, slots=True)
-class LateTrigger:
+class LateTrigger(FrozenStruct):
     """A session that is to be marked, and why; ``path`` is its file."""
 
     path: Path

@@ -8,7 +8,6 @@ secrets themselves, and no change is made that would lose one.
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -31,6 +30,7 @@ from backstory.text.unmask import keeps_secrets, restore_secrets
 from backstory.text.words import STOP_WORDS, word_set
 from backstory.values.notes import FactOrigin
 from backstory.values.reports import Curation
+from backstory.values.structs import Struct, field
 
 logger = logging.getLogger(__name__)
 
@@ -98,8 +98,7 @@ def apply_answer(
     )
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """The memory while changes are made to it, and the changes that could be made."""
 
     memory: str

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from backstory.values.history import Session, SessionKind
 from backstory.values.lazy import lazy_property
 from backstory.values.moments import from_microseconds, start_of_day
 from backstory.values.reports import Curation, LogReport, LogStatus, ModelCall
+from backstory.values.structs import FrozenStruct
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +48,7 @@ _PROBLEM = "log_problem"
 _READ_SINCE = "quiet_since"
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(FrozenStruct):
     """What the settings say about daily logs."""
 
     is_enabled: bool

@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -48,6 +47,7 @@ from backstory.text.tokens import most_tokens
 from backstory.values.history import Message, Role, Session
 from backstory.values.notes import FactOrigin, Teller
 from backstory.values.reports import LogReport
+from backstory.values.structs import FrozenStruct, field, replace
 
 logger = logging.getLogger(__name__)
 
@@ -104,8 +104,7 @@ class _ModelIsBroken(Exception):
     """Several answers in a row could not be used, whatever the conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(FrozenStruct):
     """Messages of one day that are summarized in one call.
 
     ``by_person`` is false in a subagent's session: there an agent is the user.
@@ -135,8 +134,7 @@ class Stretch:
 OnSession = Callable[[str, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summarizer:
+class Summarizer(FrozenStruct, kw_only=True):
     """Summarizes the sessions that are due. Only one may run at a time for a home."""
 
     history: HistoryStore
@@ -146,10 +144,10 @@ class Summarizer:
     clock: Callable[[], datetime]
     exclude: Callable[[Path], bool]
     on_session: OnSession | None = None
-    report: LogReport = field(default_factory=LogReport, init=False)
+    report: LogReport = field(default_factory=LogReport)
 
     # What was set aside since the last answer that could be used.
-    unusable: list[SetAside] = field(default_factory=list, init=False)
+    unusable: list[SetAside] = field(default_factory=list)
 
     def run(self, *, is_asked_for: bool = False) -> LogReport:
         """Write stored summaries into the notes, then summarize what is due.

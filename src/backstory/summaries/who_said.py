@@ -8,12 +8,12 @@ refused too: it is only missing from the notes, and stays in the history.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from backstory.text.own_words import own_words, split_sentences
 from backstory.text.patterns import lazy_pattern
 from backstory.text.words import STOP_WORDS, fold, is_spaceless, word_set
 from backstory.values.notes import FactOrigin
+from backstory.values.structs import FrozenStruct, replace
 
 # So much of what is noted must be in the user's words, in so many sentences in a row.
 _SAID_SHARE = 2 / 3
@@ -59,24 +59,21 @@ _ORDER = lazy_pattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Saying:
+class Saying(FrozenStruct):
     """A message of the user, by a number."""
 
     number: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SaidInSession:
+class SaidInSession(FrozenStruct):
     """What the user said in a session; numbered by the ids of the messages."""
 
     origin: FactOrigin
     sayings: Sequence[Saying]
 
 
-@dataclass(frozen=True, slots=True)
-class SaidOnDay:
+class SaidOnDay(FrozenStruct):
     """What the user said on a day, session by session."""
 
     sessions: Sequence[SaidInSession]

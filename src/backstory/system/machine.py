@@ -8,20 +8,19 @@ one.
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
 from backstory.errors import ConfigError, show_value
 from backstory.system.home import find_default_config, find_default_home
 from backstory.text.escape import replace_surrogates
+from backstory.values.structs import FrozenStruct
 
 HOME_VARIABLE = "BACKSTORY_HOME"
 CONFIG_VARIABLE = "BACKSTORY_CONFIG"
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(FrozenStruct):
     """What decides where files are: platform, home folder, environment.
 
     ``folder`` is the current folder, often a project; None if it was deleted.

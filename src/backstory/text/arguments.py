@@ -7,7 +7,6 @@ with ``BadQuery`` or ``UnknownName``.
 import operator
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
 from pathlib import Path, PurePath
 
@@ -27,6 +26,7 @@ from backstory.values.moments import (
     to_moment,
 )
 from backstory.values.query import DayRange
+from backstory.values.structs import FrozenStruct
 
 # Whole files are pasted into queries, but no more than that.
 MAX_QUERY_CHARS = 100_000
@@ -140,8 +140,7 @@ def to_max_tokens(value: int) -> int:
     return min(max(to_number(value, "max_tokens"), 0), _MOST_TOKENS)
 
 
-@dataclass(frozen=True, slots=True)
-class _CheckedCount:
+class _CheckedCount(FrozenStruct):
     """A caller's function that counts tokens, checked each time it answers."""
 
     count: CountTokens
@@ -184,8 +183,7 @@ def check_function(value: object, name: str) -> None:
 # -- which days -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(FrozenStruct):
     """A stretch of time in microseconds, up to but not including its end.
 
     ``days`` are the same days in UTC, from the start of the first to the end of the

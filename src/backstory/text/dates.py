@@ -8,10 +8,10 @@ word with another meaning (``may``, ``march``, ``sun``) needs a neighbour to be 
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from backstory.values.query import DayRange
+from backstory.values.structs import FrozenStruct
 
 # A date that matters is near the beginning; what follows is pasted text.
 _READ_CHARS = 2_000
@@ -20,8 +20,7 @@ _DAY = timedelta(days=1)
 _WEEK = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundDays:
+class FoundDays(FrozenStruct):
     """Days that a text names, and where in the text it does."""
 
     days: DayRange

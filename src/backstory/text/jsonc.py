@@ -9,7 +9,8 @@ except that spaces within otherwise empty brackets may differ.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from backstory.values.structs import FrozenStruct
 
 Key = str | int
 
@@ -34,8 +35,7 @@ class JsoncError(ValueError):
         super().__init__(f"line {self.line}, column {self.column}: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(FrozenStruct):
     """A value and where it is in the text; ``children`` of an object have keys.
 
     ``begins`` is where its text begins, key included. ``before`` is the end of the

@@ -8,10 +8,10 @@ file or another program's tool may say the same words, and nothing of that may b
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import orjson
 
+from backstory.values.structs import FrozenStruct
 from backstory.values.tool_names import TOOL_NAMES
 
 # Hosts put the server's name before the tool's: mcp__backstory__search_history,
@@ -54,8 +54,7 @@ _SILENT = {"true", "pushd", "for", "done", "}"}
 _ECHOES = {"echo", "printf"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Filter:
+class _Filter(FrozenStruct):
     """A program that shows part of what it is given, if called with no more than this.
 
     ``flags`` are the letters of its options, ``valued`` those that a value follows, and

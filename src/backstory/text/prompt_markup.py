@@ -7,7 +7,8 @@ or after it; anywhere else, a tag is something that the person wrote about.
 """
 
 import re
-from dataclasses import dataclass
+
+from backstory.values.structs import FrozenStruct
 
 # Around something that a program knew when the message was sent. Both ends must be
 # there: a person may begin with the name of a tag.
@@ -89,8 +90,7 @@ _PROGRAM_COMMANDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(FrozenStruct):
     """A message in a person's name: their words, and what a program wrote beside them.
 
     Either may be empty. Tags are not part of it: a command reads as it was typed.

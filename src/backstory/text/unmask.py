@@ -7,18 +7,17 @@ by the words before it; where these leave any doubt, nothing is put back.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from backstory.text.redaction import MASKED, mask_secrets
+from backstory.values.structs import FrozenStruct
 
 _WORD = re.compile(r"\w+")
 # So many words before a mask say what it stands for.
 _WORDS_BEFORE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(FrozenStruct):
     """A secret, and the text that a model is shown before its mask."""
 
     value: str

@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from backstory.text.arguments import check_text
 from backstory.text.cut import one_line
 from backstory.text.envelope import echo_query, label
 from backstory.values.notes import FactOrigin
+from backstory.values.structs import FrozenStruct
 from backstory.values.tool_names import enabling_setting
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ JsonSchema = Mapping[str, object]
 Arguments = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(FrozenStruct):
     """What a tool answers: text for the model, data for a program, or an error.
 
     If there is an ``error``, ``text`` says what was wrong and ``data`` is None.
@@ -90,8 +89,7 @@ class Changes(Enum):
 Subject = TypeVar("Subject")
 
 
-@dataclass(frozen=True, slots=True)
-class Asker:
+class Asker(FrozenStruct):
     """A memory, and the session that asks it, if known."""
 
     memory: "Memory"
@@ -108,8 +106,7 @@ class Asker:
         return self.memory.origin_of(self.session)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRow(Generic[Subject]):
+class ToolRow(FrozenStruct, Generic[Subject]):
     """One row: a tool's name, title, description, schemas and function.
 
     ``output`` is the schema of the data in a result. ``run`` gets what the tool works

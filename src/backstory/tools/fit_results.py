@@ -2,11 +2,11 @@
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import replace
 
 from backstory.render.format import render_count
 from backstory.render.models.hits import cut_answer
 from backstory.tools.base import Asker, ToolResult
+from backstory.values.structs import replace
 
 
 def fit_results(

@@ -1,7 +1,5 @@
 """memory_search: chunks of past conversations and workspace files."""
 
-from dataclasses import replace
-
 from backstory.render.models.hits import render_recalled
 from backstory.render.object_schemas import RECALLED_SCHEMA
 from backstory.render.objects import recalled_objects
@@ -16,6 +14,7 @@ from backstory.tools.base import (
     read_query,
 )
 from backstory.tools.fit_results import fit_results
+from backstory.values.structs import replace
 
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 25

@@ -2,7 +2,6 @@
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date
 from typing import TypedDict
 
@@ -26,6 +25,7 @@ from backstory.tools.base import (
     say_value,
 )
 from backstory.tools.fit_results import fit_results
+from backstory.values.structs import replace
 
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 50

@@ -1,14 +1,13 @@
 """What was worked on, day by day: the answer to "what did I do last week?"."""
 
-from dataclasses import dataclass
 from datetime import date
 
 from backstory.values.history import Session
 from backstory.values.moments import Moment
+from backstory.values.structs import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class SessionActivity:
+class SessionActivity(FrozenStruct):
     """A session on one day: how much was said in it, and from when to when.
 
     ``name`` is a short id of the session. What its subagents said counts as well.
@@ -21,16 +20,14 @@ class SessionActivity:
     last: Moment
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectActivity:
+class ProjectActivity(FrozenStruct):
     """The sessions in one folder on one day, in the order they began."""
 
     project: str | None
     sessions: tuple[SessionActivity, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DayActivity:
+class DayActivity(FrozenStruct):
     """One local day: its busiest projects first.
 
     ``log`` are the headings of the daily log; ``left_out`` is how many sessions are not
@@ -48,8 +45,7 @@ class DayActivity:
         return sum(len(each.sessions) for each in self.projects) + self.left_out
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(FrozenStruct):
     """The days on which something was said, newest first.
 
     ``left_out_days`` is how many earlier ones are not listed.

@@ -1,15 +1,14 @@
 """What is exported and imported, and what came of it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from backstory.values.history import Problem
+from backstory.values.structs import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class WhatToExport:
+class WhatToExport(FrozenStruct):
     """Sessions by name, or all that meet conditions, which narrow each other.
 
     ``since`` and ``until`` are days on which a session was active, both included.
@@ -25,8 +24,7 @@ class WhatToExport:
     only: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExportReport:
+class ExportReport(FrozenStruct):
     """What an export has, and what was done to make it so.
 
     ``sessions``, ``messages``, ``daily_logs`` and ``has_memory`` are what was exported;
@@ -53,8 +51,7 @@ class ExportReport:
         return not (self.sessions or self.has_memory or self.daily_logs)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportReport:
+class ImportReport(FrozenStruct):
     """What an export has, and what of it is new here; or would be, if a dry run.
 
     ``new_messages`` were added, to ``changed_sessions`` of which ``new_sessions`` are

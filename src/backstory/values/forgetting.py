@@ -1,18 +1,17 @@
 """What a person has forgotten, and what remains of it: numbers, and no content."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
 from backstory.values.history import Session
+from backstory.values.structs import FrozenStruct
 
 # Why something was forgotten, unless a setting says so.
 ASKED_FOR = "asked for"
 
 
-@dataclass(frozen=True, slots=True)
-class WhatToForget:
+class WhatToForget(FrozenStruct):
     """What to forget: sessions by name, messages, a fact, or all that meet conditions.
 
     With ``sessions``, ``messages`` are messages of those; the conditions narrow each
@@ -28,8 +27,7 @@ class WhatToForget:
     fact: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Forgetting:
+class Forgetting(FrozenStruct):
     """One time that something was forgotten; ``forgetting_id`` can be undone.
 
     ``sessions`` were forgotten whole; ``messages`` are all that were deleted. The
@@ -45,8 +43,7 @@ class Forgetting:
     reason: str = ASKED_FOR
 
 
-@dataclass(frozen=True, slots=True)
-class ForgottenSession:
+class ForgottenSession(FrozenStruct):
     """A session of which ``messages`` messages are forgotten, perhaps all of them."""
 
     session: Session
@@ -57,24 +54,21 @@ class ForgottenSession:
         return self.messages == self.session.message_count
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(FrozenStruct):
     """What a daily log says about a session."""
 
     day: date
     heading: str
 
 
-@dataclass(frozen=True, slots=True)
-class ForgottenFact:
+class ForgottenFact(FrozenStruct):
     """A fact of MEMORY.md, and how many backups and edited copies have it too."""
 
     text: str
     copies: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetReport:
+class ForgetReport(FrozenStruct):
     """What was forgotten, or would be if ``forgetting`` is None.
 
     ``log_entries`` are about those sessions; they went too if ``with_notes``. So did

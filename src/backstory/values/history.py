@@ -4,13 +4,13 @@
 ``Session`` and ``Message`` are what the store holds.
 """
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from backstory.values.moments import Moment, to_modified
 from backstory.values.speakers import SPEAKERS
+from backstory.values.structs import FrozenStruct
 
 
 class Role(StrEnum):
@@ -44,8 +44,7 @@ class SessionKind(StrEnum):
 MAX_TITLE_CHARS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFacts:
+class SessionFacts(FrozenStruct):
     """What a source says about a session; ``None`` means that it does not say.
 
     Facts may come in several pieces. A later piece overrides an earlier one, except for
@@ -65,8 +64,7 @@ class SessionFacts:
     saved: Moment | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
+class NewMessage(FrozenStruct):
     """One message of a source, before it is stored."""
 
     session_id: str
@@ -78,8 +76,7 @@ class NewMessage:
     sent: Moment | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MessageTitle:
+class MessageTitle(FrozenStruct):
     """A title for whichever session has the message with this id of its program.
 
     It counts if the session itself states none.
@@ -96,8 +93,7 @@ class CutString(NamedTuple):
     full_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(FrozenStruct):
     """Something in a source that could not be read; the rest of the source was.
 
     ``cuts`` are the strings that the problem is about, if they were cut.
@@ -106,7 +102,7 @@ class Problem:
     reason: str
     line: int | None = None
     path: str = ""
-    cuts: tuple[CutString, ...] = field(default=(), compare=False, repr=False)
+    cuts: tuple[CutString, ...] = ()
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"
@@ -119,8 +115,7 @@ Item = SessionFacts | NewMessage | MessageTitle | Problem
 # -- where it comes from --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(FrozenStruct):
     """A file and what it looked like when it was found."""
 
     path: Path
@@ -143,8 +138,7 @@ def file_signature(size_bytes: int, mtime_ns: int, file_id: str) -> str:
     return f"{size_bytes}:{mtime_ns}:{file_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(FrozenStruct):
     """A file of a known format, or one entry of a zip file that is in that format."""
 
     host: str
@@ -156,8 +150,7 @@ class Source:
 # -- what the store holds -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(FrozenStruct):
     """A conversation, as stored."""
 
     session_id: int
@@ -176,8 +169,7 @@ class Session:
     kind: SessionKind = SessionKind.CONVERSATION
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(FrozenStruct):
     """A message, as stored. ``full_bytes`` is set if ``text`` was cut."""
 
     message_id: int

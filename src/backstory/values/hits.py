@@ -1,12 +1,12 @@
 """What a search finds: hits with their scores, chunks, episodes."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from backstory.values.activity import Activity
 from backstory.values.history import Message, Role, Session
 from backstory.values.moments import Moment
 from backstory.values.query import Query
+from backstory.values.structs import FrozenStruct
 from backstory.values.units import UnitKind
 
 
@@ -41,16 +41,14 @@ class Strength(StrEnum):
     WEAK = "weak"
 
 
-@dataclass(frozen=True, slots=True)
-class ScorePart:
+class ScorePart(FrozenStruct):
     """One number that a score was computed from."""
 
     name: str
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(FrozenStruct):
     """Something that was found, and all that is known about it.
 
     ``text`` is the whole text, ``excerpt`` the part around the match; for a session,
@@ -95,8 +93,7 @@ class Hit:
         return next((part.value for part in self.parts if part.name == name), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(FrozenStruct):
     """What a search found, best first.
 
     ``notices`` say what could not be searched, or that nothing answers well. If the
@@ -125,8 +122,7 @@ class SearchResult:
         return tuple(hit.session for hit in (*self.hits, *newer) if hit.session)
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(FrozenStruct):
     """A chunk of a conversation or a file, and the best hit in it."""
 
     chunk_id: str
@@ -137,8 +133,7 @@ class Recalled:
     hit: Hit
 
 
-@dataclass(frozen=True, slots=True)
-class Episode:
+class Episode(FrozenStruct):
     """A message that was found, with the ones before and after it."""
 
     session: Session
@@ -147,8 +142,7 @@ class Episode:
     after: Message | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecallResult:
+class RecallResult(FrozenStruct):
     """The chunks in which something was found, best first."""
 
     parsed: Query
@@ -162,8 +156,7 @@ class RecallResult:
         return self.parsed.text
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeResult:
+class EpisodeResult(FrozenStruct):
     """Messages that contain the query, newest first."""
 
     parsed: Query

@@ -10,8 +10,9 @@ kept as noon in UTC, with a mark in place of the offset.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
+
+from backstory.values.structs import FrozenStruct
 
 Localize = Callable[[datetime], datetime]
 
@@ -24,8 +25,7 @@ _MINUTE = timedelta(minutes=1)
 WHOLE_DAY = 24 * 60
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(FrozenStruct):
     """An instant in UTC, and the offset it was written with, if it had one.
 
     A day without a time is made by ``whole_day``.

@@ -1,12 +1,12 @@
 """What is remembered about notes besides what their files say."""
 
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
+from backstory.values.structs import FrozenStruct
 
-@dataclass(frozen=True, slots=True)
-class SeenNote:
+
+class SeenNote(FrozenStruct):
     """A note, and the day on which it was first seen.
 
     ``key`` identifies its words. ``text`` is kept while a file says it, to recognise it
@@ -25,8 +25,7 @@ class Teller(StrEnum):
     AGENT = "agent"
 
 
-@dataclass(frozen=True, slots=True)
-class FactOrigin:
+class FactOrigin(FrozenStruct):
     """Where a fact comes from: who told it, in which session, on which day.
 
     A fact of an ``AGENT`` is one that it saved with a tool. ``messages`` are the

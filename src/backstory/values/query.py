@@ -1,7 +1,7 @@
 """A parsed query; ``text.query`` parses it.
 
-These are not dataclasses: a hook parses a prompt in less time than it would take to
-import them.
+These are no structs: a hook parses a prompt in less time than it would take to import
+msgspec.
 """
 
 # Type checkers read this as true. Importing it from typing would be slow.

@@ -2,13 +2,13 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 
 from backstory.values.forgetting import Forgetting
 from backstory.values.history import Problem
 from backstory.values.notes import FactOrigin
+from backstory.values.structs import FrozenStruct, Struct, field
 
 # Called with the number done and the number in total.
 OnCount = Callable[[int, int], None]
@@ -16,8 +16,7 @@ OnCount = Callable[[int, int], None]
 OnProgress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexReport:
+class IndexReport(FrozenStruct):
     """What one reading of the sources did."""
 
     read: int = 0
@@ -50,16 +49,14 @@ class IndexReport:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SavedTexts:
+class SavedTexts(FrozenStruct):
     """A file with the texts of messages that only the index had any more."""
 
     path: Path
     messages: int
 
 
-@dataclass(frozen=True, slots=True)
-class DamagedPage:
+class DamagedPage(FrozenStruct):
     """A page of a database that does not match its checksum.
 
     ``table`` is the table or index that it belongs to, if known; ``is_known`` says
@@ -79,8 +76,7 @@ class DamagedPage:
         return f"page {self.number}{where} is damaged{known}"
 
 
-@dataclass(frozen=True, slots=True)
-class SalvagedFile:
+class SalvagedFile(FrozenStruct):
     """A new database with what could be read of a damaged one.
 
     ``is_complete``: nothing is missing. ``rows`` are the rows that were read, by table,
@@ -93,8 +89,7 @@ class SalvagedFile:
     rows: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SalvagedHistory:
+class SalvagedHistory(FrozenStruct):
     """What was saved of a damaged history, which is kept as ``kept_as``.
 
     ``is_complete``: nothing is missing. Otherwise ``lost_messages`` counts what is, by
@@ -114,8 +109,7 @@ class SalvagedHistory:
     mended_texts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedFile:
+class CheckedFile(FrozenStruct):
     """A file of a home, and what is wrong with it.
 
     ``not_checked`` is why it could not be opened, for example because the disk is full.
@@ -128,8 +122,7 @@ class CheckedFile:
     is_derived: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSummary:
+class SourceSummary(FrozenStruct):
     """What one host has on this machine, and how much of it has been read."""
 
     host: str
@@ -143,8 +136,7 @@ class SourceSummary:
     excluded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(FrozenStruct):
     """The state of the index: how much it holds, and how much of it has vectors."""
 
     units: int = 0
@@ -156,8 +148,7 @@ class IndexStatus:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedLog:
+class ListedLog(FrozenStruct):
     """A daily log in a list; ``problem`` says why it could not be read."""
 
     day: date
@@ -170,8 +161,7 @@ class ListedLog:
         return len(self.text.encode("utf-8"))
 
 
-@dataclass(slots=True)
-class LogReport:
+class LogReport(Struct):
     """What the summarizer did; ``problems`` say why some messages still wait.
 
     ``refused`` are lines of the model that were not written: they would have passed for
@@ -186,8 +176,7 @@ class LogReport:
     problems: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Curation:
+class Curation(FrozenStruct):
     """What changed in the long-term memory; ``refused`` says why something did not."""
 
     removed: tuple[str, ...] = ()
@@ -195,9 +184,7 @@ class Curation:
     added: tuple[str, ...] = ()
     refused: str = ""
     # Where new words come from, by the facts that have them.
-    origins: Mapping[str, tuple[FactOrigin, ...]] = field(
-        default_factory=dict, compare=False
-    )
+    origins: Mapping[str, tuple[FactOrigin, ...]] = field(default_factory=dict)
 
     @property
     def is_change(self) -> bool:
@@ -214,8 +201,7 @@ class Curation:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LogStatus:
+class LogStatus(FrozenStruct):
     """The state of the daily logs, and how much the language model did today.
 
     ``set_aside`` is how many parts of sessions it could not summarize.
@@ -231,8 +217,7 @@ class LogStatus:
     set_aside: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCall:
+class ModelCall(FrozenStruct):
     """One call of a model. ``outcome`` is ``ok``, ``running``, or why it failed."""
 
     called_at: datetime
@@ -248,8 +233,7 @@ class ModelCall:
         return self.input_tokens + self.output_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class KeptExcluded:
+class KeptExcluded(FrozenStruct):
     """What was read of a host or a folder before the settings excluded it."""
 
     option: str
@@ -263,8 +247,7 @@ class KeptExcluded:
         return shlex.join(["backstory", "forget", self.option, self.name])
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(FrozenStruct):
     """The state of one Backstory home."""
 
     home: str

@@ -1,11 +1,11 @@
 """What a run holds and what is found in it: items, hits, pages, fitted messages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from backstory.errors import BadQuery, show_value
 from backstory.values.history import Role
+from backstory.values.structs import FrozenStruct
 
 
 class RunSource(StrEnum):
@@ -40,8 +40,7 @@ _MINIMUMS = {
 _MAX_LIMIT = 10**18
 
 
-@dataclass(frozen=True, slots=True)
-class RunLimits:
+class RunLimits(FrozenStruct):
     """How much a run keeps, for how long, and how much of it is shown at a time.
 
     A run that is not used for ``ttl_s`` expires. The tools answer with at most
@@ -71,8 +70,7 @@ def _bad_limit(problem: str) -> BadQuery:
     return BadQuery(problem, hint="the defaults of RunLimits() suit most agents")
 
 
-@dataclass(frozen=True, slots=True)
-class RunItem:
+class RunItem(FrozenStruct):
     """One thing that was said, called or returned in a run, whole.
 
     ``item_id`` is the id of the call if there is one.
@@ -90,8 +88,7 @@ class RunItem:
         return _SOURCES[self.role]
 
 
-@dataclass(frozen=True, slots=True)
-class TextResult:
+class TextResult(FrozenStruct):
     """The result of a tool, as a loop has it in the text of a message.
 
     ``text`` is its exact text there, without what the loop put around it.
@@ -102,8 +99,7 @@ class TextResult:
     call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunHit:
+class RunHit(FrozenStruct):
     """A place in an item that answers a query: ``snippet`` is its text, verbatim.
 
     ``start`` is where the snippet begins in the item's text. A score of 0.5 or more
@@ -120,8 +116,7 @@ class RunHit:
         return self.start + len(self.snippet)
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(FrozenStruct):
     """What a search of a run found, best first.
 
     ``item_count`` is how many items were searched; ``notices`` say whether any of the
@@ -134,8 +129,7 @@ class RunResult:
     notices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(FrozenStruct):
     """The messages to send, and what was done to make them fit.
 
     ``trimmed`` are the ids of the results that were cut short. ``notices`` say whether

@@ -6,9 +6,10 @@ is its place in its session; that of a part of a file, its place in the file.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, NamedTuple
+
+from backstory.values.structs import FrozenStruct
 
 # Ids below this one are those of messages.
 _NOTES_FROM = 1 << 40
@@ -77,8 +78,7 @@ class FileRef(NamedTuple):
 Container = SessionRef | FileRef
 
 
-@dataclass(frozen=True, slots=True)
-class NewUnit:
+class NewUnit(FrozenStruct):
     """A unit to add to the index.
 
     ``around`` are words near it that help to find it. ``meaning`` is what its vector is
@@ -98,8 +98,7 @@ class NewUnit:
     passages: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NewChunk:
+class NewChunk(FrozenStruct):
     """A chunk to add to the index; ``text`` is None if it stays in the history."""
 
     first_position: int

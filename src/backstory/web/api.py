@@ -5,7 +5,6 @@ The answers are those of the commands with ``--json``, and the words are theirs 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import orjson
@@ -56,6 +55,7 @@ from backstory.render.objects import (
 )
 from backstory.text.arguments import to_date
 from backstory.values.identity import bytes_hash
+from backstory.values.structs import FrozenStruct, field
 from backstory.web.forms import read_body
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ _FLAG: JsonSchema = {"type": "boolean"}
 _MAX_DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(FrozenStruct):
     """What can be said about a request: in its address, or in its body."""
 
     name: str
@@ -91,8 +90,7 @@ class Parameter:
     is_required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(FrozenStruct):
     """What a request says: by the names of the operation's parameters."""
 
     given: Mapping[str, object]
@@ -117,8 +115,7 @@ class Arguments:
         return value if isinstance(value, bool) else value == "true"
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(FrozenStruct):
     """What operations work with."""
 
     memory: "Memory"
@@ -127,8 +124,7 @@ class Served:
     start: Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(FrozenStruct):
     """One row: what is asked at which address, and what answers it."""
 
     method: str

@@ -1,7 +1,6 @@
 """The page of one conversation: a window of its messages, and more as one scrolls."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_match
 from backstory.text.words import fold
 from backstory.values.history import Message, Role, Session
+from backstory.values.structs import FrozenStruct, replace
 from backstory.web.prose import MAX_CHARS, code_to_html, to_html
 from backstory.web.templating import Templates, wants_part
 from backstory.web.tool_calls import CallPart, DiffLine, parse_call
@@ -41,16 +41,14 @@ _LAST = "-1"
 _CLOCKS_DIFFER = timedelta(seconds=5)
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPart:
+class ShownPart(FrozenStruct):
     """A part of a call; ``html`` is set if its code was coloured."""
 
     part: CallPart
     html: Markup | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMessage:
+class ReadMessage(FrozenStruct):
     """A message as it is shown; a tool's answer stands with its call.
 
     ``html`` is set if its Markdown was rendered. ``is_cut``: there is more of it than
@@ -69,8 +67,7 @@ class ReadMessage:
     subagent: Session | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Find:
+class Find(FrozenStruct):
     """A place where the words occur that were looked for within a conversation."""
 
     message: Message
@@ -79,8 +76,7 @@ class Find:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(FrozenStruct):
     """Some messages in order, and whether there are earlier and later ones."""
 
     messages: tuple[Message, ...]

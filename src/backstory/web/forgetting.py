@@ -1,7 +1,6 @@
 """The page that forgets: what would go, the receipt of what went, and a way back."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from backstory.render.people.forgetting import (
     render_undone,
 )
 from backstory.values.forgetting import ForgetReport
+from backstory.values.structs import FrozenStruct, fields
 from backstory.web.forms import read_form
 from backstory.web.lists import list_folder_names
 from backstory.web.templating import Templates
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 _PREVIEW_WIDTH = 96
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(FrozenStruct):
     """What a form names to be forgotten, as the options of the command do."""
 
     session: str = ""

@@ -3,10 +3,10 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 from backstory.errors import BackstoryError
 from backstory.values.reports import OnCount
+from backstory.values.structs import FrozenStruct, replace
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +22,7 @@ class Stopped(BaseException):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(FrozenStruct):
     """What is being done, and how far it is; ``lines`` say what came of it."""
 
     name: str

@@ -1,14 +1,13 @@
 """Lists of conversations: each with its subagents, and what to narrow them by."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from backstory.render.people.hits import folder_name
 from backstory.values.history import Session
+from backstory.values.structs import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class ListedConversation:
+class ListedConversation(FrozenStruct):
     """A session with the subagents that worked for it, in the order they began."""
 
     session: Session

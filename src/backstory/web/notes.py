@@ -7,7 +7,6 @@ are put back, and a file that would not survive this is not offered for editing.
 
 import calendar
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from backstory.text.markdown.lines import split_bom
 from backstory.text.memories_frame import MAX_GIVEN_LINES
 from backstory.values.identity import bytes_hash
 from backstory.values.notes import FactOrigin
+from backstory.values.structs import FrozenStruct
 from backstory.web.forms import read_form
 from backstory.web.prose import to_html
 from backstory.web.templating import Templates, wants_part
@@ -38,8 +38,7 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 # -- the text of a file in a browser --------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class EditedText:
+class EditedText(FrozenStruct):
     """The text of MEMORY.md as a browser can edit it, and as the file has it."""
 
     on_disk: str
@@ -65,8 +64,7 @@ class EditedText:
         return mark + (typed.replace("\n", "\r\n") if "\r\n" in text else typed)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFact:
+class KnownFact(FrozenStruct):
     """A fact, the line it is on, and where it comes from."""
 
     text: str
@@ -204,8 +202,7 @@ def _show_preview(typed: str | None) -> dict[str, object]:
 # -- the calendar ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CalendarMonth:
+class CalendarMonth(FrozenStruct):
     """A month: weeks of days, each with whether it has a log; None is no day."""
 
     first: date

@@ -1,7 +1,6 @@
 """The search page: one box, what it finds, and what was said last if it is empty."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -11,6 +10,7 @@ from backstory.render.format import render_day
 from backstory.render.hit_parts import number_hits, shown_excerpt, unchanged
 from backstory.values.hits import Hit, HitSource, SearchResult
 from backstory.values.reports import SourceSummary
+from backstory.values.structs import FrozenStruct, replace
 from backstory.web.jobs import Jobs
 from backstory.web.lists import list_folder_names, nest_subagents, read_number
 from backstory.web.suggestions import suggest_questions
@@ -35,8 +35,7 @@ _RECENT = 12
 _LATEST = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(FrozenStruct):
     """All that the address says about a search; an empty text is not said."""
 
     q: str = ""
@@ -67,7 +66,7 @@ class Asked:
     def to_url(asked: "Asked") -> str:
         pairs = {
             name: getattr(asked, name)
-            for name in Asked.__slots__
+            for name in Asked.__struct_fields__
             if getattr(asked, name) != getattr(Asked(), name)
         }
         return f"/?{urlencode(pairs)}" if pairs else "/"
@@ -85,8 +84,7 @@ def read_asked(request: "Request") -> Asked:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ShownHit:
+class ShownHit(FrozenStruct):
     """A hit with its rank, and what is shown of it."""
 
     number: int

@@ -1,7 +1,6 @@
 """The page of all conversations: a year of days to click on, and a list by day."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from urllib.parse import urlencode
 from backstory.errors import BackstoryError
 from backstory.render.format import render_count, render_day
 from backstory.values.history import Session
+from backstory.values.structs import FrozenStruct, replace
 from backstory.web.lists import (
     ListedConversation,
     list_folder_names,
@@ -37,8 +37,7 @@ _LEVELS = {
 _FILTERS = ("host", "project", "since", "until")
 
 
-@dataclass(frozen=True, slots=True)
-class DayCell:
+class DayCell(FrozenStruct):
     """A day in the picture of a year: its column and row, and what ended on it."""
 
     day: str

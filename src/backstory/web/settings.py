@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from backstory.settings import (
 from backstory.system.files import replace_file
 from backstory.system.machine import Machine, absolute, find_user_file
 from backstory.values.reports import KeptExcluded
+from backstory.values.structs import FrozenStruct
 from backstory.web.forms import read_form
 from backstory.web.templating import Templates
 
@@ -39,8 +39,7 @@ EXCLUDED_FOLDERS = "exclude.folders"
 _changing = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class ShownSetting:
+class ShownSetting(FrozenStruct):
     """A setting with its value as it is typed, and where the value comes from.
 
     ``is_own``: the user's own file has it. ``overridden_by`` is what counts instead of

@@ -7,13 +7,13 @@ closed when the last of them has ended.
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import anyio.to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Router
 
+from backstory.values.structs import Struct
 from backstory.web.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(eq=False, slots=True)
-class _Opened:
+class _Opened(Struct):
     """A memory, its pages, what runs beside it, and how many requests use it."""
 
     memory: "Memory"

@@ -1,7 +1,6 @@
 """The page that tells how much is kept, and reads or rebuilds it on request."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 
 from backstory.render.people.reports import render_status
+from backstory.values.structs import FrozenStruct
 from backstory.web.forms import read_form
 from backstory.web.jobs import Jobs
 from backstory.web.settings import list_excluded
@@ -27,8 +27,7 @@ _LEDGER_DAYS = 14
 _MAX_PROBLEMS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerDay:
+class LedgerDay(FrozenStruct):
     """What the language model was called for on a day."""
 
     day: str

@@ -3,7 +3,8 @@
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from backstory.values.structs import FrozenStruct
 
 # Arguments that say what a call is about, the most telling first.
 _POINTS = (
@@ -41,16 +42,14 @@ _MAX_COMPARED_LINES = 100
 _CONTEXT_LINES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(FrozenStruct):
     """A line of a diff; ``sign`` is "+", "-", " " or "@" for a heading."""
 
     sign: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallPart:
+class CallPart(FrozenStruct):
     """A piece of a call: a diff, or a text with the name of its argument.
 
     ``language`` is the one that the text is written in, if it is code.
@@ -62,8 +61,7 @@ class CallPart:
     language: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCall:
+class ReadCall(FrozenStruct):
     """A call as it is shown: what it is about, and its parts."""
 
     point: str

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from backstory.render.people.reports import (
     render_report,
 )
 from backstory.repair import check_home
+from backstory.values.structs import FrozenStruct
 from backstory.web.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 READ = "read"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkRow:
+class WorkRow(FrozenStruct):
     """One row: what it is called while it runs, and what does it."""
 
     name: str

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from backstory.ingest.importers.base import Record
 from backstory.ingest.parsing.lines import LineReader
-from backstory.values.history import Problem
+from backstory.values.history import CutString, Problem
 
 CUT_OFF = "the last line is cut off after {} bytes; it will be read when it is complete"
 
@@ -257,7 +257,9 @@ def test_long_strings_of_an_over_long_line_are_cut_and_reported() -> None:
 
     assert found == [
         Problem(
-            "a line of 2,017 bytes; strings in it longer than 10 bytes were cut", 1
+            "a line of 2,017 bytes; strings in it longer than 10 bytes were cut",
+            1,
+            cuts=(CutString("\n[cut: 10 of 2,000 bytes kept]", 2000),),
         ),
         Record(1, {"a": "xxxxxxxxxx\n[cut: 10 of 2,000 bytes kept]", "b": "y"}),
         Record(2, {"c": 1}),

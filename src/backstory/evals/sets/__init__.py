@@ -1,7 +1,6 @@
 """The sets of questions that can be measured: one module and one row each."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.errors import BadQuery, SourceUnreadable, UnknownName, nearest_hint
@@ -11,10 +10,10 @@ from backstory.evals.sets.labelled import read_labelled
 from backstory.evals.sets.locomo import read_locomo
 from backstory.evals.sets.longmemeval import read_longmemeval
 from backstory.evals.sets.memorybank import read_memorybank
+from backstory.values.structs import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class EvalSet:
+class EvalSet(FrozenStruct):
     """A set of questions: how its files are found, and what is in them.
 
     ``files`` is a pattern for its files, by which its folder is known.

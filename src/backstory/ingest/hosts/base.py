@@ -5,24 +5,22 @@ another platform can be worked out, and tested, on this one.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from backstory.system.machine import Machine
+from backstory.values.structs import FrozenStruct
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(FrozenStruct):
     """Which files below a folder are in which format."""
 
     glob: str
     format: str
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(FrozenStruct):
     """A folder of a host: the first place that applies, and what to look for in it.
 
     A place may begin with ``~`` and use ``${NAME}``; it applies when every name is set.
@@ -49,8 +47,7 @@ class Folder:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(FrozenStruct):
     """How a person continues a session: a command, with ``{id}`` for the session's id.
 
     ``in_project``: the program only looks for sessions of the folder it is started in,
@@ -66,8 +63,7 @@ class Resume:
     ending: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(FrozenStruct):
     """One agent program. ``in_projects`` are files it keeps in each project folder.
 
     ``resume`` is set only if the program's documentation says how.

@@ -7,7 +7,6 @@ folder.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -17,6 +16,7 @@ from backstory.ingest.importers.base import (
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
+from backstory.values.structs import Struct, field
 
 FILE_NAME = ".aider.chat.history.md"
 _HEADER = "# aider chat started at "
@@ -94,8 +94,7 @@ def _skip_rest(file: IO[bytes], start: bytes) -> int:
     return length
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """One pass over a history: the session, and the message that is being read."""
 
     origin: Origin

@@ -6,7 +6,6 @@ machine is read.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
@@ -22,6 +21,7 @@ from backstory.text.json_values import (
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import Moment
+from backstory.values.structs import FrozenStruct
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "info": Role.SYSTEM}
 _THREAD = re.compile(rb'"id":\s*"T-')
@@ -79,8 +79,7 @@ def _find_project(thread: JsonObject) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(FrozenStruct):
     """A block of a message: whose message, its id, and when it was sent."""
 
     role: Role

@@ -13,7 +13,6 @@ store, and give the same ids for the same content every time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, Protocol
@@ -25,6 +24,7 @@ from backstory.text.json_values import JsonObject
 from backstory.values.history import Item, Problem, Role
 from backstory.values.identity import content_id
 from backstory.values.moments import Localize, Moment, parse_moment, read_as_local
+from backstory.values.structs import FrozenStruct, field
 
 # Any: a memo holds plain JSON values of the parser's choice.
 Memo = dict[str, Any]
@@ -53,8 +53,7 @@ class Conversation(NamedTuple):
     is_deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(FrozenStruct):
     """What is known about a source besides its content.
 
     ``beside`` holds what ``look_beside`` found; ``modified`` is the file's own time,
@@ -135,8 +134,7 @@ class DatabaseFormat(Protocol):
 Format = LineFormat | DocumentFormat | DatabaseFormat
 
 
-@dataclass(frozen=True, slots=True)
-class FormatRow:
+class FormatRow(FrozenStruct):
     """One row of FORMATS: a format's name, its host, and where its class is."""
 
     name: str

@@ -6,7 +6,6 @@ said on abandoned branches is left out.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -29,6 +28,7 @@ from backstory.text.json_values import (
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
+from backstory.values.structs import Struct, field
 
 _MARKS = (b'"mapping"', b'"message"', b'"parent"')
 # The model's thinking, the person's custom instructions, saved memories, bookkeeping.
@@ -75,8 +75,7 @@ class ChatGpt:
         return parse_each(file, _Reading(origin).take)
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """One pass over an export; an unknown kind is reported once."""
 
     origin: Origin

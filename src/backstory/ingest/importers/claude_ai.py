@@ -5,7 +5,6 @@ and nothing says which are current; so all are kept, in the order of the list.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -29,6 +28,7 @@ from backstory.text.json_values import (
     plain_text,
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.structs import Struct, field
 
 _MARKS = (b'"chat_messages"', b'"uuid"')
 _ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
@@ -61,8 +61,7 @@ class ClaudeAi:
         return parse_each(file, _Reading(origin).take)
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """One pass over an export; an unknown kind is reported once."""
 
     origin: Origin

@@ -1,7 +1,6 @@
 """Claude Code: one JSONL file per session, subagents in files of their own."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
@@ -31,6 +30,7 @@ from backstory.values.history import (
     Role,
     SessionFacts,
 )
+from backstory.values.structs import Struct
 
 # Records about the program, not the conversation. The api-request family and
 # last-prompt repeat messages; attachments are what hooks and the program injected.
@@ -103,8 +103,7 @@ class ClaudeCode:
             yield unknown_record(kind, line)
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """One record, and what is known from those before it."""
 
     origin: Origin

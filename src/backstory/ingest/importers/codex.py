@@ -7,7 +7,6 @@ first are read.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -35,6 +34,7 @@ from backstory.text.own_calls import is_own_tool_call
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment
+from backstory.values.structs import FrozenStruct
 
 # Records about the program: settings of a turn, its view of the machine, its costs.
 _NOT_CONVERSATION = frozenset(
@@ -143,8 +143,7 @@ class Codex:
             yield unknown_record(kind, line)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(FrozenStruct):
     """Where and when a record was written, and what is known from those before it."""
 
     line: int

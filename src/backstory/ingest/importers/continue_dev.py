@@ -5,7 +5,6 @@ messages no ids.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -25,6 +24,7 @@ from backstory.text.json_values import (
     compact_json,
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
+from backstory.values.structs import Struct, field
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL_RESULT}
 _NOT_SAID = frozenset({"system", "thinking"})
@@ -88,8 +88,7 @@ class Continue:
             yield from reading.take(as_object(item))
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """One pass over the messages of a session."""
 
     session_id: str

@@ -7,7 +7,6 @@ or by its time and the id of a tool call, which stay the same.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +37,7 @@ from backstory.text.json_values import (
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment
+from backstory.values.structs import Struct, field
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 # Thinking, requests for permission, and what the program tells the person.
@@ -192,8 +192,7 @@ def _facts(db: apsw.Connection, session_id: str) -> Iterator[Item]:
 # -- messages -------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     """One pass over messages of a session; ``memo`` outlasts it, if need be."""
 
     session_id: str

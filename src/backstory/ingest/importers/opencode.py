@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -31,6 +30,7 @@ from backstory.text.json_values import (
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
 from backstory.values.moments import Moment
+from backstory.values.structs import FrozenStruct
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 # Steps and snapshots are bookkeeping; an agent that is named is named in the text too.
@@ -121,8 +121,7 @@ class Opencode:
                 yield from _message(message, place, parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(FrozenStruct):
     """The message that parts belong to, and when it began."""
 
     session_id: str

@@ -5,7 +5,6 @@ Threads of other agents that run inside Zed are kept by those agents.
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
@@ -30,6 +29,7 @@ from backstory.text.json_values import (
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.identity import content_id
+from backstory.values.structs import Struct, field
 
 _COLUMNS = (
     "summary",
@@ -158,8 +158,7 @@ def _find_branch(thread: JsonObject) -> str | None:
 # -- messages -------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """One pass over the messages of a thread.
 
     Zed gives the person's messages new ids when it brings an old thread up to date. So

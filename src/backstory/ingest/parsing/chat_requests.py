@@ -6,7 +6,6 @@ either with its part, or in the metadata that Copilot's extension adds to the re
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from backstory.ingest.importers.base import Origin, unknown_record
@@ -19,6 +18,7 @@ from backstory.text.json_values import (
 )
 from backstory.values.history import Item, NewMessage, Role
 from backstory.values.moments import Moment
+from backstory.values.structs import Struct, field
 
 _SESSION_KEYS = frozenset(
     {"creationDate", "customTitle", "requests", "sessionId", "workingDirectory"}
@@ -134,8 +134,7 @@ def read_requests(
         yield from request.read()
 
 
-@dataclass(slots=True)
-class _Request:
+class _Request(Struct):
     """One request; an unknown kind of part is reported once for a session."""
 
     session_id: str

@@ -19,7 +19,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -28,6 +27,7 @@ import apsw
 
 from backstory.errors import SourceUnreadable
 from backstory.system.files import open_file, stored_bytes
+from backstory.values.structs import FrozenStruct
 
 _BUSY_TIMEOUT_MS = 2_000
 # Steps of SQLite's virtual machine. The honest file that needed the most, of tiny rows
@@ -52,8 +52,7 @@ def log_signature(path: Path) -> str:
     return f":{stat.st_size}:{stat.st_mtime_ns}" if stat.st_size else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignDatabase:
+class ForeignDatabase(FrozenStruct):
     """An open database of another program.
 
     ``is_unguarded``: its owner may write it while it is read, so what was read counts

@@ -9,7 +9,6 @@ of a surrogate pair as another character and crashed on a number of 5,000 digits
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -20,6 +19,7 @@ from backstory.ingest.parsing.failures import UntilFailure, describe_failure
 from backstory.text.escape import replace_surrogates
 from backstory.text.json_values import JsonObject, parse_leniently
 from backstory.values.history import Item, Problem
+from backstory.values.structs import Struct, field
 
 # Parsed, an item takes about six times its length in memory.
 MAX_ITEM_BYTES = 24 * 1024 * 1024
@@ -89,8 +89,7 @@ def iter_items(
 # -- cutting --------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Cutter:
+class _Cutter(Struct):
     """Cuts a list into its items; ``number`` counts those begun so far."""
 
     noun: str

@@ -9,7 +9,6 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import IO
 
 import orjson
@@ -19,14 +18,14 @@ from backstory.ingest.parsing.json_documents import without_surrogates
 from backstory.text.cut import cut_mark
 from backstory.text.json_values import parse_leniently
 from backstory.values.history import CutString, Problem
+from backstory.values.structs import Struct
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_STRING_BYTES = 256 * 1024
 _CHUNK = 1024 * 1024
 
 
-@dataclass(slots=True)
-class LineReader:
+class LineReader(Struct):
     """Iterate over the records of a line file; ``read_to`` is where to resume.
 
     ``read_to`` and ``line`` move only when the next record is asked for, so they never

@@ -8,7 +8,6 @@ condensed. It does not have the contents of files that the model read.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
 from backstory.ingest.importers.base import Memo, Origin, make_unique, unknown_record
@@ -23,6 +22,7 @@ from backstory.text.json_values import (
 )
 from backstory.values.history import Item, NewMessage, Problem, Role, SessionFacts
 from backstory.values.moments import Moment
+from backstory.values.structs import Struct, field
 
 # Bookkeeping, thinking, and what the program tells the person about itself.
 _NOT_SAID = frozenset(
@@ -130,8 +130,7 @@ def parse_task(
     yield from task.end_output()
 
 
-@dataclass(slots=True)
-class _Task:
+class _Task(Struct):
     """One pass over the messages of a task."""
 
     session_id: str

@@ -1,6 +1,5 @@
 """Why a reading ends early: the file was rewritten meanwhile, or time ran out."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -8,6 +7,7 @@ from backstory.errors import SourceUnreadable
 from backstory.ingest.parsing.databases import log_signature
 from backstory.system.files import describe, prefix_hash
 from backstory.values.history import FoundFile, Source
+from backstory.values.structs import FrozenStruct
 
 
 class ChangedWhileReading(Exception):
@@ -18,8 +18,7 @@ class OutOfTime(Exception):
     """There was not enough time to read a source; a later reading continues."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(FrozenStruct):
     """What a file looked like before it was opened; lines added to it do not count."""
 
     path: Path

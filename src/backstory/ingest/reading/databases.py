@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Self
 
 from backstory.errors import SourceUnreadable
@@ -22,10 +21,10 @@ from backstory.ingest.reading.changes import (
 )
 from backstory.store.base.history import SourceState
 from backstory.values.history import Item, Problem, Source
+from backstory.values.structs import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseReading:
+class DatabaseReading(FrozenStruct):
     """An open database that is being read; ``signature`` is what it looked like."""
 
     source: Source

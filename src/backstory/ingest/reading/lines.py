@@ -6,7 +6,6 @@ lines again writes nothing twice.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from backstory.ingest.importers.base import LineFormat, Memo, Origin, Record
@@ -18,10 +17,10 @@ from backstory.ingest.reading.changes import OutOfTime, Snapshot, hash_of
 from backstory.ingest.reading.known import KnownSources
 from backstory.store.base.history import SourceKey, SourceState
 from backstory.values.history import Problem, Source
+from backstory.values.structs import FrozenStruct, field, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(FrozenStruct):
     """Where a reading begins, and what it must know from the readings before.
 
     ``moved_from`` is the key of the file under its former name. ``is_second``: the file

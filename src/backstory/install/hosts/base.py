@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backstory.ingest.hosts.base import Folder
@@ -10,12 +9,12 @@ from backstory.install.apply import Step
 from backstory.install.commands import StartCommands
 from backstory.install.edits import HookEntry
 from backstory.system.machine import Machine
+from backstory.values.structs import FrozenStruct, replace
 
 SERVER = "backstory"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(FrozenStruct):
     """Where to install: this machine, or one project on it."""
 
     machine: Machine
@@ -48,8 +47,7 @@ class Target:
         return shutil.which(name, path=self.machine.environ.get("PATH", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class PluginList:
+class PluginList(FrozenStruct):
     """Where a program notes which plugins it uses: a file, and a key in it.
 
     ``remove`` is the command that removes ours, without its name.
@@ -60,8 +58,7 @@ class PluginList:
     remove: str
 
 
-@dataclass(frozen=True, slots=True)
-class HostRow:
+class HostRow(FrozenStruct):
     """One agent program.
 
     ``places`` are folders that show that it was used here, ``plan`` returns the changes

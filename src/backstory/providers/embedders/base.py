@@ -7,11 +7,11 @@ vector.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from backstory.errors import ProviderUnavailable
+from backstory.values.structs import FrozenStruct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +60,7 @@ def model_of(fingerprint: str) -> str:
     return fingerprint.rpartition(":")[0] or fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderOptions:
+class EmbedderOptions(FrozenStruct):
     """What the settings say about an embedder; empty means the row's default."""
 
     model: str = ""
@@ -70,8 +69,7 @@ class EmbedderOptions:
     timeout_s: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderRow:
+class EmbedderRow(FrozenStruct):
     """One row of EMBEDDERS: an embedder's name, where its class is, its defaults.
 
     ``target`` is empty for the row that embeds nothing. ``needs_key`` is about the

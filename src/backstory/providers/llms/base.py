@@ -6,19 +6,19 @@ later, ``ProviderRefused`` if somebody must change a setting first, and
 secrets in its prompts.
 """
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Protocol
 
 from backstory.errors import ProviderUnavailable
+from backstory.values.structs import FrozenStruct
 
 # What a model that always thinks may write in addition to the answer.
 THOUGHT_TOKENS = 4_096
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(FrozenStruct):
     """The model's complete answer, and the tokens it took.
 
     Tokens are as the provider counts them, including thoughts; estimated if it does not
@@ -68,7 +68,7 @@ class Llm(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class LlmOptions:
     """What the settings say about a model; empty means the row's default.
 
@@ -77,14 +77,13 @@ class LlmOptions:
 
     model: str = ""
     url: str = ""
-    key: str = field(default="", repr=False)
+    key: str = dataclasses.field(default="", repr=False)
     timeout_s: float = 120.0
     context_tokens: int = 0
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environ: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class LlmRow:
+class LlmRow(FrozenStruct):
     """One row of LLMS: a model's name, where its class is, its defaults.
 
     ``target`` is empty for a row that stands for another, or for no model. A row has a

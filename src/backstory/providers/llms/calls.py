@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from backstory.errors import PromptTooLong, UnusableAnswer
 from backstory.providers.llms.base import Answer
 from backstory.text.escape import replace_surrogates
 from backstory.text.tokens import estimate_tokens, most_tokens
+from backstory.values.structs import FrozenStruct
 
 REFUSED_HINT = "check the settings that begin with llm: 'backstory settings' shows them"
 UNAVAILABLE_HINT = "nothing is lost; it is asked again later"
@@ -28,8 +28,7 @@ class Ending(Enum):
     FILTERED = "was refused by a filter"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(FrozenStruct):
     """What a model is asked, ready to be sent."""
 
     system: str
@@ -42,8 +41,7 @@ class Call:
         return most_tokens(self.system) + most_tokens(self.prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(FrozenStruct):
     """What a provider sent back; tokens are None if it does not count them."""
 
     text: str

@@ -11,8 +11,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from backstory.values.structs import FrozenStruct
 
 _LOOK_S = 0.02
 
@@ -25,8 +26,7 @@ class WroteTooMuch(Exception):
     """The program wrote too much, and was killed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(FrozenStruct):
     """How a program ended, and what it wrote."""
 
     code: int

@@ -6,18 +6,17 @@ It never raises on bad content and never changes the message it was given.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from backstory.runs.dialects.content import write_text
 from backstory.text.json_values import JsonObject
 from backstory.values.history import Role
+from backstory.values.structs import FrozenStruct, replace
 
 _TOOL_ROLES = (Role.TOOL_CALL, Role.TOOL_RESULT)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(FrozenStruct):
     """One thing that a message holds: something said, a tool call or a tool result.
 
     What the model reads but nobody said (a system prompt, thinking that is sent back)
@@ -34,8 +33,7 @@ class Part:
     is_fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(FrozenStruct):
     """A part as it was found, and for a result the place of its content.
 
     ``place`` is the path to it, keys and indexes; without one the result is fixed.

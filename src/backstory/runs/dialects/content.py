@@ -6,7 +6,6 @@ image, a sound or a file is a mark such as ``[image]``, and is never read.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from backstory.text.json_values import (
     JsonObject,
@@ -15,6 +14,7 @@ from backstory.text.json_values import (
     as_text,
     compact_json,
 )
+from backstory.values.structs import FrozenStruct
 
 # Blocks with words, by their type, and the key that has them. Kinds as in the packages
 # anthropic 2.8, openai 3.49 and ollama 0.6 (read 2026-11), in servers that speak
@@ -85,8 +85,7 @@ _TEXT_KEYS = ("text", "logs", "stdout")
 _SILENT = {"thinking", "redacted_thinking", "reasoning", "compaction", "fallback"}
 
 
-@dataclass(frozen=True, slots=True)
-class WordsOrMark:
+class WordsOrMark(FrozenStruct):
     """Some text of a content, or the mark of something in it that has no words."""
 
     text: str

@@ -5,8 +5,8 @@ last belongs with the first two, because it must change in the same transaction:
 reader that is killed resumes where it stopped, losing and repeating nothing.
 """
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -21,20 +21,19 @@ from backstory.values.history import (
     SessionFacts,
 )
 from backstory.values.notes import SeenNote
+from backstory.values.structs import FrozenStruct, Struct, field
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceKey:
+class SourceKey(FrozenStruct):
     """A file, or one part of it: a conversation in a database, an entry of a zip."""
 
     path: str
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
+class SourceState(FrozenStruct):
     """How far a source has been read, and what it looked like then.
 
     ``signature`` changes when the file does; ``file_id`` follows a renamed file;
@@ -62,8 +61,7 @@ class ReadFile(NamedTuple):
     excluded_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeptMessage:
+class KeptMessage(FrozenStruct):
     """A new message ready to be stored.
 
     ``full_bytes`` is the length of the whole text if it was cut, ``line`` the line of
@@ -75,8 +73,7 @@ class KeptMessage:
     line: int | None = None
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """Everything that one transaction writes.
 
     ``after_line``: the source is read from the line after it, and problems recorded for
@@ -111,8 +108,7 @@ class Batch:
     is_companion: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(FrozenStruct):
     """What a batch changed, and the problems that only the store could see.
 
     ``made_sessions`` are the native ids of new sessions; ``last_message_id`` is the
@@ -128,8 +124,7 @@ class Written:
     is_waiting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFilter:
+class SessionFilter(FrozenStruct):
     """Which sessions to list; every condition that is set must hold.
 
     ``folder`` matches sessions that ran in it or below it, ``folder_name`` those that
@@ -143,8 +138,7 @@ class SessionFilter:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ForgottenPart:
+class ForgottenPart(FrozenStruct):
     """What to forget of a session: all of it, or the messages with some numbers.
 
     ``is_lasting``: what is said in the session from now on is left out as well.
@@ -155,7 +149,7 @@ class ForgottenPart:
     is_lasting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Change:
     """Messages of a session that were written: the numbers of the first and last.
 
@@ -167,15 +161,14 @@ class Change:
     session_id: int
     first_message_id: int | None = None
     last_message_id: int | None = None
-    tag: int = field(default=0, compare=False)
+    tag: int = dataclasses.field(default=0, compare=False)
 
     @property
     def is_emptying(self) -> bool:
         return self.last_message_id == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(FrozenStruct):
     """How much a host has in the store."""
 
     host: str

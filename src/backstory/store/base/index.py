@@ -8,10 +8,10 @@ transaction, so a reader sees all of a change or none of it.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
+from backstory.values.structs import FrozenStruct
 from backstory.values.units import (
     OF_A_DAY,
     Container,
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedFile:
+class IndexedFile(FrozenStruct):
     """A Markdown file as it was when it was last indexed."""
 
     file_id: int
@@ -49,8 +48,7 @@ class IndexedFile:
 Bounds = tuple[int | None, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class UnitFilter:
+class UnitFilter(FrozenStruct):
     """Which units may be found; every condition that is set must hold.
 
     Times are microseconds; ``said_before`` itself is excluded. Units without a time
@@ -114,8 +112,7 @@ class ActiveSession(NamedTuple):
     last_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedText:
+class IndexedText(FrozenStruct):
     """The folded text of a unit; the hash is of its meaning, if it has one."""
 
     unit: Unit
@@ -123,16 +120,14 @@ class IndexedText:
     meaning_hash: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(FrozenStruct):
     """What a unit of a Markdown file says."""
 
     heading: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(FrozenStruct):
     """A part of a session or file, as it is stored."""
 
     chunk_id: int
@@ -143,8 +138,7 @@ class Chunk:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(FrozenStruct):
     """What to look for: units with any of ``needed``; each word they have counts.
 
     A word is given as its spellings, any of which will do. A spelling of several words
@@ -155,16 +149,14 @@ class Words:
     helpful: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToEmbed:
+class ToEmbed(FrozenStruct):
     """A unit that has no vector yet."""
 
     unit_id: int
     meaning_hash: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class MadeVector:
+class MadeVector(FrozenStruct):
     """The vector of a unit, and its number in the cache."""
 
     unit_id: int
@@ -173,8 +165,7 @@ class MadeVector:
     vector: "Vector"
 
 
-@dataclass(frozen=True, slots=True)
-class MadePassages:
+class MadePassages(FrozenStruct):
     """The number in the cache of the vectors of a unit's passages."""
 
     unit_id: int
@@ -189,8 +180,7 @@ class BestPassage(NamedTuple):
     cosine: float
 
 
-@dataclass(frozen=True, slots=True)
-class IndexCounts:
+class IndexCounts(FrozenStruct):
     """How many units there are, how many want a vector, and how many have one.
 
     A unit that is also embedded passage by passage counts twice as one of the latter.

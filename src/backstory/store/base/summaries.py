@@ -6,15 +6,14 @@ messages until they are safely in the notes, and what every call of a model cost
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Protocol
 
 from backstory.values.reports import ModelCall
+from backstory.values.structs import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(FrozenStruct):
     """A session whose messages up to ``last_message_id`` are to be summarized."""
 
     session_id: int
@@ -23,8 +22,7 @@ class Due:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(FrozenStruct):
     """What a model made of some messages of one day, waiting to be written.
 
     ``lists`` holds the ``SummaryLists`` as JSON; ``marker`` is
@@ -39,8 +37,7 @@ class Summary:
     lists: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAside(FrozenStruct):
     """Messages of a session that a model could not summarize, and why."""
 
     session_id: int

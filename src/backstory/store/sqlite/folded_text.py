@@ -10,7 +10,6 @@ import os
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import stringzilla
@@ -18,6 +17,7 @@ import stringzilla
 from backstory.errors import StoreDamaged
 from backstory.store.sqlite.connection import from_os_error
 from backstory.system.fork_safety import reset_in_child
+from backstory.values.structs import FrozenStruct, replace
 
 _NUL = b"\0"
 
@@ -25,8 +25,7 @@ _NUL = b"\0"
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ChecksummedBlock:
+class ChecksummedBlock(FrozenStruct):
     """A part of the file, and its checksum with zeros for what was ``wiped``."""
 
     start: int

@@ -6,7 +6,6 @@ read again, and nothing that tells what it was.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from itertools import groupby
@@ -27,6 +26,7 @@ from backstory.text.words import fold
 from backstory.values.forgetting import Forgetting
 from backstory.values.history import Role, SessionFacts
 from backstory.values.moments import Moment, from_microseconds
+from backstory.values.structs import FrozenStruct, replace
 
 _SALT_BYTES = 16
 _KEY_BYTES = 16
@@ -36,8 +36,7 @@ _SESSION, _MESSAGE, _TITLE = "session", "message", "title"
 # -- keys -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
+class _Keys(FrozenStruct):
     """Makes the keys under which ids are remembered."""
 
     salt: bytes

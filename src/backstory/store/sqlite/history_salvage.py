@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -25,6 +24,7 @@ from backstory.store.sqlite.salvage import remove_database, salvage_database
 from backstory.values.history import Message
 from backstory.values.proof import Proof, ProveMessages
 from backstory.values.reports import SalvagedFile, SalvagedHistory
+from backstory.values.structs import Struct
 
 _NEW_NAME = "salvaged-history.db"
 # What the new history has of its own. Without what is known of the sources, they are
@@ -79,8 +79,7 @@ def _may_lack_forgotten(salvaged: SalvagedFile) -> bool:
     )
 
 
-@dataclass(slots=True)
-class _DoubtfulRows:
+class _DoubtfulRows(Struct):
     """Chooses from the rows of damaged pages, and counts what cannot be proven."""
 
     prove: ProveMessages

@@ -5,11 +5,11 @@ writes that to the table.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import apsw
 
 from backstory.values.history import Role, SessionKind
+from backstory.values.structs import FrozenStruct
 
 # They need not be kept with a wrong text: what belongs to them is read, seen or
 # summarized again.
@@ -24,8 +24,7 @@ _STAND_INS = {
 _OF_MESSAGES = frozenset({"native_id", "role", "text", "tool_name", "call_id"})
 
 
-@dataclass(frozen=True, slots=True)
-class _InvalidText:
+class _InvalidText(FrozenStruct):
     table: str
     rowid: int
     column: str

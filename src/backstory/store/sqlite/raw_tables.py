@@ -6,9 +6,9 @@ the file is described in https://www.sqlite.org/fileformat2.html (2026-11).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from backstory.store.sqlite.page_codes import PAGE_BYTES
+from backstory.values.structs import FrozenStruct
 
 _INTERIOR, _LEAF = 5, 13
 _HEADER_BYTES = 100
@@ -17,8 +17,7 @@ _SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 Value = int | float | str | bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class RawRow:
+class RawRow(FrozenStruct):
     """A row of a table, as it is in a page; ``page`` counts from 1."""
 
     page: int
@@ -26,8 +25,7 @@ class RawRow:
     values: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RawFile:
+class RawFile(FrozenStruct):
     """The pages of a file, by number, counted from 1: those that can be trusted.
 
     Rows can also be read from pages that are damaged, if the caller has proof of them.

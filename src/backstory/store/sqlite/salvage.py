@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -33,6 +32,7 @@ from backstory.store.sqlite.page_codes import (
 )
 from backstory.store.sqlite.raw_tables import RawFile, RawRow, Value, split_pages
 from backstory.values.reports import DamagedPage, SalvagedFile
+from backstory.values.structs import FrozenStruct
 
 # Tables whose rows are known by their number of columns, if nothing else tells; of the
 # older versions too.
@@ -286,8 +286,7 @@ def _insert_rows(
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(FrozenStruct):
     name: str
     is_row_number: bool
     is_text: bool

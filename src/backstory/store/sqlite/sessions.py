@@ -1,7 +1,6 @@
 """The table ``sessions``: what is known about each conversation."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -23,6 +22,7 @@ from backstory.values.moments import (
     from_microseconds,
     start_in_utc,
 )
+from backstory.values.structs import FrozenStruct
 
 OPENING_CHARS = 200
 PREVIEW_CHARS = 200
@@ -59,8 +59,7 @@ def insert_session(
     return db.last_insert_rowid()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedFacts:
+class IndexedFacts(FrozenStruct):
     """Facts about a session that an index stores with it, and with its messages."""
 
     title: str | None

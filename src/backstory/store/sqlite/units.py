@@ -1,7 +1,6 @@
 """The tables ``units`` and ``notes``: what is found, and the texts of files."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.unit_filter import to_clause
 from backstory.store.sqlite.words import delete_words
 from backstory.values.moments import Moment
+from backstory.values.structs import replace
 from backstory.values.units import (
     MESSAGES,
     Container,

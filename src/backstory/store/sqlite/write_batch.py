@@ -6,7 +6,6 @@ summarized, and finally how far the source has been read.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 import apsw
@@ -21,6 +20,7 @@ from backstory.store.sqlite.write_messages import (
 )
 from backstory.values.history import Problem, SessionFacts
 from backstory.values.moments import Moment
+from backstory.values.structs import replace
 
 # More problems of this kind would tell nothing new.
 _MAX_GIVEN_TWICE = 100

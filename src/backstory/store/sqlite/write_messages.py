@@ -1,7 +1,6 @@
 """Write the messages of one session: those that are new, and those that changed."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
@@ -11,13 +10,13 @@ from backstory.store.sqlite.rows import to_json
 from backstory.text.redaction import PRIVATE
 from backstory.values.history import NewMessage
 from backstory.values.identity import content_id
+from backstory.values.structs import FrozenStruct, field
 
 # Everything about a message that may change, in the order of the columns below.
 Content = tuple[str, str, str | None, str | None, int | None, int | None, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMessages:
+class SessionMessages(FrozenStruct):
     """Messages that a batch has for one session, at least one.
 
     ``replaces`` and ``reread`` are those of ``Batch``.
@@ -30,8 +29,7 @@ class SessionMessages:
     reread: set[int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MessageChanges:
+class MessageChanges(FrozenStruct):
     """What writing the messages of one session changed.
 
     ``written`` are the numbers of the messages, first and last of each run of them.
@@ -44,8 +42,7 @@ class MessageChanges:
     last_message_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolved:
+class _Resolved(FrozenStruct):
     """Messages by id: the number and content they have, and the content they get."""
 
     stored: dict[str, tuple[int, Content]]

@@ -8,7 +8,6 @@ wrote it everywhere else. Reading takes time in proportion to the text.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
 
@@ -27,6 +26,7 @@ from backstory.text.markdown.lines import (
     split_lines,
 )
 from backstory.values.lazy import lazy_property
+from backstory.values.structs import FrozenStruct, Struct, field
 
 # Lists nested deeper than anybody reads.
 _MAX_DEPTH = 20
@@ -56,8 +56,7 @@ class BlockKind(StrEnum):
     FRONT_MATTER = "front_matter"
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(FrozenStruct):
     """A heading and the lines it takes: one, or two when it is underlined."""
 
     first: int
@@ -66,8 +65,7 @@ class Heading:
     name: str
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """Something on its own below a heading; ``end`` is the line after it.
 
     ``is_open`` says that it only ends with the text: a fence or a comment that was
@@ -80,8 +78,7 @@ class Block:
     is_open: bool = False
 
 
-@dataclass(slots=True)
-class Item:
+class Item(Struct):
     """An item of a list, with everything in it.
 
     ``offset`` is where its text begins in its first line, ``column`` where the lines
@@ -98,8 +95,7 @@ class Item:
     depth: int
 
 
-@dataclass
-class Outline:
+class Outline(Struct, dict=True):
     """The lines of a text with their ends, and what they are, each in order."""
 
     lines: Sequence[str]
@@ -250,8 +246,7 @@ def iter_parts(lines: Sequence[str]) -> Iterator[Heading | Block]:
         outline.rules.clear()
 
 
-@dataclass(slots=True)
-class _Enclosed:
+class _Enclosed(Struct):
     """An open fence or piece of HTML, within ``depth`` items."""
 
     depth: int
@@ -264,8 +259,7 @@ class _Enclosed:
         return self.ending is not None and bool(self.ending.search(content))
 
 
-@dataclass(slots=True)
-class _Scan:
+class _Scan(Struct):
     """Takes one line after the other, and keeps track of what is open."""
 
     outline: Outline
