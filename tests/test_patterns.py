@@ -32,7 +32,6 @@ MAX_LENGTH = 250_000 if SOAK else 16_000
 # They make expressions later than at import, of words that were typed.
 MAKE_PATTERNS = {
     "text.patterns.__getattr__",  # of constants
-    "text.dates._row",  # called at import
     "text.excerpts._iter_needles",
     "runs.search._make_phrase_check",
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, timedelta
 
+from backstory.text.patterns import lazy_pattern
 from backstory.values.query import DayRange
 from backstory.values.structs import FrozenStruct
 
@@ -89,7 +90,7 @@ def day_words(day: date) -> str:
     return f"{day.isoformat()} {day.day} {month} {day.year} {weekday}"
 
 
-_RECENT = re.compile(
+_RECENT = lazy_pattern(
     r"\b(?:latest|recent|recently|newest|last time|current|currently|these days|lately"
     r"|(?:the|my|our|your) last(?! names?\b)"
     r"|zuletzt|neueste[nrsm]?|kürzlich|aktuell(?:e[nrsm]?)?|neulich"
@@ -351,7 +352,7 @@ def _weekend(match: re.Match[str], today: date) -> DayRange:
 
 
 def _row(pattern: str, meaning: _Meaning) -> tuple[re.Pattern[str], _Meaning]:
-    return re.compile(pattern, re.I), meaning
+    return lazy_pattern(pattern, re.I), meaning
 
 
 _DATE_PATTERNS = (
