@@ -295,7 +295,7 @@ def test_the_default_loads_no_library_before_the_first_text() -> None:
         "from backstory.providers.embedders import load_embedder\n"
         "embedder = load_embedder('auto')\n"
         "embedder.fingerprint, embedder.can_read('\\u6211\\u4eec')\n"
-        "heavy = {'numpy', 'onnxruntime', 'tokenizers', 'httpx'}\n"
+        "heavy = {'numpy', 'onnxruntime', 'httpx'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or None)\n"
     )
 

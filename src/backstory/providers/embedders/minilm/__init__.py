@@ -128,7 +128,7 @@ def _translated(failure: str) -> Iterator[None]:
     """Raise ``ProviderUnavailable`` for whatever the libraries raise.
 
     A broken shared library, a missing file and a lack of memory raise errors of many
-    kinds here; the tokenizer's are plain ``Exception``.
+    kinds here.
     """
     try:
         yield

@@ -1,0 +1,115 @@
+"""Cut a text into the tokens that the model was trained with (BERT's WordPiece).
+
+The package ``tokenizers`` does the same, but brings others with it that download
+models. A test compares the two.
+"""
+
+import unicodedata
+from pathlib import Path
+
+import orjson
+
+_UNKNOWN, _START, _END = "[UNK]", "[CLS]", "[SEP]"
+# How a token is written that goes on with a word.
+_WITHIN_WORD = "##"
+_MAX_WORD_CHARS = 100
+# Most texts have few words that others do not have.
+_MAX_REMEMBERED = 20_000
+_REPLACEMENT_CHARACTER = "\ufffd"
+_CONTROLS = frozenset({"Cc", "Cf", "Co"})
+# Every ideograph is a word. The gap before the last but two is BERT's own.
+_IDEOGRAPHS = (
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B920, 0x2CEAF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+class WordPiece:
+    """Tokenizes texts with the vocabulary of a model; may be used by several threads.
+
+    ``max_tokens`` are kept, with the two that mark the start and the end.
+    """
+
+    def __init__(self, path: Path, max_tokens: int) -> None:
+        stored = orjson.loads(path.read_bytes())
+        self._vocabulary: dict[str, int] = stored["model"]["vocab"]
+        self._max_tokens = max_tokens
+        self._known: dict[str, list[int]] = {}
+
+    def encode(self, text: str) -> list[int]:
+        """The numbers of the text's tokens."""
+        tokens = [self._vocabulary[_START]]
+        for word in text.translate(_SPELLINGS).split():
+            tokens += self._encode_word(word)
+            if len(tokens) >= self._max_tokens:
+                del tokens[self._max_tokens - 1 :]
+                break
+        tokens.append(self._vocabulary[_END])
+        return tokens
+
+    def _encode_word(self, word: str) -> list[int]:
+        known = self._known.get(word)
+        if known is None:
+            if len(self._known) >= _MAX_REMEMBERED:
+                self._known = {}
+            known = self._known[word] = self._cut_word(word)
+        return known
+
+    def _cut_word(self, word: str) -> list[int]:
+        """The longest known beginning of the word, then of the rest, and so on."""
+        unknown = [self._vocabulary[_UNKNOWN]]
+        if len(word) > _MAX_WORD_CHARS:
+            return unknown
+        tokens: list[int] = []
+        start, prefix = 0, ""
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                token = self._vocabulary.get(prefix + word[start:end])
+                if token is not None:
+                    break
+            else:
+                return unknown
+            tokens.append(token)
+            start, prefix = end, _WITHIN_WORD
+        return tokens
+
+
+class _Spellings(dict[int, str]):
+    """How the model spells each character: small, without accents, signs apart."""
+
+    def __missing__(self, code: int) -> str:
+        spelled = self[code] = _spell(chr(code))
+        return spelled
+
+
+_SPELLINGS = _Spellings()
+
+
+def _spell(character: str) -> str:
+    if character in "\t\n\r" or unicodedata.category(character) in ("Zs", "Zl", "Zp"):
+        return " "
+    if (
+        character in ("\0", _REPLACEMENT_CHARACTER)
+        or unicodedata.category(character) in _CONTROLS
+    ):
+        return ""
+    spelled = "".join(
+        f" {part} " if _is_punctuation(part) else part.lower()
+        for part in unicodedata.normalize("NFD", character)
+        if unicodedata.category(part) != "Mn"
+    )
+    is_ideograph = any(low <= ord(character) <= high for low, high in _IDEOGRAPHS)
+    return f" {spelled} " if is_ideograph else spelled
+
+
+def _is_punctuation(character: str) -> bool:
+    if character.isascii():
+        # Signs such as $ and ^ as well.
+        return character.isprintable() and not character.isalnum() and character != " "
+    return unicodedata.category(character).startswith("P")
