@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import backstory
-from backstory import Memory, Message, Role, TextResult
+from backstory import Memory, Message, Role, RunHistory, TextResult
 from backstory.errors import BadQuery, ConfigError, UnknownName
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.values.moments import Moment
@@ -460,6 +460,31 @@ def test_results_that_a_loop_marks_are_not_recorded_as_the_users_words(
         ("user", "What is there?", None),
         ("tool_result", "walnut.txt", "ls"),
     ]
+
+
+def test_messages_of_one_session_and_items_of_a_run_can_be_recorded(
+    memory: Memory,
+) -> None:
+    memory.record("trip", "user", "Will it rain?")
+    memory.record("trip", "tool_call", {"city": "Ulm"}, tool_name="weather")
+    memory.record("trip", "assistant", "Take an umbrella.")
+
+    said = list(memory.messages("trip"))
+    memory.record_messages("copied", said)
+    with RunHistory() as run:
+        run.observe(said)
+        memory.record_messages("from-run", run.items())
+
+    assert (
+        kept_messages(memory, "trip")
+        == kept_messages(memory, "copied")
+        == kept_messages(memory, "from-run")
+        == [
+            ("user", "Will it rain?", None),
+            ("tool_call", '{"city":"Ulm"}', "weather"),
+            ("assistant", "Take an umbrella.", None),
+        ]
+    )
 
 
 def test_messages_are_recorded_as_an_api_has_them(memory: Memory) -> None:

@@ -32,7 +32,7 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-class _Opened(Struct):
+class _Opened(Struct, eq=False):
     """A memory, its pages, what runs beside it, and how many requests use it."""
 
     memory: "Memory"

@@ -1,7 +1,8 @@
 """Messages and replies that are objects of a package, made plain.
 
-The providers' packages return objects with ``model_dump``; people use dataclasses and
-namespaces. A plain message that has such objects in it is copied only then.
+The providers' packages return objects with ``model_dump``; people use dataclasses,
+namespaces and our own values. A plain message that has such objects in it is copied
+only then.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from backstory.errors import BadQuery
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.json_values import JsonObject
+from backstory.values.structs import Struct
 
 # What is not said is left out, as it would be when it is sent; a value that is not what
 # its field promises is not our concern.
@@ -73,7 +75,9 @@ def _find_fields(value: object) -> dict[Any, Any] | None:
         return dict(value)
     if callable(getattr(value, "model_dump", None)):
         return _dump(value)
-    if is_dataclass(value):
+    if isinstance(value, Struct):
+        named = {name: getattr(value, name) for name in value.__struct_fields__}
+    elif is_dataclass(value):
         named = {field.name: getattr(value, field.name) for field in fields(value)}
     else:
         named = getattr(value, "__dict__", {})
