@@ -500,6 +500,16 @@ def test_setting_a_value_keeps_everything_else_in_the_file(shell: Shell) -> None
     assert config_of(shell.home).read_bytes() == written + b"\r\n[exclude]\r\n"
 
 
+@pytest.mark.parametrize(
+    "typed", ["~/a, ~/b", '["~/a", "~/b"]', " ['~/a', '~/b',] "], ids=repr
+)
+def test_a_list_can_be_typed_as_the_file_has_it(shell: Shell, typed: str) -> None:
+    shell.out("settings", "set", "exclude.folders", typed)
+
+    written = '[exclude]\nfolders = ["~/a", "~/b"]\n'
+    assert config_of(shell.home).read_text() == written
+
+
 def test_a_link_to_the_file_stays_a_link(shell: Shell, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.toml"
     real.write_text("")
@@ -523,6 +533,23 @@ def test_a_link_to_the_file_stays_a_link(shell: Shell, tmp_path: Path) -> None:
             "",
             ("keep.days", "-1"),
             "backstory: settings: 'keep.days' must be at least 0, got -1",
+        ),
+        (
+            "",
+            ("exclude.hosts", "codx"),
+            "backstory: exclude.hosts: no agent program is called 'codx'",
+        ),
+        (
+            "",
+            ("exclude.folders", "[~/a]"),
+            "backstory: settings: 'exclude.folders' must be a list of texts, "
+            "got '[~/a]'",
+        ),
+        (
+            "",
+            ("exclude.folders", '["~/a", 1]'),
+            "backstory: settings: 'exclude.folders' must be a list of texts, "
+            """got '["~/a", 1]'""",
         ),
         (
             "[llm\n",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from backstory.providers.llms.base import Llm
     from backstory.summaries.schedule import LogOptions
 
+EXCLUDED_HOSTS = "exclude.hosts"
+
 
 def read_rules(
     settings: Settings, machine: Machine, drop_injected: DropInjected
@@ -41,11 +43,11 @@ def read_rules(
 
 def read_excluded_hosts(settings: Settings) -> frozenset[str]:
     """The agent programs not to read. Raises ``ConfigError`` for an unknown name."""
-    name = "exclude.hosts"
     try:
-        return frozenset(get_host(host).name for host in settings.texts(name))
+        names = settings.texts(EXCLUDED_HOSTS)
+        return frozenset(get_host(host).name for host in names)
     except UnknownName as exc:
-        raise ConfigError(f"{name}: {exc}", hint=exc.hint) from exc
+        raise ConfigError(f"{EXCLUDED_HOSTS}: {exc}", hint=exc.hint) from exc
 
 
 def embedder_loader(

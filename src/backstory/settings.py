@@ -20,7 +20,12 @@ from backstory.system.machine import (
     Machine,
     find_user_file,
 )
-from backstory.system.toml_file import read_toml, set_toml_value, unset_toml_value
+from backstory.system.toml_file import (
+    parse_text_list,
+    read_toml,
+    set_toml_value,
+    unset_toml_value,
+)
 from backstory.text.arguments import show_name
 from backstory.text.escape import replace_surrogates
 from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
@@ -486,8 +491,9 @@ def _parse(row: Setting, text: str, place: str) -> Value:
         case str():
             return _one_of(row, text, place)
         case tuple():
-            parts = (part.strip() for part in text.split(","))
-            return tuple(_to_text(row, part, place) for part in parts if part)
+            parts = parse_text_list(text)
+            if parts is not None:
+                return tuple(_to_text(row, part, place) for part in parts)
     raise ConfigError(
         f"{place}: '{row.name}' must be {_expected(row)}, got {show_value(text)}"
     )

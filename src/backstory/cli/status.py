@@ -3,6 +3,7 @@
 import click
 
 from backstory.cli.app import App, commands, echo_lines, terminal_width
+from backstory.options import EXCLUDED_HOSTS, read_excluded_hosts
 from backstory.render.format import render_path
 from backstory.render.objects import setting_object, status_object, to_json
 from backstory.render.people.reports import (
@@ -10,7 +11,7 @@ from backstory.render.people.reports import (
     render_settings,
     render_status,
 )
-from backstory.settings import change_setting, unset_setting
+from backstory.settings import change_setting, read_settings, unset_setting
 from backstory.system.machine import find_home, find_user_file
 from backstory.text.escape import neutralize
 
@@ -56,8 +57,11 @@ def settings(ctx: click.Context, as_json: bool) -> None:
 def set_value(app: App, name: str, value: str) -> None:
     """Set a value in your own configuration file; everything else in it stays.
 
-    Items of a list are separated by commas.
+    Items of a list are separated by commas, or written as in the file: '["a", "b"]'.
     """
+    if name == EXCLUDED_HOSTS:
+        # With an unknown name in the file, no command would work.
+        read_excluded_hosts(read_settings(environ={}, flags=[f"{name}={value}"]))
     chosen = change_setting(app.machine, name, value)
     click.echo(f"Set {chosen.setting.name} in {_user_file(app)}.")
     _say_if_overridden(app, chosen.setting.variable)

@@ -36,6 +36,23 @@ def read_toml(path: Path) -> list[TomlValue]:
     return [] if raw is None else _parse(path, _decode(path, raw))
 
 
+def parse_text_list(text: str) -> list[str] | None:
+    """Texts that commas separate, or a list of them as TOML writes it.
+
+    None for what begins like such a list and is none: taken for the name of a folder,
+    it would exclude nothing.
+    """
+    if not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        items = tomllib.loads(f"items = {text.strip()}")
+    except (ValueError, RecursionError):
+        return None
+    # Any: whatever the list has in it.
+    found: list[Any] = items.pop("items")
+    return found if not items and all(isinstance(each, str) for each in found) else None
+
+
 def set_toml_value(path: Path, name: str, value: object) -> None:
     """Set the value of that full name, and make the file if there is none.
 
