@@ -158,7 +158,7 @@ class StoreUnwritable(StoreProblem):
     """The folder or the file cannot be written."""
 
     exit_code = 26
-    hint = "check the permissions, or choose another folder with BACKSTORY_HOME"
+    hint = "check its permissions; BACKSTORY_HOME chooses where everything is kept"
 
 
 class SourceUnreadable(BackstoryError):

@@ -254,6 +254,22 @@ def test_parts_can_be_added_one_by_one(filled: Memory, out: Path) -> None:
     assert files_in(out) == files_in(out.with_name("whole"))
 
 
+def test_a_file_in_the_place_of_the_folder_is_refused(
+    filled: Memory, tmp_path: Path
+) -> None:
+    file = tmp_path / "thesis.txt"
+    file.write_text("mine")
+
+    with pytest.raises(StoreUnwritable) as raised:
+        filled.export(file, force=True)
+
+    assert (str(raised.value), raised.value.hint) == (
+        f"{file}: a file, not a folder",
+        "choose a folder, or a name that ends in .zip",
+    )
+    assert file.read_text() == "mine"
+
+
 def test_files_of_others_are_never_overwritten(filled: Memory, out: Path) -> None:
     out.mkdir()
     (out / "thesis.txt").write_text("mine")

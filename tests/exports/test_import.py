@@ -429,8 +429,9 @@ def test_what_is_no_zip_file_is_refused(
     file = tmp_path / "a.zip"
     file.write_bytes(content)
 
-    with pytest.raises(SourceUnreadable):
+    with pytest.raises(SourceUnreadable) as raised:
         two.import_export(file)
+    assert "'backstory index --path' any other" in raised.value.hint
     with pytest.raises(SourceUnreadable, match="No such file"):
         two.import_export(tmp_path / "nothing")
     with pytest.raises(SourceUnreadable, match=r"it has no manifest\.json"):

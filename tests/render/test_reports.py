@@ -338,6 +338,12 @@ def test_a_report_of_nothing_is_one_line() -> None:
     ]
 
 
+def test_a_folder_with_nothing_to_read_is_named() -> None:
+    report = render_report(IndexReport(), home=HOME, took_s=0, path=HOME / "empty")
+
+    assert list(report) == ["Found nothing to read in ~/empty."]
+
+
 def test_only_a_screenful_of_problems_is_shown() -> None:
     problems = [Problem(f"number {number}") for number in range(1025)]
 

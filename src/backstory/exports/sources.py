@@ -35,6 +35,10 @@ _ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
 )
+_HINT = (
+    "'backstory export' writes one; 'backstory memory import' reads a zip file of "
+    "notes, 'backstory index --path' any other conversations"
+)
 
 
 class ExportSource(Protocol):
@@ -67,7 +71,8 @@ def open_source(path: Path) -> Iterator[ExportSource]:
             raise SourceUnreadable(f"{path}: {exc.strerror or exc}") from exc
         except _ZIP_ERRORS as exc:
             raise SourceUnreadable(
-                f"{path}: neither a folder nor a readable zip file ({exc})"
+                f"{path}: not an export: neither a folder nor a zip file ({exc})",
+                hint=_HINT,
             ) from exc
         yield source
 
@@ -160,8 +165,7 @@ def read_manifest(source: ExportSource, path: Path) -> bytes:
     if MANIFEST_NAME not in source.names:
         raise SourceUnreadable(
             f"{path}: not an export: it has no {MANIFEST_NAME}",
-            hint="'backstory export' writes one; 'backstory memory import' reads a "
-            "zip file of notes, 'backstory index --path' any other conversations",
+            hint=_HINT,
         )
     return read_whole(source, MANIFEST_NAME, max_bytes=MAX_MANIFEST_BYTES)
 

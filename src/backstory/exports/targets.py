@@ -90,6 +90,11 @@ def open_target(path: Path, *, force: bool) -> ExportTarget:
     """
     if path.suffix.lower() == ZIP_END and not path.is_dir():
         return ZipTarget(path, force=force)
+    if path.is_file():
+        raise StoreUnwritable(
+            f"{path}: a file, not a folder",
+            hint=f"choose a folder, or a name that ends in {ZIP_END}",
+        )
     return FolderTarget(path, force=force)
 
 

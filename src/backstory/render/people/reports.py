@@ -23,7 +23,13 @@ from backstory.values.reports import (
 MAX_PROBLEMS_SHOWN = 20
 
 
-def render_report(report: IndexReport, *, home: Path, took_s: float) -> Iterator[str]:
+def render_report(
+    report: IndexReport, *, home: Path, took_s: float, path: Path | None = None
+) -> Iterator[str]:
+    """What a reading did; ``path`` is the only place that was read, if one was."""
+    if report == IndexReport() and path is not None:
+        yield f"Found nothing to read in {to_cell(render_path(str(path), home))}."
+        return
     if report == IndexReport():
         yield (
             "Found nothing to read; 'backstory index --path' reads any file or folder."
