@@ -67,7 +67,9 @@ class Shell:
             timeout=PATIENCE_S,
         )
 
-    def on_terminal(self, *words: str, typed: str = "", **more: str) -> str:
+    def on_terminal(
+        self, *words: str, typed: str = "", exit_code: int = 0, **more: str
+    ) -> str:
         """What a command writes, out and err, when it runs on a terminal."""
         leader, follower = pty.openpty()
         os.write(leader, typed.encode())
@@ -81,7 +83,7 @@ class Shell:
             os.close(follower)
             written = b"".join(iter(lambda: _read_terminal(leader), b""))
         os.close(leader)
-        assert process.returncode == 0
+        assert process.returncode == exit_code
         return written.decode()
 
     def out(self, *words: str) -> str:

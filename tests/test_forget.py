@@ -578,6 +578,13 @@ def test_the_command_asks_first(shell: Shell) -> None:
     assert shell.out("forget", "--list") == "Nothing was forgotten.\n"
 
 
+def test_the_command_says_that_nothing_was_deleted(shell: Shell) -> None:
+    said = shell.on_terminal("forget", SESSION, typed="n\n", exit_code=130)
+
+    assert said.endswith("Delete it for good? [y/N]: Nothing was deleted.\r\n")
+    assert shell.out("forget", "--list") == "Nothing was forgotten.\n"
+
+
 def test_the_receipt_as_json(shell: Shell) -> None:
     done = shell.run("forget", SESSION, "--yes", "--json")
 

@@ -536,6 +536,11 @@ def test_a_link_to_the_file_stays_a_link(shell: Shell, tmp_path: Path) -> None:
         ),
         (
             "",
+            ("llm.key", "sk-walnut"),
+            "backstory: llm.key must say where the key is, not be the key itself",
+        ),
+        (
+            "",
             ("exclude.hosts", "codx"),
             "backstory: exclude.hosts: no agent program is called 'codx'",
         ),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from backstory.errors import ConfigError, nearest_hint, show_value
 from backstory.providers.embedders import EMBEDDERS
+from backstory.providers.keys import check_key_place
 from backstory.providers.llms import LLMS
 from backstory.search.weights import Weights
 from backstory.system.machine import (
@@ -569,6 +570,8 @@ def change_setting(machine: Machine, name: str, text: str) -> Chosen:
     """Set a value in the user's own file, which is made if there is none."""
     row = _find({row.name: row for row in SETTINGS}, name, "settings")
     value = _parse(row, text, "settings")
+    if row.name.endswith(".key"):
+        check_key_place(text, row.name)
     user_file = find_user_file(machine)
     set_toml_value(user_file, row.name, value)
     return Chosen(row, value, str(user_file))

@@ -134,7 +134,9 @@ def _ask(yes: bool) -> None:
         raise click.UsageError(
             "There is no terminal to ask on. Pass --yes to go ahead."
         )
-    click.confirm("Delete it for good?", abort=True, err=True)
+    if not click.confirm("Delete it for good?", err=True):
+        click.echo("Nothing was deleted.", err=True)
+        raise click.Abort
 
 
 def _list(app: App, as_json: bool) -> None:

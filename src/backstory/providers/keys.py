@@ -35,14 +35,19 @@ def read_key(
     if not chosen:
         found = (environ.get(name, "") for name in variables if not is_elsewhere)
         return next(filter(None, found), "")
+    check_key_place(chosen, setting)
     if chosen.startswith(_FROM_VARIABLE):
         return _from_variable(chosen.removeprefix(_FROM_VARIABLE), environ, setting)
-    if chosen.startswith(_FROM_FILE):
-        return _from_file(chosen.removeprefix(_FROM_FILE), setting)
-    raise ConfigError(
-        f"{setting} must say where the key is, not be the key itself",
-        hint=f'write {setting} = "env:NAME" or "file:/path"',
-    )
+    return _from_file(chosen.removeprefix(_FROM_FILE), setting)
+
+
+def check_key_place(chosen: str, setting: str) -> None:
+    """Raise ``ConfigError`` unless ``setting`` says where a key is, or is empty."""
+    if chosen and not chosen.startswith((_FROM_VARIABLE, _FROM_FILE)):
+        raise ConfigError(
+            f"{setting} must say where the key is, not be the key itself",
+            hint=f'write {setting} = "env:NAME" or "file:/path"',
+        )
 
 
 def _from_variable(name: str, environ: Mapping[str, str], setting: str) -> str:
