@@ -105,7 +105,7 @@ def export(
 @click.option(
     "--only",
     type=click.Choice(["conversations", "notes"]),
-    help="Leave out the other. Agents are told the notes as yours.",
+    help="Leave out the other. Agents will take the imported notes for yours.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
 @click.option(
