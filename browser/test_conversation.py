@@ -40,12 +40,14 @@ def test_a_long_conversation_is_loaded_by_scrolling_and_stays_small(
     assert tab.locator("article").count() <= 400
     shown = tab.locator("article .plain, article .prose").all_inner_texts()
     first = int(shown[0].removeprefix("number "))
+    api.expect(tab.locator("h2.date")).to_have_count(1)
     assert shown == [f"number {each}" for each in range(first, LONG)]
 
     scroll_until(tab, "number 0", -4_000)
     api.expect(tab.locator(".earlier")).to_have_count(0)
     shown = tab.locator("article .plain, article .prose").all_inner_texts()
     assert shown == [f"number {each}" for each in range(len(shown))]
+    api.expect(tab.locator("h2.date")).to_have_count(1)
 
 
 def test_what_is_being_read_stays_in_place_when_more_is_loaded(tab: "Tab") -> None:
@@ -90,9 +92,9 @@ def test_a_subagent_is_read_within_its_call(tab: "Tab") -> None:
 def test_the_ends_of_a_long_conversation_are_a_click_away(tab: "Tab") -> None:
     tab.goto("/session/python/long")
     tab.get_by_role("link", name="Last", exact=True).click()
-    api.expect(tab.get_by_text(f"number {LONG - 1}", exact=True)).to_have_count(1)
+    api.expect(tab.get_by_text(f"number {LONG - 1}", exact=True)).to_be_in_viewport()
     tab.get_by_role("link", name="First", exact=True).click()
-    api.expect(tab.get_by_text("number 0", exact=True)).to_have_count(1)
+    api.expect(tab.get_by_text("number 0", exact=True)).to_be_in_viewport()
 
 
 def test_a_conversation_is_forgotten_after_a_preview(page: Page, tab: "Tab") -> None:
@@ -118,6 +120,26 @@ def test_a_day_of_the_year_leads_to_its_conversations(tab: "Tab") -> None:
     tab.keyboard.press("/")
     tab.wait_for_url("**/")
     api.expect(tab.get_by_role("searchbox")).to_be_focused()
+
+
+def test_the_days_of_the_year_are_reached_with_keys(tab: "Tab") -> None:
+    tab.goto("/sessions?host=claude-code")
+    tab.get_by_role("button", name="Show").focus()
+    tab.keyboard.press("Tab")
+    days = tab.locator(".year a")
+    api.expect(days.last).to_be_focused()
+    tab.keyboard.press("ArrowRight")
+    api.expect(days.last).to_be_focused()
+    tab.keyboard.press("ArrowLeft")
+    api.expect(days.nth(-2)).to_be_focused()
+    tab.keyboard.press("Tab")
+    api.expect(tab.get_by_role("link", name="messages", exact=True)).to_be_focused()
+    tab.keyboard.press("Shift+Tab")
+    api.expect(days.nth(-2)).to_be_focused()
+    to_day = days.nth(-2).get_attribute("href")
+    tab.keyboard.press("Enter")
+
+    tab.wait_for_url(f"**{to_day}")
 
 
 def test_a_hostile_conversation_does_nothing(open_window: OpenWindow) -> None:

@@ -73,6 +73,19 @@ def test_everything_can_be_done_with_keys(tab: "Tab") -> None:
     api.expect(tab.get_by_role("searchbox")).to_have_value("reminder")
 
 
+def test_coming_back_from_a_result_is_coming_back_to_it(tab: "Tab") -> None:
+    tab.goto("/?q=loans")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowDown")
+    second = tab.locator("#results [data-item]").nth(1)
+    api.expect(second).to_be_focused()
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/session/**")
+    tab.go_back()
+
+    api.expect(second).to_be_focused()
+
+
 def test_a_result_keeps_the_focus_when_newer_results_arrive(tab: "Tab") -> None:
     tab.goto("/?q=reminder")
     tab.keyboard.press("ArrowDown")

@@ -199,7 +199,7 @@ def test_a_subagent_is_read_within_the_call_that_started_it(page: Page) -> None:
 
 
 def test_the_last_messages_are_one_click_away(page: Page) -> None:
-    assert "/session/python/long?at=-1" in page.see("/session/python/long").links
+    assert "/session/python/long?at=-1#end" in page.see("/session/python/long").links
     assert numbers(page, "/session/python/long?at=-1")[-1] == "199"
 
 

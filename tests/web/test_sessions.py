@@ -81,6 +81,10 @@ def test_a_year_of_days_shows_how_much_was_said_and_leads_there(page: Page) -> N
     html = page.get("/sessions?host=python").text
 
     assert html.count("<rect") == 52 * 7 + 3  # the last day is a Wednesday
+    months = re.findall(r'<text x="(\d+)" y="-5" aria-hidden="true">(\w+)</text>', html)
+    begins = {"Mar": 0, "Apr": 5, "May": 9, "Jun": 13, "Jul": 18, "Aug": 22}
+    begins |= {"Sep": 27, "Oct": 31, "Nov": 35, "Dec": 40, "Jan": 44, "Feb": 48}
+    assert months == [(str(12 * week), name) for name, week in begins.items()]
     days = re.findall(r'<a href="([^"]*)"[^>]*><rect class="level(\d)"', html)
     assert [(link.replace("&amp;", "&"), level) for link, level in days] == [
         ("/sessions?host=python&since=2026-02-20&until=2026-02-20", "1"),

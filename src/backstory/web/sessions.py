@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LIMIT = 50
 _MAX_LIMIT = 5_000
 _WEEKS = 53
-# From how many on a day is darker.
+# From how many on a day has more colour.
 _LEVELS = {
     "conversations": (1, 2, 4, 8),
     "messages": (1, 50, 200, 800),
@@ -84,6 +84,7 @@ class SessionsPage:
             # Such as an unknown project: the person corrects it right here.
             found, problem = [], exc
         listed = nest_subagents([each for each in found if _is_within(each, asked)])
+        year = list(iter_year(found, by))
         values = {
             "asked": asked,
             "problem": problem,
@@ -92,7 +93,8 @@ class SessionsPage:
             "total": len(listed),
             "subagents": sum(len(each.subagents) for each in listed),
             "days": group_by_day(listed[:limit]),
-            "year": list(iter_year(found, by)),
+            "year": year,
+            "months": list(iter_months(year)),
             "weeks": _WEEKS,
             "by": by,
             "measures": {each: _to_url({**asked, "by": each}) for each in _LEVELS},
@@ -148,6 +150,15 @@ def iter_year(sessions: Sequence[Session], by: str) -> Iterator[DayCell]:
         day = (first + timedelta(days=number)).isoformat()
         cell = DayCell(day, number // 7, number % 7)
         yield _fill(cell, ended[day], by) if day in ended else cell
+
+
+def iter_months(year: Sequence[DayCell]) -> Iterator[tuple[int, str]]:
+    """The column in which each month of the picture begins, and the month's name."""
+    for cell in year:
+        first = date.fromisoformat(cell.day)
+        # A name needs two columns or more.
+        if first.day == 1 and cell.week < _WEEKS - 2:
+            yield cell.week, first.strftime("%b")
 
 
 def _fill(cell: DayCell, sessions: Sequence[Session], by: str) -> DayCell:

@@ -52,7 +52,8 @@ function trim(kind) {
       ? [messages.slice(0, extra), messages[extra]]
       : [messages.slice(-extra), messages[messages.length - extra - 1]];
   const isGone = new Set(gone);
-  for (const node of [...list.children]) {
+  // From the end on, so that a day goes after its messages.
+  for (const node of [...list.children].reverse()) {
     if (node.matches(`.${kind}`) || isGone.has(node)) node.remove();
     else if (node.matches("h2") && (!node.nextElementSibling?.matches("article"))) node.remove();
   }
@@ -62,14 +63,26 @@ function trim(kind) {
   watcher.observe(link);
 }
 
+// Every part that is loaded begins with its day; a day is said once.
+function dropRepeatedDays() {
+  let day = null;
+  for (const node of [...list.querySelectorAll(":scope > h2")]) {
+    if (node.textContent === day) node.remove();
+    day = node.textContent;
+  }
+}
+
 async function load(link) {
   watcher.unobserve(link);
   const part = await fetchPart(link.href, "messages");
   const isEarlier = link.matches(".earlier");
   const nodes = [...part.children].filter((node) => !node.matches(isEarlier ? ".later" : ".earlier"));
-  const anchor = (isEarlier ? link.nextElementSibling : link.previousElementSibling) ?? list;
+  // Not a day, which may be taken out.
+  const messages = list.querySelectorAll(":scope > article");
+  const anchor = messages[isEarlier ? 0 : messages.length - 1] ?? list;
   keepingPlace(anchor, () => {
     link.replaceWith(...nodes);
+    dropRepeatedDays();
     trim(isEarlier ? "later" : "earlier");
   });
   for (const node of nodes) {

@@ -46,6 +46,18 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// Whoever comes back to a list is at the item that was opened.
+document.addEventListener("click", (event) => {
+  const item = event.target.closest("a[data-item]");
+  if (item) history.replaceState({ opened: item.getAttribute("href") }, "");
+});
+
+const { opened } = history.state ?? {};
+if (opened) {
+  const item = items().find((each) => each.getAttribute("href") === opened);
+  item?.focus({ preventScroll: true });
+}
+
 for (const button of document.querySelectorAll("[data-keys]")) {
   button.hidden = false;
   button.addEventListener("click", () => help.showModal());
