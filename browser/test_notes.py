@@ -79,6 +79,28 @@ def test_a_conflict_is_shown_side_by_side_and_resolved(
     assert on_disk(page) == f"{NOTES}- Both\n"
 
 
+def test_what_was_typed_stays_if_the_server_has_ended(
+    page: Page, open_window: OpenWindow
+) -> None:
+    window = open_window()
+    tab = window.tab
+    tab.goto("/memory/edit")
+    tab.get_by_label("Text").fill(f"{NOTES}- Late\n")
+    tab.context.set_offline(True)
+    tab.get_by_role("button", name="Save").click()
+
+    api.expect(tab.get_by_role("status")).to_contain_text("Not saved")
+    api.expect(tab.get_by_label("Text")).to_have_value(f"{NOTES}- Late\n")
+    assert on_disk(page) == NOTES
+    # The browser itself complains of the request that failed.
+    assert len(window.complaints) == 1
+    window.complaints.clear()
+    tab.context.set_offline(False)
+    tab.keyboard.press("Control+s")
+    api.expect(tab.get_by_text("Saved.")).to_be_visible()
+    assert on_disk(page) == f"{NOTES}- Late\n"
+
+
 def test_a_day_of_the_calendar_leads_to_its_log(tab: "Tab") -> None:
     tab.goto("/logs")
     tab.get_by_role("link", name="2026-02-25").click()

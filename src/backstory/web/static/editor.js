@@ -18,12 +18,31 @@ addEventListener("beforeunload", (event) => {
   if (isChanged() && !isSaving) event.preventDefault();
 });
 
+// Whether the server is there and lets this browser in. If not, a form that is sent takes
+// what was typed with it.
+async function canSave() {
+  try {
+    return (await fetch("/memory", { method: "HEAD" })).ok;
+  } catch {
+    return false;
+  }
+}
+
+async function save(button) {
+  isSaving = await canSave();
+  if (isSaving) form.requestSubmit(button);
+  else
+    state.textContent =
+      "Not saved, because 'backstory web' has ended. Start it again, open its link in another tab, and save here.";
+}
+
 form.addEventListener("submit", async (event) => {
+  if (isSaving) return;
+  event.preventDefault();
   if (event.submitter?.value !== "preview") {
-    isSaving = true;
+    await save(event.submitter);
     return;
   }
-  event.preventDefault();
   const body = new URLSearchParams(new FormData(form, event.submitter));
   const preview = await fetchPart(form.action, "preview", { method: "POST", body });
   document.getElementById("preview").replaceWith(preview);
