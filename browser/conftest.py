@@ -125,6 +125,10 @@ class Window:
     reached: list[str]
     complaints: list[str]
 
+    def forgive(self, words: str) -> None:
+        """Drop the complaints with these words, which a test has brought about."""
+        self.complaints[:] = [each for each in self.complaints if words not in each]
+
 
 def note_error(window: Window, said: "ConsoleMessage") -> None:
     """Note what the browser calls an error, such as a breach of the page's policy."""

@@ -131,6 +131,22 @@ def test_a_score_is_explained_and_its_command_copied(tab: "Tab") -> None:
     assert "claude --resume" in copied
 
 
+def test_a_search_that_nobody_answers_says_so_and_can_be_tried_again(
+    open_window: OpenWindow,
+) -> None:
+    window = open_window()
+    tab = window.tab
+    tab.goto("/")
+    tab.context.set_offline(True)
+    tab.get_by_role("searchbox").fill("loan")
+
+    api.expect(tab.locator("#results")).to_contain_text("'backstory web' has ended")
+    tab.context.set_offline(False)
+    tab.keyboard.type("s")
+    api.expect(tab.locator(".hit").first).to_be_visible()
+    window.forgive("ERR_INTERNET_DISCONNECTED")
+
+
 def test_it_works_without_scripts(open_window: OpenWindow) -> None:
     tab = open_window(with_scripts=False).tab
     tab.goto("/")

@@ -31,6 +31,15 @@ function replaceResults(results) {
   (same ?? items[place] ?? box).focus();
 }
 
+function tellThatNobodyAnswers() {
+  const notice = document.createElement("p");
+  notice.className = "notice";
+  notice.textContent = "There is no answer, because 'backstory web' has ended. Start it again and open its link.";
+  const results = document.getElementById("results");
+  results.classList.remove("busy");
+  results.replaceChildren(notice);
+}
+
 // One search at a time: what is typed in the meantime is asked for when it has ended, and
 // only the last of it. So results come as fast as they can, however fast one types. A
 // search that takes long is not waited for.
@@ -52,10 +61,12 @@ async function show(url) {
       showCopyButtons(results);
       if (wanted !== null) results.classList.add("busy");
       replaceResults(results);
-    } catch {
+    } catch (error) {
       if (signal.aborted) continue;
-      // The page itself says what is wrong, also that the server has ended.
-      location.assign(asked);
+      asking = null;
+      // The page itself says what is wrong, unless nobody answers.
+      if (error instanceof TypeError) tellThatNobodyAnswers();
+      else location.assign(asked);
       return;
     }
   }
