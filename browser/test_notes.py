@@ -30,7 +30,7 @@ def test_the_memory_is_edited_previewed_and_saved(page: Page, tab: "Tab") -> Non
     api.expect(tab.locator("#preview strong")).to_have_text("ladder")
     assert on_disk(page) == NOTES
     tab.get_by_role("button", name="Save").click()
-    api.expect(tab.get_by_text("Saved.")).to_be_visible()
+    api.expect(tab.get_by_text("Saved.", exact=True)).to_be_visible()
     assert on_disk(page) == f"{NOTES}- Has a **ladder**\n"
 
 
@@ -75,7 +75,7 @@ def test_a_conflict_is_shown_side_by_side_and_resolved(
     window.complaints.clear()
     tab.get_by_label("Your text").fill(f"{NOTES}- Both\n")
     tab.get_by_role("button", name="Save").click()
-    api.expect(tab.get_by_text("Saved.")).to_be_visible()
+    api.expect(tab.get_by_text("Saved.", exact=True)).to_be_visible()
     assert on_disk(page) == f"{NOTES}- Both\n"
 
 
@@ -94,7 +94,7 @@ def test_what_was_typed_stays_if_the_server_has_ended(
     assert on_disk(page) == NOTES
     tab.context.set_offline(False)
     tab.keyboard.press("Control+s")
-    api.expect(tab.get_by_text("Saved.")).to_be_visible()
+    api.expect(tab.get_by_text("Saved.", exact=True)).to_be_visible()
     assert on_disk(page) == f"{NOTES}- Late\n"
     window.forgive("ERR_INTERNET_DISCONNECTED")
 
