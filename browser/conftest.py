@@ -29,6 +29,8 @@ NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 # Before anything is recorded, so that the subagent is taken for the next one.
 BEFORE_PART = datetime(2026, 2, 27, 9, tzinfo=UTC)
 LONG = 1_500
+# A busy machine takes many times as long; only a failure waits until then.
+PATIENCE_MS = 60_000
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 # It shall do nothing by itself, and leave nothing behind.
@@ -110,6 +112,7 @@ def chromium() -> "Iterator[Browser]":
     if found is None:
         pytest.skip("no Chromium is installed; on Debian: apt-get install chromium")
     api = pytest.importorskip("playwright.sync_api", reason="run 'make browser'")
+    api.expect.set_options(timeout=PATIENCE_MS)
     with api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found, args=FLAGS)
         yield browser
@@ -158,7 +161,7 @@ def open_window(page: Page, chromium: "Browser") -> Iterator[OpenWindow]:
             color_scheme=scheme,
             java_script_enabled=with_scripts,
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE_MS)
         context.add_cookies(
             [{"name": cookie.name, "value": cookie.value or "", "url": of.url}]
         )

@@ -32,7 +32,7 @@ def test_the_first_visit_reads_what_agents_left_and_suggests_what_to_ask(
         tab.get_by_role("button", name="Read them").click()
 
         questions = tab.locator(".questions a")
-        api.expect(questions).to_have_count(3, timeout=60_000)
+        api.expect(questions).to_have_count(3)
         api.expect(tab.get_by_role("searchbox")).to_be_focused()
         tab.screenshot(path=SCREENSHOTS / "first-questions.png")
         questions.nth(1).click()
@@ -44,7 +44,7 @@ def test_the_index_is_rebuilt_and_the_page_says_when_it_is_done(tab: "Tab") -> N
     tab.get_by_role("button", name="Rebuild the index").click()
 
     api.expect(tab.get_by_role("heading", name="Rebuilding the index")).to_be_visible()
-    api.expect(tab.get_by_text("Indexed")).to_be_visible(timeout=60_000)
+    api.expect(tab.get_by_text("Indexed")).to_be_visible()
     tab.get_by_role("main").get_by_role("link", name="Search").click()
     api.expect(tab.get_by_role("searchbox")).to_be_focused()
     tab.keyboard.type("council export")
