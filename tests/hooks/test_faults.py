@@ -82,7 +82,8 @@ def test_the_program_prints_what_the_host_takes(hooks: Hooks) -> None:
 # What no event needs, and what only few do.
 NEVER = {"numpy", "onnxruntime", "click", "httpx", "pydantic", "mcp", "orjson"}
 NEVER |= {"backstory.memory", "backstory.settings", "backstory.notes.notebook"}
-RARELY = {"dataclasses", "typing", "pathlib", "logging", "subprocess", "socket"}
+RARELY = {"dataclasses", "msgspec", "typing", "pathlib", "logging", "subprocess"}
+RARELY |= {"socket"}
 
 
 @pytest.mark.parametrize(

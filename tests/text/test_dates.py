@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.dates import (
-    FoundDays,
     day_words,
     find_days,
     find_recent,
     parse_days,
 )
-from backstory.values.query import DayRange
+from backstory.values.query import DayRange, FoundDays
 
 # A Wednesday.
 TODAY = date(2026, 3, 4)

@@ -11,22 +11,13 @@ from contextlib import suppress
 from datetime import date, timedelta
 
 from backstory.text.patterns import lazy_pattern
-from backstory.values.query import DayRange
-from backstory.values.structs import FrozenStruct
+from backstory.values.query import DayRange, FoundDays
 
 # A date that matters is near the beginning; what follows is pasted text.
 _READ_CHARS = 2_000
 
 _DAY = timedelta(days=1)
 _WEEK = timedelta(days=7)
-
-
-class FoundDays(FrozenStruct):
-    """Days that a text names, and where in the text it does."""
-
-    days: DayRange
-    start: int
-    end: int
 
 
 def find_days(text: str, *, today: date) -> tuple[FoundDays, ...]:

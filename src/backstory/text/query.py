@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import date
 
-    from backstory.text.dates import FoundDays
+    from backstory.values.query import FoundDays
 
 _MAX_TERMS = 32
 _MAX_PHRASES = 8

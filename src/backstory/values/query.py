@@ -42,6 +42,21 @@ class DayRange(_Parsed):
         self.last = last
 
 
+class FoundDays(_Parsed):
+    """Days that a text names, and where in the text it does."""
+
+    __slots__ = ("days", "end", "start")
+
+    days: DayRange
+    start: int
+    end: int
+
+    def __init__(self, days: DayRange, start: int, end: int) -> None:
+        self.days = days
+        self.start = start
+        self.end = end
+
+
 class Term(_Parsed):
     """One thing to look for.
 
