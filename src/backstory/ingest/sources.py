@@ -29,7 +29,7 @@ from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.reports import IndexReport, OnProgress, SourceSummary
 from backstory.values.structs import FrozenStruct
 
-# Its problems already say what each line lacks, and what reads an export.
+# Its problems already say what is wrong with a line, and how to read an export.
 _OWN_FORMAT = "backstory-jsonl"
 # What to do with a file of another program.
 _CONVERT = "convert it to Backstory's own JSON lines (docs/reference/jsonl-format.md)"
@@ -44,16 +44,16 @@ def _describe(path: Path) -> str:
     try:
         return describe_content(read_head(path))
     except (OSError, ValueError, SourceUnreadable):
-        return "what it holds cannot be told"
+        return "its content cannot be read"
 
 
 def _explain_nothing(
     path: Path, sync: HistorySync, problems: Sequence[Problem]
 ) -> IndexReport:
-    """Say so if a file that a person named was read, but nobody says anything in it.
+    """A problem for a file that a person named and in which no message was found.
 
-    Among the files of a folder there are always some in which nothing was said yet. A
-    single problem with the whole file says why.
+    Not for folders, which often have files without messages, and not if a single
+    problem with the whole file already says why.
     """
     is_folder = os.path.isdir(path)  # noqa: PTH112 (False for any odd path)
     if is_folder or sync.met_messages or not sync.read_formats:

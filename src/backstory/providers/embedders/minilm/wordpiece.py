@@ -17,7 +17,7 @@ _MAX_WORD_CHARS = 100
 _MAX_REMEMBERED = 20_000
 _REPLACEMENT_CHARACTER = "\ufffd"
 _CONTROLS = frozenset({"Cc", "Cf", "Co"})
-# Every ideograph is a word. The gap before the last but two is BERT's own.
+# Every ideograph is a word of its own. BERT skips 2B820 to 2B91F, so we do too.
 _IDEOGRAPHS = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
