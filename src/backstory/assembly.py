@@ -5,7 +5,6 @@ where they are built.
 """
 
 import logging
-import shutil
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,31 +18,25 @@ from backstory.errors import BackstoryError, BadQuery, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.history_damage import note_damage
 from backstory.index.maintain import Maintainer
-from backstory.index.proof import prove_by_files
 from backstory.ingest.announced import has_announced, iter_announced
 from backstory.ingest.excluded import iter_kept_excluded
 from backstory.ingest.hosts import get_host
-from backstory.ingest.hosts.resume import find_resume_commands
-from backstory.ingest.record import MessageRecorder, RecordedMessage
 from backstory.ingest.refresh import Refresh
 from backstory.ingest.seen_files import FileFinder
-from backstory.ingest.watch import repeat_reading
 from backstory.notes.find import FoundNote, find_guidance
-from backstory.notes.log_markers import is_marker_of
-from backstory.notes.notebook import Notebook
 from backstory.options import (
     context_options,
     embedder_loader,
     has_lasting_embedder,
     llm_loader,
     log_options,
+    read_excluded_folders,
     read_excluded_hosts,
     read_rules,
     run_limits,
     search_options,
 )
 from backstory.search.own_project import ISOLATION, OwnProject, absolute_folder
-from backstory.search.prompt_context import PromptContext
 from backstory.search.search import Search
 from backstory.search.sessions import (
     get_session,
@@ -56,7 +49,6 @@ from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.sqlite.connection import limit_page_caches
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.store.sqlite.recent_vectors import RecentVectors
-from backstory.summaries.triggers import Triggers
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute
 from backstory.system.threads import share_heaps
@@ -72,9 +64,10 @@ from backstory.text.arguments import (
 from backstory.text.memories_frame import MemoriesFrame
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.tokens import CountTokens
-from backstory.values.history import Message, Problem, Session
+from backstory.values.history import Message, Problem, RecordedMessage, Session
 from backstory.values.lazy import lazy_property
 from backstory.values.notes import FactOrigin, Teller
+from backstory.values.proof import Proof
 from backstory.values.reports import (
     IndexReport,
     KeptExcluded,
@@ -88,11 +81,16 @@ if TYPE_CHECKING:
     from backstory.exports.import_export import ExportImporter
     from backstory.exports.write_export import Exporter
     from backstory.forget import Forgetter
+    from backstory.ingest.intake import Rules
+    from backstory.ingest.record import MessageRecorder
     from backstory.ingest.sources import LocalSources
+    from backstory.notes.notebook import Notebook
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun, LiveSessions
     from backstory.runs.text_results import FindResults
+    from backstory.search.prompt_context import PromptContext
     from backstory.summaries.schedule import Summaries
+    from backstory.summaries.triggers import Triggers
 
 
 logger = logging.getLogger(__name__)
@@ -137,11 +135,11 @@ class Parts:
         self._forgetting_due = 0.0
         self._runs: weakref.WeakSet[RunHistory] = weakref.WeakSet()
         self.own_answers = OwnAnswers()
-        self.rules = read_rules(settings, machine, self.drop_injected)
+        self.excluded_folders = read_excluded_folders(settings, machine)
         self.index_files = IndexFiles(home, embedder_loader(settings, machine))
         self.history: HistoryStore = SqliteHistory(
             home / HISTORY_NAME,
-            prove=partial(prove_by_files, self.index_files),
+            prove=self._prove,
             on_damage=partial(note_damage, home),
         )
         in_background = settings.flag("embedder.in_background")
@@ -164,6 +162,13 @@ class Parts:
             check_host=self.check_host,
             read_changed=self.read_changed,
         )
+
+    def _prove(self, messages: Sequence[Message]) -> Sequence[Proof]:
+        """Whether messages from damaged pages are what the index took in of them."""
+        # Damage is rare.
+        from backstory.index.proof import prove_by_files
+
+        return prove_by_files(self.index_files, messages)
 
     def check_open(self) -> None:
         """Raise ``BadQuery`` if the memory is closed."""
@@ -269,6 +274,9 @@ class Parts:
 
     def resume_commands(self, sessions: Collection[Session]) -> dict[int, str]:
         """How to continue sessions in their own programs, by their numbers."""
+        # Few searches show how to continue a session.
+        from backstory.ingest.hosts.resume import find_resume_commands
+
         to_numbers(sessions)
         home = self.machine.home
         return find_resume_commands(self.history, sessions, home=home)
@@ -283,7 +291,7 @@ class Parts:
         return find_guidance(
             self.list_projects(),
             user_home=self.machine.home,
-            exclude=self.rules.exclude,
+            exclude=self.excluded_folders.exclude,
         )
 
     def check_host(self, host: str | None) -> str | None:
@@ -303,7 +311,7 @@ class Parts:
             messages=sum(count.messages for count in counts),
             size_bytes=self.history.size_bytes(),
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
-            last_read_at=self.local_sources.last_read_at(),
+            last_read_at=self.refresh.last_read_at(),
             problems=(
                 *self._list_disk_problems(),
                 *self.maintainer.list_problems(),
@@ -318,6 +326,9 @@ class Parts:
 
     def _list_disk_problems(self) -> list[Problem]:
         """That the disk is full, which a program that met it could not write down."""
+        # Slow to import.
+        import shutil
+
         with suppress(OSError):
             if shutil.disk_usage(self.home).free < _LITTLE_ROOM_BYTES:
                 full = "the disk is full; nothing more can be kept"
@@ -356,6 +367,9 @@ class Parts:
         sleep: Callable[[float], None],
     ) -> Iterator[IndexReport]:
         """Read all sources, or some, again and again."""
+        # Searches do without it.
+        from backstory.ingest.watch import repeat_reading
+
         read = partial(self.read_sources, host, path, on_progress=None, on_wait=None)
         return repeat_reading(read, self.settings.number("index.watch_seconds"), sleep)
 
@@ -378,11 +392,21 @@ class Parts:
         return MemoriesFrame(self.history.identity)
 
     @lazy_property
-    def notebook(self) -> Notebook:
+    def rules(self) -> "Rules":
+        return read_rules(self.settings, self.excluded_folders, self.drop_injected)
+
+    @lazy_property
+    def notebook(self) -> "Notebook":
+        # Searches do without it.
+        from backstory.notes.notebook import Notebook
+
         return Notebook(self.home)
 
     @lazy_property
-    def recorder(self) -> MessageRecorder:
+    def recorder(self) -> "MessageRecorder":
+        # Only programs with an agent loop of their own need it.
+        from backstory.ingest.record import MessageRecorder
+
         return MessageRecorder(
             self.history,
             self.rules,
@@ -441,7 +465,11 @@ class Parts:
         return folder or self.home
 
     @lazy_property
-    def prompt_context(self) -> PromptContext:
+    def prompt_context(self) -> "PromptContext":
+        # Searches do without it.
+        from backstory.notes.log_markers import is_marker_of
+        from backstory.search.prompt_context import PromptContext
+
         return PromptContext(
             self.search,
             self.history,
@@ -457,6 +485,7 @@ class Parts:
         self, project: str | Path | None, is_compacted: bool, max_tokens: int | None
     ) -> str:
         # Only a session's beginning needs it.
+        from backstory.notes.log_markers import is_marker_of
         from backstory.search.opening import SessionOpening
 
         budget = self.settings.whole("context.max_tokens")
@@ -481,7 +510,7 @@ class Parts:
         return Refresh(
             self.home,
             self.history,
-            self.rules,
+            self.excluded_folders,
             FileFinder(
                 machine=self.machine,
                 excluded_hosts=self.excluded_hosts,
@@ -545,7 +574,7 @@ class Parts:
             notebook=self.notebook,
             clock=self.clock,
             start_worker=self.start_worker,
-            exclude=self.rules.exclude,
+            exclude=self.excluded_folders.exclude,
         )
 
     @lazy_property
@@ -595,7 +624,10 @@ class Parts:
         )
 
     @lazy_property
-    def triggers(self) -> Triggers:
+    def triggers(self) -> "Triggers":
+        # Searches do without it.
+        from backstory.summaries.triggers import Triggers
+
         # A lambda, so that the summaries are built only if something is marked.
         return Triggers(
             self.history,
@@ -631,7 +663,10 @@ class Parts:
         from backstory.runs.live import LiveSessions
 
         return LiveSessions(
-            self.machine, self.rules.exclude, self.excluded_hosts, self.drop_injected
+            self.machine,
+            self.excluded_folders.exclude,
+            self.excluded_hosts,
+            self.drop_injected,
         )
 
     def open_live_run(

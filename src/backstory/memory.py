@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from backstory.assembly import Parts
-from backstory.ingest.record import RECORDED_HOST, RecordedMessage
 from backstory.maintenance import Maintenance
-from backstory.notes.notebook import Notebook
-from backstory.search.prompt_context import Context
 from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
 from backstory.search.sessions import to_numbers
@@ -18,14 +15,22 @@ from backstory.settings import Settings, load_settings, to_flags
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
 from backstory.system.worker import start_worker
 from backstory.text.tokens import CountTokens
-from backstory.values.history import Message, Role, Session
+from backstory.values.history import (
+    RECORDED_HOST,
+    Message,
+    RecordedMessage,
+    Role,
+    Session,
+)
 from backstory.values.hits import EpisodeResult, HitSource, RecallResult, SearchResult
 from backstory.values.notes import FactOrigin
 from backstory.values.runs import TextResult
 
 if TYPE_CHECKING:
+    from backstory.notes.notebook import Notebook
     from backstory.runs.history import RunHistory
     from backstory.runs.live import LiveRun
+    from backstory.search.prompt_context import Context
     from backstory.tools.base import Tool
 
 
@@ -82,7 +87,7 @@ class Memory(Maintenance):
         self.close()
 
     @property
-    def notebook(self) -> Notebook:
+    def notebook(self) -> "Notebook":
         """The long-term memory and the daily logs, to read and to change."""
         return self._parts.notebook
 
@@ -224,7 +229,7 @@ class Memory(Maintenance):
         max_tokens: int | None = None,
         project: str | Path | None = None,
         given: Collection[str] | None = None,
-    ) -> Context:
+    ) -> "Context":
         """The memories to put below the system prompt of an agent asked ``prompt``.
 
         The long-term memory, and what helps with the prompt, but not of ``session``

@@ -5,12 +5,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from backstory.errors import ConfigError, UnknownName
+from backstory.ingest.excluded import ExcludedFolders
 from backstory.ingest.hosts import get_host
-from backstory.ingest.intake import Rules
 from backstory.providers.embedders import get_embedder_row, load_embedder
 from backstory.providers.embedders.base import Embedder
 from backstory.search.own_project import ISOLATION
-from backstory.search.prompt_context import ContextOptions
 from backstory.search.search import SearchOptions
 from backstory.search.weights import Weights
 from backstory.settings import Settings
@@ -20,22 +19,34 @@ from backstory.values.runs import RunLimits
 from backstory.values.structs import fields
 
 if TYPE_CHECKING:
+    from backstory.ingest.intake import Rules
     from backstory.providers.llms.base import Llm
+    from backstory.search.prompt_context import ContextOptions
     from backstory.summaries.schedule import LogOptions
 
 EXCLUDED_HOSTS = "exclude.hosts"
 
 
-def read_rules(
-    settings: Settings, machine: Machine, drop_injected: DropInjected
-) -> Rules:
-    """What must not be stored, and how much of a tool's output is."""
-    return Rules(
-        excluded_folders=tuple(
+def read_excluded_folders(settings: Settings, machine: Machine) -> ExcludedFolders:
+    """The folders whose sessions must not be stored."""
+    return ExcludedFolders(
+        tuple(
             path
             for folder in settings.texts("exclude.folders")
             for path in both_names(absolute(folder, machine))
-        ),
+        )
+    )
+
+
+def read_rules(
+    settings: Settings, excluded: ExcludedFolders, drop_injected: DropInjected
+) -> "Rules":
+    """What must not be stored, and how much of a tool's output is."""
+    # Only reading needs it.
+    from backstory.ingest.intake import Rules
+
+    return Rules(
+        excluded.excluded_folders,
         max_tool_output_bytes=settings.whole("index.max_tool_output_bytes"),
         drop_injected=drop_injected,
     )
@@ -132,7 +143,10 @@ def search_options(settings: Settings) -> SearchOptions:
     )
 
 
-def context_options(settings: Settings) -> ContextOptions:
+def context_options(settings: Settings) -> "ContextOptions":
+    # Only prompts need it.
+    from backstory.search.prompt_context import ContextOptions
+
     return ContextOptions(
         max_tokens=settings.whole("context.max_tokens"),
         max_memories=settings.whole("context.max_memories"),

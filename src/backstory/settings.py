@@ -4,7 +4,6 @@ Every value knows where it came from. An unknown name is an error that suggests 
 nearest match, because a silently ignored setting is worse than none.
 """
 
-import difflib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -441,6 +440,9 @@ def read_settings(
 
 
 def _is_typo(name: str, names: Iterable[str]) -> bool:
+    # Rarely needed.
+    import difflib
+
     return bool(difflib.get_close_matches(name, names, n=1, cutoff=0.8))
 
 

@@ -17,7 +17,6 @@ from backstory.cli.app import (
 from backstory.cli.parameters import FIRST_DAY, LAST_DAY, to_folder
 from backstory.memory import Memory
 from backstory.render.hit_parts import unchanged
-from backstory.render.objects import episodes_object, search_object, to_json
 from backstory.render.people.activity import render_activity
 from backstory.render.people.hits import (
     Style,
@@ -166,6 +165,9 @@ def search(
     notices = _add_notices(app.memory, result.notices, is_empty=is_empty)
     result = replace(result, notices=notices)
     if as_json:
+        # Slow to import, and people read text.
+        from backstory.render.objects import search_object, to_json
+
         found = search_object(
             result,
             scope=options.scope,
@@ -217,6 +219,9 @@ def _search_episodes(
     sessions = [each.session for each in result.episodes]
     resumes = memory.resume_commands(sessions)
     if as_json:
+        # Slow to import, and people read text.
+        from backstory.render.objects import episodes_object, to_json
+
         # They are in the order of their days already.
         found = episodes_object(
             result, scope=options.scope, mask=unchanged, resumes=resumes

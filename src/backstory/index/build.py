@@ -5,46 +5,31 @@ change in one transaction of the index. So building can be killed at any point, 
 missing index is one that has taken in nothing yet, and to rebuild is to catch up.
 """
 
-import bisect
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, takewhile
 from pathlib import Path
 
 from backstory.errors import SourceUnreadable
-from backstory.index.chunks import (
-    CHUNKER,
-    REACH,
-    UNIT_KINDS,
-    CutNote,
-    cut_chunks,
-    cut_note,
-    cut_units,
-    session_unit,
-)
-from backstory.index.note_days import NoteDays
 from backstory.index.origin import (
+    CHUNKER,
     HISTORY,
     LAST_CHANGE,
     IndexOrigin,
     find_origin,
     name_change,
 )
-from backstory.notes.find import FoundNote, NoteKind, read_note
+from backstory.notes.find import UNIT_KINDS, FoundNote, NoteKind, read_note
 from backstory.store.base.history import Change, HistoryStore
 from backstory.store.base.index import IndexedFile, IndexWriter, SearchIndex
 from backstory.system.files import is_inside
 from backstory.text.json_values import compact_json
-from backstory.text.redaction import drop_private_lines
-from backstory.values.history import Message, Problem, Session
+from backstory.values.history import Problem, Session
 from backstory.values.identity import content_id
-from backstory.values.moments import Moment
 from backstory.values.reports import OnCount
 from backstory.values.structs import FrozenStruct, Struct, field, replace
-from backstory.values.units import FileRef, SessionRef, session_unit_id
 
 # How many messages are taken in at once: fewer would be slower, and more would keep
 # other writers waiting.
@@ -165,8 +150,12 @@ class IndexBuilder(Struct):
         batch = self._read_batch(progress)
         by_session = batch.by_session()
         sessions = self.history.get_sessions(by_session)
+        # Slow to import, and most searches find nothing new.
+        from backstory.index.take_in import take_session
+
         for session_id, changes in by_session.items():
-            self._take_session(writer, session_id, sessions.get(session_id), changes)
+            session = sessions.get(session_id)
+            take_session(writer, self.history, session_id, session, changes)
         self._write_progress(writer, progress, batch, sessions)
         return batch.message_count
 
@@ -213,84 +202,6 @@ class IndexBuilder(Struct):
             if _has_messages(sessions.get(session_id)):
                 writer.note_session(session_id, changes[-1].change_id, now)
 
-    def _take_session(
-        self,
-        writer: IndexWriter,
-        session_id: int,
-        session: Session | None,
-        changes: Sequence[Change],
-    ) -> None:
-        """Take in what changed in a session; what is gone from it is deleted."""
-        if session is None or not _has_messages(session):
-            writer.delete_container(SessionRef(session_id))
-            return
-        if any(change.is_emptying for change in changes):
-            writer.delete_container(SessionRef(session_id))
-        for first_id, last_id in _merge_ranges(changes):
-            positions = self.history.find_positions(session_id, first_id, last_id)
-            if positions is not None:
-                self._take_messages(writer, session, *positions)
-        unit = session_unit(session)
-        if unit is not None:
-            writer.replace_units([unit])
-        else:
-            writer.delete_units([session_unit_id(session_id)])
-
-    def _take_messages(
-        self, writer: IndexWriter, session: Session, first: int, last: int
-    ) -> None:
-        """Take in the messages from one position to another, and their neighbours."""
-        chunks = writer.list_chunks(session.session_id)
-        start = _find_start(chunks, first)
-        # The neighbours' units contain words of these messages and are cut again; for
-        # that, their own neighbours are needed too.
-        read_to = last + 2 * REACH
-        messages = list(
-            self.history.iter_messages(
-                session.session_id,
-                first=max(0, min(start, first - 2 * REACH)),
-                last=read_to,
-            )
-        )
-        self._replace_units(writer, session, messages, first, last)
-        # The chunks that follow may now begin elsewhere.
-        end = max(last, chunks[-1][1] if chunks else 0)
-        spoken: Iterator[Message] = (m for m in messages if start <= m.position <= end)
-        if end > read_to:
-            more = self.history.iter_messages(
-                session.session_id, first=read_to + 1, last=end
-            )
-            spoken = chain(spoken, more)
-        old_starts = {begins for begins, _ in chunks if begins > last}
-        # Once a new chunk begins where an old one did, the rest is unchanged.
-        fresh = list(
-            takewhile(
-                lambda chunk: chunk.first_position not in old_starts,
-                cut_chunks(spoken),
-            )
-        )
-        after = fresh[-1].last_position if fresh else last
-        before = min((begins for begins in old_starts if begins > after), default=None)
-        writer.replace_chunks(
-            SessionRef(session.session_id), fresh, first=start, before=before
-        )
-
-    def _replace_units(
-        self,
-        writer: IndexWriter,
-        session: Session,
-        messages: Sequence[Message],
-        first: int,
-        last: int,
-    ) -> None:
-        units = list(cut_units(session, messages, first, last))
-        # Messages that are empty now, or turned out to be calls of our own tools.
-        gone = set(writer.list_message_units(session.session_id, first, last))
-        gone.difference_update(unit.unit_id for unit in units)
-        if gone:
-            writer.delete_units(gone)
-        writer.replace_units(units)
-
     # -- Markdown files ---
 
     def take_notes(
@@ -318,16 +229,18 @@ class IndexBuilder(Struct):
                 notes.add(note, known.pop(key, None))
         hidden = [each for each in known.values() if _is_hidden(each, notes.problems)]
         gone = [each for each in known.values() if each not in hidden]
-        cuts = [cut_note(note, text) for note, text in notes.changed]
-        days = NoteDays(self.history, self.clock).date(cuts)
-        if cuts or notes.touched or gone:
+        if notes.changed or notes.touched or gone:
+            # Slow to import, and notes rarely change.
+            from backstory.index.take_in import date_notes, write_note
+
+            dated = date_notes(notes.changed, self.history, self.clock)
             with self.index.writing(timeout_s=timeout_s) as writer:
                 for file in gone:
                     writer.delete_file(file.file_id)
                 for file in notes.touched:
                     writer.set_signature(file.file_id, file.signature)
-                for cut, dated in zip(cuts, days, strict=True):
-                    self._write_note(writer, cut, dated)
+                for each in dated:
+                    write_note(writer, each, self.clock())
         return _say_what_is_searched(notes, hidden)
 
     def take_guidance(self, found: Iterable[FoundNote | Problem]) -> list[Problem]:
@@ -346,26 +259,6 @@ class IndexBuilder(Struct):
         """What was wrong with guidance files when they were last looked for."""
         kept = self.index.get_state(_GUIDANCE_PROBLEMS) or "[]"
         return [Problem(reason, path=path) for reason, path in json.loads(kept)]
-
-    def _write_note(
-        self, writer: IndexWriter, cut: CutNote, days: Sequence[Moment]
-    ) -> None:
-        note = cut.note
-        file = IndexedFile(
-            file_id=0,
-            kind=UNIT_KINDS[note.kind],
-            path=str(note.path),
-            project=note.project,
-            signature=note.signature,
-            hash=cut.hash,
-            modified_at=note.mtime_ns // 1000,
-        )
-        container = FileRef(writer.replace_file(file, self.clock()))
-        units = cut.to_units(
-            days, first_unit_id=writer.next_note_id(), container=container
-        )
-        writer.replace_notes(container, units)
-        writer.replace_chunks(container, cut.chunks)
 
 
 # -- pieces ---------------------------------------------------------------------------
@@ -388,6 +281,9 @@ class _FoundNotes(Struct):
             self.problems.append(note.problem)
         if file is not None and file.signature == note.signature:
             return
+        # Slow to import, and notes rarely change.
+        from backstory.text.redaction import drop_private_lines
+
         try:
             text = drop_private_lines(read_note(note))
         except SourceUnreadable as exc:
@@ -457,27 +353,3 @@ def _count_messages(change: Change) -> int:
     if change.first_message_id is None or change.last_message_id is None:
         return 0
     return change.last_message_id - change.first_message_id + 1
-
-
-def _merge_ranges(changes: Iterable[Change]) -> list[tuple[int, int]]:
-    """The ranges of message numbers in some changes, joined where they touch."""
-    ranges: list[tuple[int, int]] = []
-    for first, last in sorted(
-        (change.first_message_id, change.last_message_id)
-        for change in changes
-        if change.first_message_id is not None and change.last_message_id is not None
-    ):
-        if ranges and first <= ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], last))
-        else:
-            ranges.append((first, last))
-    return ranges
-
-
-def _find_start(chunks: Sequence[tuple[int, int]], position: int) -> int:
-    """The start of the chunk that a position belongs to, or may belong to.
-
-    A message that began a chunk may fit into the one before it if it is shorter now.
-    """
-    index = bisect.bisect_left(chunks, position, key=lambda chunk: chunk[0])
-    return chunks[index - 1][0] if index else 0

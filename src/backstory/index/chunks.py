@@ -8,7 +8,7 @@ about a thousand tokens at most; a longer message is a chunk of its own.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from backstory.notes.find import FoundNote, NoteKind
+from backstory.notes.find import UNIT_KINDS, FoundNote, NoteKind
 from backstory.notes.sections import Section, group_blocks, iter_sections
 from backstory.text.dates import day_words
 from backstory.text.envelope import quote_after_label
@@ -30,8 +30,6 @@ from backstory.values.units import (
     session_unit_id,
 )
 
-# Change this whenever the same input would give other units or chunks.
-CHUNKER = "5"
 MAX_CHUNK_TOKENS = 1024
 # How far from a message its neighbours may be: there may be tool calls in between.
 REACH = 8
@@ -49,11 +47,6 @@ _WITH_PASSAGES = frozenset({UnitKind.USER, UnitKind.ASSISTANT})
 _NOTES = {
     SessionKind.MEMORY: UnitKind.MEMORY,
     SessionKind.DAILY_LOG: UnitKind.DAILY_LOG,
-}
-UNIT_KINDS = {
-    NoteKind.MEMORY: UnitKind.MEMORY,
-    NoteKind.DAILY_LOG: UnitKind.DAILY_LOG,
-    NoteKind.GUIDANCE: UnitKind.GUIDANCE,
 }
 # The size of one unit of guidance.
 _GUIDANCE_UNIT_TOKENS = 200

@@ -27,7 +27,6 @@ from backstory.index.files import INDEX_NAME, IndexFiles
 from backstory.index.history_damage import list_noted_damage
 from backstory.index.lost_texts import list_unread_texts, save_lost_texts
 from backstory.index.origin import IndexOrigin
-from backstory.index.vectors import VectorBuilder
 from backstory.notes.find import (
     FoundNote,
     NoteKind,
@@ -420,6 +419,9 @@ class Maintainer:
 
         Other processes may do the same: they take turns.
         """
+        # Slow to import, and most processes leave vectors to the worker.
+        from backstory.index.vectors import VectorBuilder
+
         builder = self._builder()
         while True:
             for notice in self._leave_other_history(builder.origin()):
@@ -499,6 +501,9 @@ class Maintainer:
     def _take_cached_vectors(
         self, index: SearchIndex, *, until: float = math.inf
     ) -> None:
+        # Slow to import, and most processes leave vectors to the worker.
+        from backstory.index.vectors import VectorBuilder
+
         with suppress(ProviderError, ConfigError):
             embedder = self._files.embedder
             if embedder is not None:

@@ -8,12 +8,13 @@ that remembers the tag of the last change it took in notices that.
 from collections.abc import Callable
 from enum import Enum, auto
 
-from backstory.index.chunks import meaning_of
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
 from backstory.values.identity import meaning_hash
 from backstory.values.units import SessionRef
 
+# Change this whenever the same input would give other units or chunks.
+CHUNKER = "5"
 # The states that the index keeps: which history, and the number and tag of a change.
 HISTORY = "history"
 LAST_CHANGE = "last_change"
@@ -58,6 +59,9 @@ def name_change(change_id: int, tag: int | None) -> str:
 
 def _has_newest_messages(index: SearchIndex, history: HistoryStore) -> bool:
     """Whether the newest messages of an index are those of the history."""
+    # Slow to import, and only indexes of older versions need it.
+    from backstory.index.chunks import meaning_of
+
     newest = index.list_last_messages(_COMPARED)
     messages = history.get_messages([unit.unit_id for unit, _ in newest])
     for unit, hashed in newest:

@@ -1,14 +1,45 @@
-"""What is kept of agent programs and folders that the settings exclude now.
+"""The folders that the settings exclude, and what is still kept of what they exclude.
 
 Excluding something leaves alone what was read before; it is deleted only by forgetting.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from backstory.store.base.history import HistoryStore, SessionFilter
+from backstory.system.files import is_inside
 from backstory.system.machine import both_names
+from backstory.values.identity import content_id
 from backstory.values.reports import KeptExcluded
+from backstory.values.structs import FrozenStruct
+
+
+class ExcludedFolders(FrozenStruct):
+    """The folders whose sessions must not be kept."""
+
+    excluded_folders: tuple[Path, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """Text that changes when other sessions would be excluded."""
+        if not self.excluded_folders:
+            return ""
+        return content_id(*sorted(map(str, self.excluded_folders)))
+
+    def exclude(self, path: str | Path) -> bool:
+        """Whether this path is excluded under any of its names."""
+        if not self.excluded_folders:
+            return False
+        names = {Path(path)}
+        # A path from a transcript can be anything, for example contain a NUL.
+        with suppress(OSError, ValueError, RuntimeError):
+            names.add(Path(path).resolve())
+        return any(
+            is_inside(name, folder)
+            for name in names
+            for folder in self.excluded_folders
+        )
 
 
 def iter_kept_excluded(

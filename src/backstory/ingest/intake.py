@@ -9,13 +9,12 @@ What a program wrote into a person's message is kept, but not as the person's wo
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from backstory.errors import BackstoryError
+from backstory.ingest.excluded import ExcludedFolders
 from backstory.ingest.open_passages import OpenPassages
 from backstory.ingest.parsing.failures import describe_failure
 from backstory.store.base.history import (
@@ -26,7 +25,6 @@ from backstory.store.base.history import (
     SourceState,
     Written,
 )
-from backstory.system.files import is_inside
 from backstory.text.cut import MAX_MARK_BYTES, cut_bytes, utf8_size
 from backstory.text.escape import replace_surrogates
 from backstory.text.memories_frame import DropInjected, keep_all
@@ -44,8 +42,7 @@ from backstory.values.history import (
     Role,
     SessionFacts,
 )
-from backstory.values.identity import content_id
-from backstory.values.structs import FrozenStruct, Struct, field, replace
+from backstory.values.structs import Struct, field, replace
 
 MAX_BATCH_MESSAGES = 2_000
 MAX_BATCH_CHARS = 4 * 1024 * 1024
@@ -67,36 +64,14 @@ _BESIDE = "/beside"
 Said = TypeVar("Said", NewMessage, SessionFacts)
 
 
-class Rules(FrozenStruct):
+class Rules(ExcludedFolders):
     """What may be kept, and how much of it.
 
     ``drop_injected`` leaves out memories that were added to a prompt.
     """
 
-    excluded_folders: tuple[Path, ...]
     max_tool_output_bytes: int
     drop_injected: DropInjected = keep_all
-
-    @property
-    def fingerprint(self) -> str:
-        """Text that changes when other sessions would be excluded."""
-        if not self.excluded_folders:
-            return ""
-        return content_id(*sorted(map(str, self.excluded_folders)))
-
-    def exclude(self, path: str | Path) -> bool:
-        """Whether this path is excluded under any of its names."""
-        if not self.excluded_folders:
-            return False
-        names = {Path(path)}
-        # A path from a transcript can be anything, for example contain a NUL.
-        with suppress(OSError, ValueError, RuntimeError):
-            names.add(Path(path).resolve())
-        return any(
-            is_inside(name, folder)
-            for name in names
-            for folder in self.excluded_folders
-        )
 
     def keep(self, message: NewMessage) -> KeptMessage:
         """The message as it may be stored."""

@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from pathlib import Path
 
 from backstory.errors import UnknownName
 from backstory.ingest.intake import Rules, hide_messages
@@ -20,28 +19,17 @@ from backstory.text.arguments import (
 )
 from backstory.text.own_answers import OwnAnswers
 from backstory.text.own_calls import is_own_tool_call
-from backstory.values.history import NewMessage, Role, Session, SessionFacts
+from backstory.values.history import (
+    NewMessage,
+    RecordedMessage,
+    Role,
+    Session,
+    SessionFacts,
+)
 from backstory.values.moments import Moment
 from backstory.values.structs import FrozenStruct, replace
 
-RECORDED_HOST = "python"
 _SPOKEN = (Role.USER, Role.ASSISTANT)
-
-
-class RecordedMessage(FrozenStruct):
-    """A message as a program passes it in; ``Memory.record`` says what each is."""
-
-    session: str
-    role: Role | str
-    text: object
-    tool_name: str | None = None
-    call_id: str | None = None
-    sent_at: datetime | None = None
-    message: str | None = None
-    host: str = RECORDED_HOST
-    title: str | None = None
-    project: str | Path | None = None
-    parent: str | None = None
 
 
 class _Prepared(FrozenStruct):

@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backstory.errors import BackstoryError, StoreLocked
+from backstory.ingest.excluded import ExcludedFolders
 from backstory.ingest.hosts import HOSTS
-from backstory.ingest.intake import Rules
 from backstory.ingest.seen_files import (
     DATABASE_SUFFIXES,
     STAMP_NAME,
@@ -62,7 +63,7 @@ class Refresh:
         self,
         home: Path,
         store: HistoryStore,
-        rules: Rules,
+        excluded: ExcludedFolders,
         finder: FileFinder,
         load_sources: "Callable[[], LocalSources]",
         *,
@@ -70,7 +71,7 @@ class Refresh:
     ) -> None:
         self._home = home
         self._store = store
-        self._rules = rules
+        self._excluded = excluded
         self._finder = finder
         self._load_sources = load_sources
         self._start_worker = start_worker
@@ -130,6 +131,14 @@ class Refresh:
         now = time.monotonic()
         self._due = now + _REST_SHARE * (now - started)
 
+    def last_read_at(self) -> datetime | None:
+        """When the sources were last read."""
+        try:
+            modified = (self._home / STAMP_NAME).stat().st_mtime
+            return datetime.fromtimestamp(modified, UTC)
+        except (OSError, OverflowError, ValueError):
+            return None
+
     def _has_read_all(self) -> bool:
         """Whether all agent programs were read before, not only chosen ones."""
         return (self._home / STAMP_NAME).exists()
@@ -142,7 +151,7 @@ class Refresh:
     def _choose_changed(
         self, seen: Iterable[SeenFile], read: Iterable[ReadFile]
     ) -> list[SeenFile]:
-        left_out_now = ("", self._rules.fingerprint)
+        left_out_now = ("", self._excluded.fingerprint)
         known = {
             (each.path, each.signature)
             for each in read
@@ -153,7 +162,7 @@ class Refresh:
             for file in seen
             if (file.path, file.signature) not in known
             and self._tried.get(file.path) != file.signature
-            and not self._rules.exclude(file.path)
+            and not self._excluded.exclude(file.path)
         ]
 
     def _read(self, changed: list[SeenFile], *, until: float) -> list[str]:

@@ -11,8 +11,12 @@ from pathlib import Path
 from backstory.ingest.hosts import HOSTS
 from backstory.ingest.hosts.base import Host, Pattern
 from backstory.ingest.hosts.find import iter_places, iter_places_in_projects
-from backstory.ingest.parsing.databases import log_signature
-from backstory.system.files import find_entries, signature_of, stat_entry
+from backstory.system.files import (
+    find_entries,
+    log_signature,
+    signature_of,
+    stat_entry,
+)
 from backstory.system.machine import Machine, absolute
 from backstory.values.history import Problem
 from backstory.values.structs import FrozenStruct, Struct

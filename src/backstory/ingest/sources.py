@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -240,11 +240,3 @@ class LocalSources(FrozenStruct, kw_only=True):
         if there:
             return tuple(dict.fromkeys(there))
         return tuple(sorted({str(item.file.path.parent) for item in found}))
-
-    def last_read_at(self) -> datetime | None:
-        """When the sources were last read."""
-        try:
-            modified = (self.home / STAMP_NAME).stat().st_mtime
-            return datetime.fromtimestamp(modified, UTC)
-        except (OSError, OverflowError, ValueError):
-            return None

@@ -26,7 +26,6 @@ from backstory.ingest.importers.base import (
 from backstory.ingest.intake import Intake, Rules
 from backstory.ingest.parsing.databases import (
     foreign_errors,
-    log_signature,
     open_foreign,
 )
 from backstory.ingest.parsing.failures import describe_failure
@@ -42,6 +41,7 @@ from backstory.ingest.reading.documents import read_document
 from backstory.ingest.reading.known import KnownSources
 from backstory.ingest.reading.lines import LineReading, Start, find_start
 from backstory.store.base.history import HistoryStore, SourceKey, SourceState, Written
+from backstory.system.files import log_signature
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.moments import Localize, read_as_local
 from backstory.values.reports import IndexReport, OnProgress

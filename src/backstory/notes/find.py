@@ -28,6 +28,7 @@ from backstory.system.files import (
 )
 from backstory.values.history import Problem
 from backstory.values.structs import FrozenStruct
+from backstory.values.units import UnitKind
 
 
 class NoteKind(StrEnum):
@@ -36,6 +37,14 @@ class NoteKind(StrEnum):
     MEMORY = "memory"
     DAILY_LOG = "daily_log"
     GUIDANCE = "guidance"
+
+
+# What the parts of a note are in the index.
+UNIT_KINDS = {
+    NoteKind.MEMORY: UnitKind.MEMORY,
+    NoteKind.DAILY_LOG: UnitKind.DAILY_LOG,
+    NoteKind.GUIDANCE: UnitKind.GUIDANCE,
+}
 
 
 class FoundNote(FrozenStruct):

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rich.cells import cell_len, chop_cells, set_cell_size
-
 from backstory.text.escape import neutralize
 
 # Stands before every line of a text from history, so that none passes for one of ours.
@@ -16,6 +14,8 @@ _MAX_CELL_CHARS = 1_000
 # Marks take no room of their own: the characters of one line are at most so many times
 # its width.
 _CHARS_PER_CELL = 8
+# Signs that we print ourselves, and that take one column.
+_NARROW_SIGNS = dict.fromkeys(map(ord, "│↳…—–·"), " ")
 
 
 def render_columns(
@@ -42,11 +42,37 @@ def render_columns(
         yield line if width is None else cut_to_width(line, width)
 
 
+def cell_len(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if _is_narrow(text):
+        return len(text)
+    # Slow to import, and many texts do without.
+    from rich import cells
+
+    return cells.cell_len(text)
+
+
+def _is_narrow(text: str) -> bool:
+    """Whether every character takes one column, as far as that is easily seen."""
+    return text.isascii() or text.translate(_NARROW_SIGNS).isascii()
+
+
 def cut_to_width(line: str, width: int) -> str:
     """As much of a line as fits a terminal of this width, with an ellipsis."""
     if cell_len(line) <= width:
         return line
-    return set_cell_size(line, width - 1).rstrip() + "…"
+    return _fit(line, width - 1).rstrip() + "…"
+
+
+def _fit(text: str, width: int) -> str:
+    """The beginning of a text that takes at most so many columns, but something."""
+    if _is_narrow(text):
+        return text[:width]
+    # Slow to import, and many texts do without.
+    from rich import cells
+
+    # Marks without a letter are no cells at all.
+    return next(iter(cells.chop_cells(text, width)), text)
 
 
 def wrap_to_width(line: str, width: int) -> Iterator[str]:
@@ -56,8 +82,7 @@ def wrap_to_width(line: str, width: int) -> Iterator[str]:
     while (rest := line[start : start + most]) and (
         start + len(rest) < len(line) or cell_len(rest) > width
     ):
-        # Marks without a letter are no cells at all.
-        fits = next(iter(chop_cells(rest, width)), rest)
+        fits = _fit(rest, width)
         space = fits.rfind(" ", len(fits) // 2)
         is_between_words = line[start + len(fits)] == " "
         at = len(fits) if space < 0 or is_between_words else space

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
 from backstory.notes.daily_logs import first_heading
 from backstory.notes.facts import list_facts
-from backstory.notes.notebook import NotesSummary
 from backstory.render.hit_parts import (
     CUT_MARK,
     Mask,
@@ -19,7 +19,6 @@ from backstory.render.hit_parts import (
     shown_excerpt,
 )
 from backstory.render.models.sessions import SessionExtract, ShownExtract, ShownMessage
-from backstory.search.prompt_context import Context
 from backstory.settings import Chosen
 from backstory.text.escape import UNSAFE, neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
@@ -48,6 +47,10 @@ from backstory.values.reports import (
     Status,
 )
 from backstory.values.runs import RunHit, RunItem
+
+if TYPE_CHECKING:
+    from backstory.notes.notebook import NotesSummary
+    from backstory.search.prompt_context import Context
 
 
 def to_json(value: object) -> str:
@@ -486,7 +489,7 @@ def _masked(text: str | None, mask: Mask) -> str | None:
     return None if text is None else mask(text)
 
 
-def summary_object(summary: NotesSummary, folder: Path) -> dict[str, object]:
+def summary_object(summary: "NotesSummary", folder: Path) -> dict[str, object]:
     return {
         "folder": str(folder),
         "files": summary.files,
@@ -539,7 +542,7 @@ def log_object(log: ListedLog) -> dict[str, object]:
     return {"day": log.day.isoformat(), "path": str(log.path), "text": log.text}
 
 
-def context_object(context: Context) -> dict[str, object]:
+def context_object(context: "Context") -> dict[str, object]:
     query = context.parsed
     return {
         "text": context.text,

@@ -6,12 +6,11 @@ A run is gone when it ends; what is made here stays.
 from collections.abc import Sequence
 
 from backstory.errors import BadQuery
-from backstory.ingest.record import RecordedMessage
 from backstory.runs.record import CallMatcher
 from backstory.runs.text_results import FindResults, MessageReader
 from backstory.text.arguments import check_messages, to_text
 from backstory.text.own_answers import OwnAnswers
-from backstory.values.history import Role
+from backstory.values.history import RecordedMessage, Role
 from backstory.values.structs import FrozenStruct, replace
 
 

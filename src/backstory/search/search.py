@@ -12,16 +12,15 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backstory.errors import StoreDamaged, StoreProblem, UnknownName
 from backstory.index.files import IndexFiles
 from backstory.index.maintain import FindGuidance, Maintainer
-from backstory.index.note_days import NoteDays
 from backstory.notes.find import find_memory_notes
 from backstory.search.activity import NOTHING_SAID, find_activity
 from backstory.search.by_words import choose_by_words
 from backstory.search.episodes import find_episodes
-from backstory.search.fallback import FallbackSearch
 from backstory.search.hits import HitSearch
 from backstory.search.hydrate import add_replies
 from backstory.search.newer import put_newer_first
@@ -30,7 +29,6 @@ from backstory.search.own_project import (
     OwnProject,
     absolute_folder,
 )
-from backstory.search.recall import ChunkSearch, weigh_for_chunks
 from backstory.search.request import Filters, Request
 from backstory.search.retrieve import Retriever
 from backstory.search.sessions import get_session, list_sessions
@@ -57,6 +55,7 @@ from backstory.values.hits import (
     RecallResult,
     SearchResult,
 )
+from backstory.values.lazy import lazy_property
 from backstory.values.query import Query
 from backstory.values.structs import FrozenStruct, replace
 from backstory.values.units import (
@@ -67,6 +66,9 @@ from backstory.values.units import (
     UnitKind,
     session_unit_id,
 )
+
+if TYPE_CHECKING:
+    from backstory.search.fallback import FallbackSearch
 
 logger = logging.getLogger(__name__)
 
@@ -106,18 +108,26 @@ class Search:
         self._clock = clock
         self._check_host = check_host
         self._read_changed = read_changed
-        self._fallback = FallbackSearch(
-            history,
-            lambda: find_memory_notes(files.home),
-            find_guidance,
-            NoteDays(history, clock, is_read_only=True),
-        )
+        self._find_guidance = find_guidance
         self._retriever: Retriever | None = None
         self.reset_after_fork()
         reset_in_child(self)
 
     def reset_after_fork(self) -> None:
         self._lock = threading.Lock()
+
+    @lazy_property
+    def _fallback(self) -> "FallbackSearch":
+        # Only needed if there is no index.
+        from backstory.index.note_days import NoteDays
+        from backstory.search.fallback import FallbackSearch
+
+        return FallbackSearch(
+            self._history,
+            lambda: find_memory_notes(self._files.home),
+            self._find_guidance,
+            NoteDays(self._history, self._clock, is_read_only=True),
+        )
 
     def close(self) -> None:
         if self._retriever is not None:
@@ -323,6 +333,9 @@ class Search:
         limit: int,
     ) -> RecallResult:
         """Chunks of conversations and files, best first."""
+        # Slow to import, and most searches are for hits.
+        from backstory.search.recall import weigh_for_chunks
+
         stale = self._read_what_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         request = replace(request, weights=weigh_for_chunks(request.weights))
@@ -337,6 +350,9 @@ class Search:
         )
 
     def _recall(self, request: Request) -> RecallResult:
+        # Slow to import, and most searches are for hits.
+        from backstory.search.recall import ChunkSearch
+
         until = self._deadline(request)
         try:
             behind = self._catch_up(request, until)

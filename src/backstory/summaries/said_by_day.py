@@ -22,7 +22,7 @@ class SaidByDay(Mapping[date, SaidOnDay]):
         self,
         history: HistoryStore,
         days: Collection[date],
-        exclude: Callable[[Path], bool],
+        exclude: Callable[[str | Path], bool],
     ) -> None:
         self._history = history
         self._days = sorted(days)
@@ -52,7 +52,7 @@ class SaidByDay(Mapping[date, SaidOnDay]):
                     said[day].append(SaidInSession(origin, sayings))
 
     def _is_excluded(self, session: Session) -> bool:
-        return session.project is not None and self._exclude(Path(session.project))
+        return session.project is not None and self._exclude(session.project)
 
     def _read_session(self, session: Session) -> dict[date, list[Saying]]:
         found: dict[date, list[Saying]] = {}

@@ -71,7 +71,7 @@ class Summaries:
         notebook: Notebook,
         clock: Callable[[], datetime],
         start_worker: Callable[[], None] | None,
-        exclude: Callable[[Path], bool],
+        exclude: Callable[[str | Path], bool],
     ) -> None:
         self.home = home
         self.notebook = notebook
@@ -164,7 +164,7 @@ class Summaries:
             session
             for session_id in ids
             if (session := found.get(session_id)) is not None
-            and not (session.project and self._exclude(Path(session.project)))
+            and not (session.project and self._exclude(session.project))
         ]
 
     def _read_since(self) -> datetime:

@@ -41,6 +41,16 @@ def signature_of(stat: os.stat_result) -> str:
     return file_signature(stat.st_size, stat.st_mtime_ns, _identity(stat))
 
 
+def log_signature(path: Path) -> str:
+    """Text that changes when the write-ahead log beside a database does."""
+    database = path.resolve()
+    try:
+        stat = database.with_name(f"{database.name}-wal").stat()
+    except OSError:
+        return ""
+    return f":{stat.st_size}:{stat.st_mtime_ns}" if stat.st_size else ""
+
+
 def find_files(root: Path, pattern: str) -> Iterator[FoundFile | Problem]:
     """Files under ``root`` that match ``pattern``, sorted by name.
 

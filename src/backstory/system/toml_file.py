@@ -4,7 +4,6 @@ A value that is read comes with its line; a change keeps comments, order and lin
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +43,9 @@ def parse_text_list(text: str) -> list[str] | None:
     """
     if not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",") if part.strip()]
+    # Slow to import, and most runs need no TOML.
+    import tomllib
+
     try:
         items = tomllib.loads(f"items = {text.strip()}")
     except (ValueError, RecursionError):
@@ -87,6 +89,9 @@ def _change(
     path: Path, change: Callable[[MutableMapping[str, Any]], None], by_hand: str
 ) -> None:
     # Slow to import, and few commands change a setting.
+    import tomllib
+
+    # The same.
     import tomlkit
 
     raw = _read(path)
@@ -138,6 +143,9 @@ def _decode(path: Path, raw: bytes) -> str:
 
 
 def _parse(path: Path, text: str) -> list[TomlValue]:
+    # Slow to import, and most runs have no file.
+    import tomllib
+
     try:
         found = list(_flatten(tomllib.loads(text), ""))
     except tomllib.TOMLDecodeError as exc:

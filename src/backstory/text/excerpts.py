@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from backstory.text.patterns import lazy_pattern
-from backstory.text.words import SPACELESS, fold, is_spaceless
+from backstory.text.words import SPACELESS, fold, has_spaceless, is_spaceless
 from backstory.values.query import Query, Term
 
 _CUT = "..."
@@ -89,7 +89,7 @@ def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
     """Each place of each term, with the number of the term, in no order."""
     flat, places = _flatten(text)
     found = []
-    for number, needles in enumerate(_needles(query, flat.isascii())):
+    for number, needles in enumerate(_needles(query, not has_spaceless(flat))):
         for needle in needles:
             for start, end in _iter_finds(flat, needle):
                 if places is not None:
@@ -99,21 +99,21 @@ def _find_terms(text: str, query: Query) -> list[tuple[tuple[int, int], int]]:
 
 
 _LETTER = f"[^\\W_{SPACELESS}]"
-_ASCII_LETTER = r"[^\W_]"
+_SPACED_LETTER = r"[^\W_]"
 # A pattern with so large a set of characters takes a millisecond to compile, so all of
-# them are here, and none is made for a query. The second of each is for ASCII, where a
-# small set does the same.
-_IS_LETTER = (lazy_pattern(_LETTER), lazy_pattern(_ASCII_LETTER))
+# them are here, and none is made for a query. The second of each is for text that has
+# no spaceless script, where a small set does the same.
+_IS_LETTER = (lazy_pattern(_LETTER), lazy_pattern(_SPACED_LETTER))
 _ANYTHING = lazy_pattern("")
-_WORD_END = (lazy_pattern(f"(?!{_LETTER})"), lazy_pattern(f"(?!{_ASCII_LETTER})"))
-_LETTERS = (lazy_pattern(f"{_LETTER}*"), lazy_pattern(f"{_ASCII_LETTER}*"))
+_WORD_END = (lazy_pattern(f"(?!{_LETTER})"), lazy_pattern(f"(?!{_SPACED_LETTER})"))
+_LETTERS = (lazy_pattern(f"{_LETTER}*"), lazy_pattern(f"{_SPACED_LETTER}*"))
 _LIKE_E = (
     lazy_pattern(f"e{_LETTER}*|ing"),
-    lazy_pattern(f"e{_ASCII_LETTER}*|ing"),
+    lazy_pattern(f"e{_SPACED_LETTER}*|ing"),
 )
 _LIKE_Y = (
     lazy_pattern(f"y{_LETTER}*|ies|ied"),
-    lazy_pattern(f"y{_ASCII_LETTER}*|ies|ied"),
+    lazy_pattern(f"y{_SPACED_LETTER}*|ies|ied"),
 )
 
 
@@ -158,25 +158,27 @@ def _iter_finds(flat: str, needle: _Needle) -> Iterator[tuple[int, int]]:
 
 # The same query is put to every text that it found.
 @lru_cache(maxsize=32)
-def _needles(query: Query, is_ascii: bool) -> tuple[tuple[_Needle, ...], ...]:
-    return tuple(tuple(_iter_needles(term, is_ascii)) for term in query.terms)
+def _needles(query: Query, is_spaced: bool) -> tuple[tuple[_Needle, ...], ...]:
+    return tuple(tuple(_iter_needles(term, is_spaced)) for term in query.terms)
 
 
-def _iter_needles(term: Term, is_ascii: bool) -> Iterator[_Needle]:
-    """What to look for in a text that is ASCII, or in any text."""
+def _iter_needles(term: Term, is_spaced: bool) -> Iterator[_Needle]:
+    """What to look for in a text without spaceless scripts, or in any text."""
     typed = _flatten(term.text)[0]
     as_typed = re.compile(re.escape(typed))
     if is_spaceless(typed):
         yield _Needle(typed, as_typed, _ANYTHING, None)
         return
-    is_letter = _IS_LETTER[is_ascii]
-    yield _Needle(typed, as_typed, _WORD_END[is_ascii], is_letter)
+    is_letter = _IS_LETTER[is_spaced]
+    yield _Needle(typed, as_typed, _WORD_END[is_spaced], is_letter)
     for spelling in term.spellings:
         *words, last = _flatten(spelling)[0].split()
         stem, ending = _stem(last)
         before = "".join(f"{re.escape(word)}[\\W_]{{0,3}}" for word in words)
         pattern = re.compile(before + re.escape(stem))
-        yield _Needle(words[0] if words else stem, pattern, ending[is_ascii], is_letter)
+        yield _Needle(
+            words[0] if words else stem, pattern, ending[is_spaced], is_letter
+        )
 
 
 def _stem(word: str) -> tuple[str, tuple[re.Pattern[str], re.Pattern[str]]]:

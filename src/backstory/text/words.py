@@ -10,6 +10,7 @@ match.
 import re
 import unicodedata
 from array import array
+from bisect import bisect_right
 from functools import lru_cache
 
 from backstory.text.patterns import lazy_pattern
@@ -41,6 +42,14 @@ _NAMES = {
     ".net": "dotnet",
 }
 _SPACELESS_RUN = lazy_pattern(f"[{SPACELESS}]+")
+# The first character of each range and the one after its last, in order. The patterns
+# take milliseconds to compile, so they are for texts that have such characters.
+_SPACELESS_BOUNDS = sorted(
+    bound
+    for first, last in zip(SPACELESS[::3], SPACELESS[2::3], strict=True)
+    for bound in (first, chr(ord(last) + 1))
+)
+_SPACED_WORD = lazy_pattern(r"[^\W_]+")
 _SPACELESS_RUN_OR_WORD = lazy_pattern(f"[{SPACELESS}]+|[^\\W_{SPACELESS}]+")
 # Fullwidth Latin and halfwidth kana and Hangul: the same letters in another width.
 _OTHER_WIDTH = lazy_pattern("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc]+")
@@ -75,9 +84,14 @@ _SPACE = array("I", [ord(" ")])
 _COMPARED_CHARS = 4_000
 
 
-def is_spaceless(character: str) -> bool:
-    """Whether the character's script is written without spaces between words."""
-    return not character.isascii() and _SPACELESS_RUN.match(character) is not None
+def is_spaceless(text: str) -> bool:
+    """Whether a text begins in a script that is written without spaces."""
+    return not text.isascii() and bisect_right(_SPACELESS_BOUNDS, text[0]) % 2 == 1
+
+
+def has_spaceless(text: str) -> bool:
+    """Whether some of a text is in a script that is written without spaces."""
+    return not text.isascii() and any(map(is_spaceless, set(text)))
 
 
 def fold(text: str) -> str:
@@ -204,7 +218,8 @@ def _appended_parts(word: str) -> str:
 
 
 def _spread_runs(text: str) -> str:
-    return _SPACELESS_RUN.sub(_spread, _without_marks(text.casefold()))
+    folded = _without_marks(text.casefold())
+    return _SPACELESS_RUN.sub(_spread, folded) if has_spaceless(folded) else folded
 
 
 def _spread(found: re.Match[str]) -> str:
@@ -248,8 +263,11 @@ def word_set(text: str) -> frozenset[str]:
     folded = fold(text[:_COMPARED_CHARS])
     if folded.isascii():
         return frozenset(_words(folded, folded.encode()))
+    folded = _without_marks(folded)
+    if not has_spaceless(folded):
+        return frozenset(_SPACED_WORD.findall(folded))
     words: set[str] = set()
-    for word in _SPACELESS_RUN_OR_WORD.findall(_without_marks(folded)):
+    for word in _SPACELESS_RUN_OR_WORD.findall(folded):
         if is_spaceless(word):
             words.update(character_pairs(word))
         else:

@@ -4,6 +4,7 @@
 ``Session`` and ``Message`` are what the store holds.
 """
 
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -145,6 +146,27 @@ class Source(FrozenStruct):
     format: str
     file: FoundFile
     entry: str = ""
+
+
+# -- what a program records ---
+
+RECORDED_HOST = "python"
+
+
+class RecordedMessage(FrozenStruct):
+    """A message as a program passes it in; ``Memory.record`` says what each is."""
+
+    session: str
+    role: Role | str
+    text: object
+    tool_name: str | None = None
+    call_id: str | None = None
+    sent_at: datetime | None = None
+    message: str | None = None
+    host: str = RECORDED_HOST
+    title: str | None = None
+    project: str | Path | None = None
+    parent: str | None = None
 
 
 # -- what the store holds -------------------------------------------------------------

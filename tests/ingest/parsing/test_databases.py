@@ -15,9 +15,9 @@ from backstory.ingest.parsing.databases import (
     foreign_errors,
     list_columns,
     list_tables,
-    log_signature,
     open_foreign,
 )
+from backstory.system.files import log_signature
 from backstory.values.identity import bytes_hash
 from tests.ordinary_user import as_ordinary_user
 

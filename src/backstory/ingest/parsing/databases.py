@@ -43,15 +43,6 @@ _MIN_LENGTH = 1024 * 1024
 _VIRTUAL, _STORED = 2, 3  # how pragma_table_xinfo marks computed columns
 
 
-def log_signature(path: Path) -> str:
-    """Text that changes when the write-ahead log beside a database does."""
-    try:
-        stat = _beside(path.resolve(), "-wal").stat()
-    except OSError:
-        return ""
-    return f":{stat.st_size}:{stat.st_mtime_ns}" if stat.st_size else ""
-
-
 class ForeignDatabase(FrozenStruct):
     """An open database of another program.
 

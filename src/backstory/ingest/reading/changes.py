@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Self
 
 from backstory.errors import SourceUnreadable
-from backstory.ingest.parsing.databases import log_signature
-from backstory.system.files import describe, prefix_hash
+from backstory.system.files import describe, log_signature, prefix_hash
 from backstory.values.history import FoundFile, Source
 from backstory.values.structs import FrozenStruct
 

@@ -6,13 +6,12 @@ later, ``ProviderRefused`` if somebody must change a setting first, and
 secrets in its prompts.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Protocol
 
 from backstory.errors import ProviderUnavailable
-from backstory.values.structs import FrozenStruct
+from backstory.values.structs import FrozenStruct, field
 
 # What a model that always thinks may write in addition to the answer.
 THOUGHT_TOKENS = 4_096
@@ -68,8 +67,7 @@ class Llm(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LlmOptions:
+class LlmOptions(FrozenStruct):
     """What the settings say about a model; empty means the row's default.
 
     ``environ`` is the environment for a program that is started.
@@ -77,10 +75,14 @@ class LlmOptions:
 
     model: str = ""
     url: str = ""
-    key: str = dataclasses.field(default="", repr=False)
+    key: str = ""
     timeout_s: float = 120.0
     context_tokens: int = 0
-    environ: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        # Without the key and the environment, which must not get into a log.
+        return f"LlmOptions(model={self.model!r}, url={self.url!r})"
 
 
 class LlmRow(FrozenStruct):

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import PureWindowsPath
 
-from rich.cells import cell_len
-
 from backstory.render.format import render_day, render_time
 from backstory.render.hit_parts import (
     EPISODE_CHARS,
@@ -18,7 +16,7 @@ from backstory.render.hit_parts import (
     shown_excerpt,
     unchanged,
 )
-from backstory.render.layout import cut_to_width, quote_lines
+from backstory.render.layout import cell_len, cut_to_width, quote_lines
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rich.cells import cell_len
-
 from backstory.render.format import render_count, render_path, render_span, render_time
 from backstory.render.layout import (
+    cell_len,
     quote_lines,
     render_columns,
     to_cell,

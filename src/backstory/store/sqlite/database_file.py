@@ -9,7 +9,6 @@ lock any more, and is created under another name. Its ``-shm`` file is never ope
 
 import errno
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,7 +72,7 @@ def create(path: Path) -> None:
     """
     if path.exists():
         return
-    empty = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    empty = path.with_name(f".{path.name}-{os.urandom(4).hex()}")
     _create(empty)
     try:
         os.link(empty, path)

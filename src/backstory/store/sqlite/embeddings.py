@@ -26,13 +26,12 @@ from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.readable_text import read_invalid_text
 from backstory.store.sqlite.recent_vectors import RecentVectors
 from backstory.store.sqlite.rows import to_dict, to_json
-from backstory.store.sqlite.salvage import remove_database, salvage_database
 from backstory.system.fork_safety import reset_in_child
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
 
-MIGRATIONS = "backstory.store.sqlite.embedding_migrations"
+MIGRATIONS = "embedding_migrations"
 _REPAIRED_NAME = "repaired-embeddings.db"
 
 
@@ -152,6 +151,9 @@ class SqliteEmbeddings:
     @staticmethod
     def repair(path: Path) -> None:
         """Keep the vectors of a damaged file that can be read, and no others."""
+        # Damage is rare.
+        from backstory.store.sqlite.salvage import remove_database, salvage_database
+
         new = path.with_name(_REPAIRED_NAME)
         # With an identity of its own, every index takes its vectors from it again.
         with translated(path), suppress(OSError, StoreProblem):

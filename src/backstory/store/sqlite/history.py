@@ -48,7 +48,6 @@ from backstory.store.sqlite.invalid_text import (
 )
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.readable_text import read_invalid_text
-from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.forgetting import ASKED_FOR, Forgetting
@@ -57,7 +56,7 @@ from backstory.values.notes import SeenNote
 from backstory.values.proof import ProveMessages, prove_nothing
 
 HISTORY_NAME = "history.db"
-MIGRATIONS = "backstory.store.sqlite.history_migrations"
+MIGRATIONS = "history_migrations"
 _PAGE = 500
 _BRIEF_WAIT_MS = 200
 
@@ -406,6 +405,9 @@ class SqliteHistory:
     # -- verification ---
 
     def has_damage(self) -> bool:
+        # Damage is rare.
+        from backstory.store.sqlite.salvage import list_damaged_pages
+
         return any(not page.is_known for page in list_damaged_pages(self.path))
 
     def verify(self) -> list[str]:

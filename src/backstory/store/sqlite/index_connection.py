@@ -19,7 +19,7 @@ from backstory.store.sqlite.opening import Connections
 
 Found = TypeVar("Found")
 
-MIGRATIONS = "backstory.store.sqlite.index_migrations"
+MIGRATIONS = "index_migrations"
 # How often a reader starts over when its texts were wiped or replaced as it read.
 _TRIES = 100
 # What Python raises for values that a sound row cannot have.

@@ -1,6 +1,6 @@
 """The files of an index: erase what was deleted, replace them, reset them."""
 
-import secrets
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def replace_index(old: IndexConnection, new: IndexConnection) -> None:
 
     Readers continue with what was there when they began.
     """
-    name = f"{old.path.stem}-{secrets.token_hex(4)}.text"
+    name = f"{old.path.stem}-{os.urandom(4).hex()}.text"
     name_in_new = get_state(new.db, "text_file")
     if name_in_new is not None:
         texts = new.path.with_name(name_in_new)

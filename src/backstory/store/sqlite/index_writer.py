@@ -1,6 +1,6 @@
 """One transaction on index.db and the file of folded texts next to it."""
 
-import secrets
+import os
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -81,7 +81,7 @@ class SqliteIndexWriter:
         self._pending_chars = 0
 
     def _name_text_file(self) -> str:
-        name = f"{self._path.stem}-{secrets.token_hex(4)}.text"
+        name = f"{self._path.stem}-{os.urandom(4).hex()}.text"
         set_state(self._db, "text_file", name)
         return name
 
@@ -347,7 +347,7 @@ class SqliteIndexWriter:
         )
         set_state(self._db, "next_slot", "0")
         set_state(self._db, "vectors_of", "")
-        set_state(self._db, "vector_reset", secrets.token_hex(4))
+        set_state(self._db, "vector_reset", os.urandom(4).hex())
 
     # -- the end ---
 

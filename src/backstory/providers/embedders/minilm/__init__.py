@@ -4,9 +4,9 @@
 commands never need a vector.
 """
 
-import re
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from backstory.providers.embedders.base import (
 from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
+from backstory.text.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from backstory.providers.embedders.minilm.inference import Model
@@ -39,10 +40,10 @@ _PIPELINE = "2"
 
 # This much is enough to judge the script: the model reads little more.
 _JUDGED_CHARS = 2_000
-_LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
-_LETTER = re.compile(r"[^\W\d_]")
+_LATIN = lazy_pattern("[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
+_LETTER = lazy_pattern(r"[^\W\d_]")
 # Ideographs, kana and Hangul: one says about as much as three letters.
-_DENSE = re.compile(
+_DENSE = lazy_pattern(
     "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _DENSE_WEIGHT = 3
@@ -104,11 +105,14 @@ class MiniLmEmbedder:
 
 
 def _load_model(folder: Path) -> "Model":
-    with _translated("cannot be loaded"):
-        _check_files(folder)
+    with _translated("cannot be loaded"), ThreadPoolExecutor(1) as pool:
+        # While the libraries are loaded, because each takes a while.
+        checked = pool.submit(_check_files, folder)
         # numpy and onnxruntime take longer to load than a search by words takes.
         from backstory.providers.embedders.minilm import inference
 
+        inference.import_onnxruntime()
+        checked.result()
         return inference.Model(folder)
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +76,8 @@ class Model:
         return np.array(self._tokenizer.encode(known), np.int32)
 
 
-def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":
-    """Load the weights. onnxruntime is imported here and nowhere else.
+def import_onnxruntime() -> Any:  # it has no types
+    """Import onnxruntime, which is done here and nowhere else.
 
     Imported by itself, it would write a device id and a queue of events to the user's
     cache folder, and soon send them to its maker.
@@ -88,6 +88,12 @@ def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":
 
     # For Windows, and in case the program imported it before us.
     ort.disable_telemetry_events()
+    return ort
+
+
+def open_session(folder: Path, *, threads: int = 1) -> "ort.InferenceSession":
+    """Load the weights."""
+    ort = import_onnxruntime()
     options = ort.SessionOptions()
     # Its log goes to standard error; what matters is raised as well.
     options.log_severity_level = 4
