@@ -6,12 +6,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, history, hooks, mcp, page, patterns, run, search
+from bench import context, history, hooks, mcp, page, patterns, run, search, startup
 
 MEASURES = {
     **history.MEASURES,
     **search.MEASURES,
     **context.MEASURES,
+    **startup.MEASURES,
     **hooks.MEASURES,
     **mcp.MEASURES,
     **page.MEASURES,

@@ -2,18 +2,22 @@
 
 import json
 import os
-import resource
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from backstory.hooks.server import HookServer
 from backstory.memory import Memory
 from bench.history import open_memory
-from bench.measuring import Figure, seconds
+from bench.measuring import (
+    Figure,
+    Took,
+    measure,
+    medians,
+    run_nothing,
+    with_bytecode,
+)
 from bench.search import build
 from bench.search_corpus import NOW
 
@@ -45,7 +49,7 @@ def measure_hooks(folder: Path) -> Iterator[Figure]:
         memory.search("anything")
         prompts = _prompts(memory)
         everyday = [(_EVERYDAY, project) for _, project in prompts]
-        nothing = [_measure(_run_nothing) for _ in range(_TIMES)]
+        nothing = [measure(run_nothing) for _ in range(_TIMES)]
         yield _figure("a prompt with memories", _time(home, prompts), nothing, 0.06)
         yield _figure("an everyday prompt", _time(home, everyday), nothing, 0.06)
         with HookServer(memory) as server:
@@ -56,31 +60,10 @@ def measure_hooks(folder: Path) -> Iterator[Figure]:
         )
 
 
-# How long something took, and for how much of it a processor worked: in a process that
-# was started, and in this one, where the server is.
-Took = tuple[float, float]
-
-
-def _measure(work: Callable[[], object]) -> Took:
-    before = _worked()
-    return seconds(work), _worked() - before
-
-
-def _worked() -> float:
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return children.ru_utime + children.ru_stime + time.process_time()
-
-
-def _run_nothing() -> None:
-    subprocess.run([sys.executable, "-c", "pass"], check=True)
-
-
 def _time(home: Path, prompts: list[tuple[str, str]]) -> list[Took]:
     program = str(Path(sys.executable).with_name("backstory-hook"))
     command = [program, "prompt", "--host", "claude-code", "--home", str(home)]
-    # What is imported is compiled once, and not by every hook.
-    environ = dict(os.environ)
-    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    environ = with_bytecode()
     times = []
     # The first one is not counted, because it may be the one that compiles.
     for number, (prompt, project) in enumerate([prompts[0], *prompts]):
@@ -88,7 +71,7 @@ def _time(home: Path, prompts: list[tuple[str, str]]) -> list[Took]:
         payload = {"session_id": name, "cwd": project, "prompt": prompt}
         passed = json.dumps(payload).encode()
         times.append(
-            _measure(
+            measure(
                 lambda passed=passed: subprocess.run(  # type: ignore[misc]
                     command, input=passed, capture_output=True, check=True, env=environ
                 )
@@ -104,7 +87,7 @@ def _figure(
     most_s: float,
     most_times: float = 4,
 ) -> Figure:
-    (wall, cpu), (wall_of_nothing, cpu_of_nothing) = map(_medians, (times, nothing))
+    (wall, cpu), (wall_of_nothing, cpu_of_nothing) = map(medians, (times, nothing))
     ratio = min(wall / wall_of_nothing, cpu / cpu_of_nothing)
     return Figure(
         f"hook, whole process, {_MESSAGES:,} messages: {name}",
@@ -116,11 +99,6 @@ def _figure(
         # Beside other work, it waits for the processor.
         min(wall, cpu) <= most_s and ratio <= most_times,
     )
-
-
-def _medians(times: list[Took]) -> Took:
-    wall, cpu = zip(*times, strict=True)
-    return statistics.median(wall), statistics.median(cpu)
 
 
 MEASURES = {"hooks": measure_hooks}

@@ -1,6 +1,7 @@
 """Time and memory of a piece of work, in this process or in a separate one."""
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -29,6 +30,38 @@ def seconds(work: Callable[[], object]) -> float:
 
 def median_seconds(work: Callable[[], object], times: int) -> float:
     return statistics.median(seconds(work) for _ in range(times))
+
+
+# How long something took, and for how much of it a processor worked: in a process that
+# was started, and in this one.
+Took = tuple[float, float]
+
+
+def measure(work: Callable[[], object]) -> Took:
+    before = _worked()
+    return seconds(work), _worked() - before
+
+
+def _worked() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime + time.process_time()
+
+
+def medians(times: list[Took]) -> Took:
+    wall, cpu = zip(*times, strict=True)
+    return statistics.median(wall), statistics.median(cpu)
+
+
+def run_nothing() -> None:
+    """Run a Python that does nothing: the baseline of all processes."""
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+
+
+def with_bytecode() -> dict[str, str]:
+    """The environment, in which what is imported is compiled once and kept."""
+    environ = dict(os.environ)
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environ
 
 
 def peak_megabytes(words: list[str], home: Path, kept: Path) -> float:
