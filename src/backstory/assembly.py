@@ -337,6 +337,8 @@ class Parts:
 
     def _log_status(self) -> LogStatus:
         status = self.summaries.status()
+        if "triggers" not in self.__dict__:
+            return status
         # Where the disk is full, only this process knows of a trigger.
         return replace(status, problem=self.triggers.problem or status.problem)
 
@@ -566,15 +568,16 @@ class Parts:
         # Language models and HTTP come with it.
         from backstory.summaries.schedule import Summaries
 
+        excluded = self.excluded_folders
         return Summaries(
             self.home,
             log_options(self.settings),
             load_llm=llm_loader(self.settings, self.machine),
             history=self.history,
-            notebook=self.notebook,
+            get_notebook=lambda: self.notebook,
             clock=self.clock,
             start_worker=self.start_worker,
-            exclude=self.excluded_folders.exclude,
+            exclude=excluded.exclude if excluded.excluded_folders else None,
         )
 
     @lazy_property

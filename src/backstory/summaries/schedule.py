@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backstory.errors import (
     BackstoryError,
@@ -18,16 +19,12 @@ from backstory.errors import (
     ProviderError,
     StoreLocked,
 )
-from backstory.notes.notebook import Notebook
 from backstory.providers.llms.base import Llm
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.sqlite.history import HISTORY_NAME
 from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.summaries.budget import BudgetedLlm
-from backstory.summaries.curate import Curator
 from backstory.summaries.late_triggers import LateTriggers
-from backstory.summaries.said_by_day import SaidByDay
-from backstory.summaries.summarize import OnSession, Summarizer
 from backstory.system.locks import locked, try_locked
 from backstory.text.arguments import to_day
 from backstory.values.history import Session, SessionKind
@@ -35,6 +32,11 @@ from backstory.values.lazy import lazy_property
 from backstory.values.moments import from_microseconds, start_of_day
 from backstory.values.reports import Curation, LogReport, LogStatus, ModelCall
 from backstory.values.structs import FrozenStruct
+
+if TYPE_CHECKING:
+    from backstory.notes.notebook import Notebook
+    from backstory.summaries.said_by_day import SaidByDay
+    from backstory.summaries.summarize import OnSession
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +48,10 @@ _MOMENT_S = 0.1
 _CURATED_ON = "curated_on"
 _PROBLEM = "log_problem"
 _READ_SINCE = "quiet_since"
+
+
+def _exclude_nothing(folder: str | Path) -> bool:
+    return False
 
 
 class LogOptions(FrozenStruct):
@@ -68,22 +74,27 @@ class Summaries:
         *,
         load_llm: Callable[[], Llm | None],
         history: HistoryStore,
-        notebook: Notebook,
+        get_notebook: "Callable[[], Notebook]",
         clock: Callable[[], datetime],
         start_worker: Callable[[], None] | None,
-        exclude: Callable[[str | Path], bool],
+        exclude: Callable[[str | Path], bool] | None,
     ) -> None:
         self.home = home
-        self.notebook = notebook
+        self._get_notebook = get_notebook
         self._options = options
         self._load_llm = load_llm
         self._history = history
         self._store = SqliteSummaryStore(home / HISTORY_NAME)
         self._clock = clock
         self._start_worker = start_worker
-        self._exclude = exclude
+        self._excludes_some = exclude is not None
+        self._exclude = exclude or _exclude_nothing
         self._late_triggers = LateTriggers(home)
         self._locked_until = 0.0
+
+    @property
+    def notebook(self) -> "Notebook":
+        return self._get_notebook()
 
     @lazy_property
     def llm(self) -> Llm | None:
@@ -153,12 +164,21 @@ class Summaries:
         if self._has_model() and self._store.get_state(_READ_SINCE) is None:
             self._store.set_state(_READ_SINCE, self._read_since().isoformat())
 
-    def _list_quiet(self) -> list[Session]:
+    def _list_quiet_ids(self) -> list[int]:
         if not self._options.quiet_s:
             return []
         before = self._clock() - timedelta(seconds=self._options.quiet_s)
         read_since = self._read_since() if self._has_model() else None
-        ids = self._store.list_quiet(before=before, read_since=read_since)
+        return self._store.list_quiet(before=before, read_since=read_since)
+
+    def _count_quiet(self) -> int:
+        if self._excludes_some:
+            return len(self._list_quiet())
+        # There may be thousands, and their projects do not matter.
+        return len(self._list_quiet_ids())
+
+    def _list_quiet(self) -> list[Session]:
+        ids = self._list_quiet_ids()
         found = self._history.get_sessions(ids)
         return [
             session
@@ -198,7 +218,7 @@ class Summaries:
 
     def write(
         self,
-        on_session: OnSession | None = None,
+        on_session: "OnSession | None" = None,
         *,
         since: date | str | None = None,
     ) -> LogReport:
@@ -251,8 +271,11 @@ class Summaries:
                     logger.warning("daily logs are postponed: %s", exc)
 
     def _run(
-        self, on_session: OnSession | None = None, *, is_asked_for: bool = False
+        self, on_session: "OnSession | None" = None, *, is_asked_for: bool = False
     ) -> LogReport:
+        # Slow to import, and the status needs none of it.
+        from backstory.summaries.summarize import Summarizer
+
         summarizer = Summarizer(
             history=self._history,
             store=self._store,
@@ -286,12 +309,18 @@ class Summaries:
         self._curate()
 
     def _curate(self) -> Curation:
+        # Slow to import, and done once a day.
+        from backstory.summaries.curate import Curator
+
         llm = self._budgeted_llm()
         if llm is None:
             raise NoModel(_NO_MODEL)
         return Curator(self.notebook, llm, self._clock, self._said_on).run()
 
-    def _said_on(self, days: Collection[date]) -> SaidByDay:
+    def _said_on(self, days: Collection[date]) -> "SaidByDay":
+        # Slow to import, and done once a day.
+        from backstory.summaries.said_by_day import SaidByDay
+
         return SaidByDay(self._history, days, self._exclude)
 
     def _is_curation_due(self) -> bool:
@@ -350,7 +379,7 @@ class Summaries:
         return LogStatus(
             model=model,
             is_enabled=self.is_enabled,
-            due=due + (len(self._list_quiet()) if self.is_enabled else 0),
+            due=due + (self._count_quiet() if self.is_enabled else 0),
             set_aside=len(set_aside),
             calls_today=len(calls),
             tokens_today=sum(call.tokens for call in calls),
