@@ -12,9 +12,11 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 def main() -> None:
     """Run the command line, and end the process."""
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    # numpy's threads would spin while it is loaded, and nothing here needs them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Nothing is loaded before this, so that Ctrl-C never shows a traceback, however
     # early it is pressed.
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         _open_closed_streams()
         if sys.argv[1:] == ["--version"]:

@@ -39,8 +39,10 @@ class Model:
     """The loaded weights and tokenizer; may be used from several threads."""
 
     def __init__(self, folder: Path) -> None:
-        self._tokenizer = WordPiece(folder / "tokenizer.json", _MAX_TOKENS)
-        self._session = open_session(folder)
+        with ThreadPoolExecutor(1) as pool:
+            session = pool.submit(open_session, folder)
+            self._tokenizer = WordPiece(folder / "tokenizer.json", _MAX_TOKENS)
+            self._session = session.result()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
