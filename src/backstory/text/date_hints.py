@@ -4,6 +4,8 @@
 through is looked at there; it must not stop anything that is a date.
 """
 
+from backstory.text.words import LETTERS_AND_DIGITS
+
 # Every date has at least one of these words, or a year.
 _NAMED = """
     january february march april may june july august september october november
@@ -20,9 +22,6 @@ _DATE_WORDS = frozenset(_NAMED.split())
 _RECENT_WORDS = (
     *("latest", "recent", "newest", "last", "current", "these", "lately"),
     *("zuletzt", "neueste", "aktuell", "neulich"),
-)
-_NOT_LETTERS = bytes(
-    code if chr(code).isalnum() and code < 128 else ord(" ") for code in range(256)
 )
 
 
@@ -42,4 +41,4 @@ def may_ask_for_recent(text: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    return text.lower().encode().translate(_NOT_LETTERS).decode().split()
+    return text.lower().encode().translate(LETTERS_AND_DIGITS).decode().split()

@@ -10,7 +10,6 @@ match.
 import re
 import unicodedata
 from array import array
-from bisect import bisect_right
 from functools import lru_cache
 
 from backstory.text.patterns import lazy_pattern
@@ -57,19 +56,22 @@ _OTHER_WIDTH = lazy_pattern("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff
 # index, private use, unassigned characters and newer emoji are letters too.
 _NO_LETTERS = lazy_pattern(r"[^\w\x00-\x7f]+")
 
-# Small letters as "a", capitals as "A", digits as "0", and everything else as a space.
-_SHAPES = bytes(
-    ord("a" if char.islower() else "A" if char.isupper() else "0")
-    if (char := chr(code)).isalnum() and code < 128
-    else ord(" ")
-    for code in range(256)
+_ALL_BYTES = bytes(range(256))
+_DIGITS = b"0123456789"
+_CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SMALL_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+_NO_LETTERS_OR_DIGITS = _ALL_BYTES.translate(None, _DIGITS + _CAPITALS + _SMALL_LETTERS)
+# Everything but letters and digits as a space.
+LETTERS_AND_DIGITS = bytes.maketrans(
+    _NO_LETTERS_OR_DIGITS, b" " * len(_NO_LETTERS_OR_DIGITS)
 )
-_NEITHER_CAPITALS_NOR_DIGITS = bytes(
-    code for code in range(256) if chr(_SHAPES[code]) in "a "
+# The same with small letters as "a", capitals as "A", and digits as "0".
+_SHAPES = LETTERS_AND_DIGITS.translate(
+    bytes.maketrans(
+        _DIGITS + _CAPITALS + _SMALL_LETTERS, b"0" * 10 + b"A" * 26 + b"a" * 26
+    )
 )
-_LETTERS_AND_DIGITS = bytes(
-    code if chr(code).isalnum() and code < 128 else ord(" ") for code in range(256)
-)
+_NEITHER_CAPITALS_NOR_DIGITS = _ALL_BYTES.translate(None, _CAPITALS + _DIGITS)
 _WORD = lazy_pattern(f"[^\\W_{SPACELESS}]+")
 _PART = lazy_pattern(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _LETTERS_OR_DIGITS = lazy_pattern(r"[^\W\d_]+|\d+")
@@ -86,7 +88,12 @@ _COMPARED_CHARS = 4_000
 
 def is_spaceless(text: str) -> bool:
     """Whether a text begins in a script that is written without spaces."""
-    return not text.isascii() and bisect_right(_SPACELESS_BOUNDS, text[0]) % 2 == 1
+    if text.isascii():
+        return False
+    # Hooks are quick, and rarely need it.
+    from bisect import bisect_right
+
+    return bisect_right(_SPACELESS_BOUNDS, text[0]) % 2 == 1
 
 
 def has_spaceless(text: str) -> bool:
@@ -201,7 +208,7 @@ def _has_join(letters: bytes) -> bool:
 
 def _words(text: str, letters: bytes) -> list[str]:
     if text.isascii():
-        return letters.translate(_LETTERS_AND_DIGITS).decode().split()
+        return letters.translate(LETTERS_AND_DIGITS).decode().split()
     return _WORD.findall(text)
 
 

@@ -19,12 +19,6 @@ _NO_CONTENT = bytes(PAGE_BYTES)
 # counters of changes, and the version of SQLite. If they are wrong, nothing is.
 _VOLATILE = (slice(18, 20), slice(24, 28), slice(40, 44), slice(92, 100))
 
-# How the CRC changes with the last byte of what it is made from; and the byte for each
-# such change, and for the highest byte of each.
-_CHANGES = [zlib.crc32(bytes([value])) ^ zlib.crc32(b"\0") for value in range(256)]
-_BY_CHANGE = {change: value for value, change in enumerate(_CHANGES)}
-_BY_TOP = {change >> 24: value for value, change in enumerate(_CHANGES)}
-
 
 def checksum(page: bytes, number: int) -> bytes:
     """What the last bytes of a page must be; ``number`` counts from 0."""
@@ -63,16 +57,21 @@ def correct_page(page: bytes, number: int) -> bytes | None:
     if sum(a != b for a, b in zip(stored, made, strict=True)) == 1:
         # Only the checksum itself is wrong.
         return page[:CONTENT_BYTES] + made
+    # How the CRC changes with the last byte of what it is made from; and the byte for
+    # each such change, and for the highest byte of each.
+    changes = [zlib.crc32(bytes([value])) ^ zlib.crc32(b"\0") for value in range(256)]
+    by_change = {change: value for value, change in enumerate(changes)}
+    by_top = {change >> 24: value for value, change in enumerate(changes)}
     difference = _crc(stored) ^ _crc(made)
     for place in reversed(range(CONTENT_BYTES)):
-        if difference in _BY_CHANGE:
+        if difference in by_change:
             mended = bytearray(page)
-            mended[place] ^= _BY_CHANGE[difference]
+            mended[place] ^= by_change[difference]
             if is_sound(bytes(mended), number, needs_checksum=True):
                 return bytes(mended)
         # The difference that a wrong byte at the place before would have made here.
-        value = _BY_TOP[difference >> 24]
-        difference = ((difference ^ _CHANGES[value]) << 8 | value) & 0xFFFFFFFF
+        value = by_top[difference >> 24]
+        difference = ((difference ^ changes[value]) << 8 | value) & 0xFFFFFFFF
     return None
 
 
