@@ -439,7 +439,7 @@ def test_episodes_for_a_person(shell: Shell, batch: Batch) -> None:
 @each_batch
 def test_a_conversation_for_a_person(shell: Shell, batch: Batch) -> None:
     for number, _ in enumerate(batch.texts[:3]):
-        lines = printed(shell, "show", f"s{batch.number}-{number}")
+        lines = printed(shell, "show", f"s{batch.number}-{number}", "--tools")
 
         take(lines, r"title: .*|\(no title\)")
         take(lines, rf"h · s{batch.number}-{number} · /p · 4 messages · .*")
@@ -447,6 +447,21 @@ def test_a_conversation_for_a_person(shell: Shell, batch: Batch) -> None:
         for role in ("USER", "TOOL CALL", "TOOL RESULT", "ASSISTANT"):
             take(lines, "", rf"\[\d+\] {role}.*  12:00")
             take_quote(lines)
+        assert lines == []
+
+
+@each_batch
+def test_tools_on_one_line_for_a_person(shell: Shell, batch: Batch) -> None:
+    for number, _ in enumerate(batch.texts[:3]):
+        lines = printed(shell, "show", f"s{batch.number}-{number}")
+
+        del lines[:4]
+        take(lines, "", r"\[1\] USER.*  12:00")
+        take_quote(lines)
+        take(lines, "", r"\[2\] TOOL CALL.* │ .*", r"\[3\] TOOL RESULT.* │ .*")
+        take(lines, "", r"\[4\] ASSISTANT.*  12:00")
+        take_quote(lines)
+        take(lines, "", r"Tools take one line each; --tools .*")
         assert lines == []
 
 

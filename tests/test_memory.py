@@ -570,3 +570,18 @@ def test_messages_in_an_excluded_folder_are_not_recorded(tmp_path: Path) -> None
         count = memory.record_messages("trip", hi, project="/secret/x")
 
         assert (count, memory.sessions()) == (0, [])
+
+
+def test_a_message_is_named_by_its_place_in_its_session(memory: Memory) -> None:
+    for number in range(1, 8):
+        memory.record("one", "user", f"Number {number}")
+        memory.record("two", "user", "Something else")
+
+    around = memory.messages("one", place=3, context=1)
+
+    assert [message.text for message in around] == ["Number 2", "Number 3", "Number 4"]
+    for place in (0, 8, -1):
+        with pytest.raises(UnknownName, match=f"has no message {place}"):
+            memory.messages("one", place=place)
+    with pytest.raises(BadQuery, match="around and place both say which message"):
+        memory.messages("one", place=1, around=1)

@@ -79,6 +79,7 @@ def usual_arguments(memory: Memory) -> dict[str, dict[str, Any]]:
         "messages": {"session": "trip"},
         "short_ids": {"sessions": memory.sessions()},
         "resume_commands": {"sessions": memory.sessions()},
+        "warm_ups": {"sessions": memory.sessions()},
         "live_run": {"session": "trip"},
         "index": {"path": memory.home / "nothing"},
         "folder_of": {"session": "trip"},

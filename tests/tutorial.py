@@ -22,6 +22,7 @@ TUTORIAL = _DOCS / "tutorial.md"
 # Each begins where everything has been read.
 OTHERS = (
     _DOCS / "how-to" / "search-well.md",
+    _DOCS / "how-to" / "read-conversations.md",
     _DOCS / "how-to" / "measure-searches.md",
     _DOCS / "how-to" / "edit-memory.md",
     _DOCS / "how-to" / "forget-conversations.md",

@@ -44,6 +44,7 @@ from backstory.search.sessions import (
     list_sessions,
     to_numbers,
 )
+from backstory.search.warm_ups import find_warm_ups
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.sqlite.connection import limit_page_caches
@@ -56,6 +57,7 @@ from backstory.text.arguments import (
     show_name,
     to_counter,
     to_instant,
+    to_instants,
     to_limit,
     to_max_tokens,
     to_path,
@@ -247,23 +249,34 @@ class Parts:
         project: str | Path | None,
         *,
         since: date | str | None,
+        until: date | str | None,
+        days: int,
         limit: int | None,
     ) -> list[Session]:
         """The sessions of a host, in a project, most recently active first."""
+        first, end = to_instants(since, until, days, today=self.today())
         where = SessionFilter(
             self.check_host(host),
-            active_since=to_instant(since, "since", today=self.today()),
+            active_since=first,
+            started_before=end,
             limit=None if limit is None else to_limit(limit),
         )
         return list_sessions(self.history, where, project=project)
 
     def iter_messages(
-        self, session: Session | str, *, around: str | int | None, context: int
+        self,
+        session: Session | str,
+        *,
+        around: str | int | None,
+        place: int | None,
+        context: int,
     ) -> Iterator[Message]:
         """The messages of a session, until the memory is closed."""
         if isinstance(session, str):
             session = get_session(self.history, session)
-        found = iter_messages(self.history, session, around=around, context=context)
+        found = iter_messages(
+            self.history, session, around=around, place=place, context=context
+        )
         return self._while_open(found)
 
     def _while_open(self, messages: Iterator[Message]) -> Iterator[Message]:
@@ -271,6 +284,11 @@ class Parts:
         for message in messages:
             yield message
             self.check_open()
+
+    def find_warm_ups(self, sessions: Collection[Session]) -> set[int]:
+        """The numbers of the sessions that a program started to be ready."""
+        to_numbers(sessions)
+        return find_warm_ups(self.history, sessions)
 
     def resume_commands(self, sessions: Collection[Session]) -> dict[int, str]:
         """How to continue sessions in their own programs, by their numbers."""

@@ -91,6 +91,12 @@ def nearest_hint(name: str, names: Iterable[str]) -> str:
     import difflib
 
     meant = begun[:3] or difflib.get_close_matches(typed, known, n=1, cutoff=0.5)
+    if not begun:
+        # Of claude-code and claude-ai, the shorter is not the nearer one.
+        parts = {each.partition("-")[0] for each in known}
+        match difflib.get_close_matches(typed, {*meant, *parts}, n=1, cutoff=0.8):
+            case [part] if part not in known:
+                meant = [each for each in known if each.startswith(f"{part}-")][:3]
     if meant:
         return "did you mean " + " or ".join(f"'{known[each]}'" for each in meant) + "?"
     listed = list(known.values())

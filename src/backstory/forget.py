@@ -282,7 +282,7 @@ class Forgetter(FrozenStruct):
         where = " of the session" if sessions else ""
         raise UnknownName(
             f"no message{where} is called '{show_name(name)}'",
-            hint="'backstory show SESSION' shows the numbers of its messages",
+            hint="'backstory show SESSION --json' has the ids of its messages",
         )
 
     def _read_period(self, what: WhatToForget) -> Period:

@@ -306,13 +306,26 @@ class Memory(Maintenance):
         host: str | None = None,
         project: str | Path | None = None,
         since: date | str | None = None,
+        until: date | str | None = None,
+        days: int = 0,
         limit: int | None = None,
     ) -> list[Session]:
         """All sessions, most recently active first.
 
-        ``project`` is the path of a folder, or the end of one; ``since`` a day.
+        ``project`` is the path of a folder, or the end of one. ``since`` and ``until``
+        are days, both included, between which a session must have been active;
+        ``days`` means the last N, with today.
         """
-        return self._parts.list_sessions(host, project, since=since, limit=limit)
+        return self._parts.list_sessions(
+            host, project, since=since, until=until, days=days, limit=limit
+        )
+
+    def warm_ups(self, sessions: Collection[Session]) -> set[int]:
+        """The numbers of those sessions that only got an agent program ready.
+
+        Claude Code starts them by itself: nobody asked for anything in them.
+        """
+        return self._parts.find_warm_ups(sessions)
 
     def session(self, name: str, *, folder: str | Path | None = None) -> Session:
         """The session with this id, ``host/id``, or beginning of an id.
@@ -336,10 +349,15 @@ class Memory(Maintenance):
         session: Session | str,
         *,
         around: str | int | None = None,
+        place: int | None = None,
         context: int = 5,
     ) -> Iterator[Message]:
         """The messages of a session in order, or ``context`` on each side of one.
 
-        ``around`` is a message's number or native id, or -1 for the last one.
+        ``around`` is a message's number or native id, or -1 for the last one. Instead
+        of it, ``place`` counts the messages of the session from 1, as
+        ``backstory show`` does.
         """
-        return self._parts.iter_messages(session, around=around, context=context)
+        return self._parts.iter_messages(
+            session, around=around, place=place, context=context
+        )

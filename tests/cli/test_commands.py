@@ -299,6 +299,8 @@ def test_sessions_as_json_is_a_list_of_objects(used_shell: Shell) -> None:
         "read_from": str(session_file(used_shell.home, "other")),
         "last_logged_message_id": None,
         "resume": "cd /srv/site/app && claude --resume other",
+        "subagents": 0,
+        "warm_up": False,
     }
 
 
@@ -357,14 +359,13 @@ def test_show_prints_a_transcript_to_read(used_shell: Shell) -> None:
         "[1] USER  14:32\n"
         "  │ Which database?\n"
         "\n"
-        "[2] TOOL CALL  Bash  14:33\n"
-        '  │ {"command":"ls"}\n'
-        "\n"
-        "[3] TOOL RESULT  Bash  14:33\n"
-        "  │ loans.csv\n"
+        "[2] TOOL CALL  Bash │ ls\n"
+        "[3] TOOL RESULT  Bash  1 line │ loans.csv\n"
         "\n"
         "[4] ASSISTANT  14:34\n"
         "  │ SQLite.\n"
+        "\n"
+        "Tools take one line each; --tools shows them whole.\n"
     )
 
 
@@ -616,7 +617,7 @@ def test_a_store_that_is_no_database_ends_with_23(shell: Shell) -> None:
     [
         (("--home", "", "status"), 2, "The path is empty."),
         (("index", "--path", ""), 2, "The path is empty."),
-        (("sessions", "-n", "9" * 30), 2, "is not in the range 1<=x<=1000000."),
+        (("sessions", "-n", "9" * 30), 2, "is not a whole number from 1 to 1,000,000."),
         (("sessions", "--project", "caf\udce9"), 12, "run 'backstory index'"),
     ],
     ids=["home", "path", "number", "name"],
@@ -651,9 +652,10 @@ def test_a_reader_that_has_seen_enough_is_no_failure(used_shell: Shell) -> None:
 
 
 def test_a_filter_that_nothing_fits_says_so(used_shell: Shell) -> None:
-    assert used_shell.out("sessions", "--since", "today") == (
-        "None of 2 sessions matches.\n"
-    )
+    done = used_shell.run("sessions", "--since", "today", "--host", "claude-code")
+
+    assert done.stdout == "None of 2 sessions matches.\n"
+    assert done.stderr == "  hint: there are 2 sessions without --since\n"
 
 
 def test_an_error_cannot_make_a_terminal_do_anything(used_shell: Shell) -> None:

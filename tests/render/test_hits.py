@@ -616,7 +616,7 @@ def test_hits_as_objects_say_all_that_is_known() -> None:
                 "path": None,
                 "heading": "",
                 "parts": {"words": 0.3, "decay": 0.98765},
-                "show": f"backstory show {DINNER.native_id} --around 7",
+                "show": f"backstory show {DINNER.native_id} --around 1",
             },
         ],
         "notices": ["a"],
@@ -674,7 +674,7 @@ def test_stretches_as_objects_have_a_link_to_the_conversation() -> None:
             "strength": "fair",
             "text": "User: Where?\nAgent: Here.",
             "newer": None,
-            "show": f"backstory show {DINNER.native_id} --around 7",
+            "show": f"backstory show {DINNER.native_id} --around 1",
         },
         {
             "chunk_id": "-3:0",
@@ -703,20 +703,18 @@ def test_a_command_with_a_strange_name_is_safe_to_paste() -> None:
 
     found = search_object(searched("x", (hit,)), scope="all")
 
-    assert "'show': \"backstory show 'a b; rm -rf ~␛' --around 7\"" in str(found)
+    assert "'show': \"backstory show 'a b; rm -rf ~␛' --around 1\"" in str(found)
 
 
-@pytest.mark.parametrize("message_id", [7, None])
+@pytest.mark.parametrize("position", [0, None])
 def test_a_session_whose_id_looks_like_an_option_can_be_shown(
-    message_id: int | None,
+    position: int | None,
 ) -> None:
-    hit = replace(
-        ASKED, session=replace(DINNER, native_id="-abc"), message_id=message_id
-    )
+    hit = replace(ASKED, session=replace(DINNER, native_id="-abc"), position=position)
 
     (shown,) = objects(searched("x", (hit,)))
 
-    around = "--around 7 " if message_id else ""
+    around = "" if position is None else "--around 1 "
     assert shown["show"] == f"backstory show {around}-- -abc"
 
 
@@ -810,7 +808,7 @@ def test_on_a_terminal_lines_are_wrapped_and_the_title_gives_way() -> None:
         "1  0.64  message  claude-code  2026-02-25 12:00  Dinner Plann…",
         "   User  │ Can you help me find a good sushi <restaurant> near",
         "         │ Shibuya station?",
-        "   backstory show 5d0c1c53 --around 7",
+        "   backstory show 5d0c1c53 --around 1",
         "",
     ]
 
@@ -865,7 +863,7 @@ def test_hits_for_people_say_where_they_are_and_how_to_see_more() -> None:
 
 2  0.64  message  claude-code  2026-02-25 12:00  Dinner Planning  demo
    User  │ Can you help me find a good sushi restaurant near Shibuya station?
-   backstory show 5d0c1c53 --around 7
+   backstory show 5d0c1c53 --around 1
 
 3  0.52  session  claude-code  2026-02-20 14:32  Restaurant Recommendations  demo
    │ Looking for Italian restaurants in Roppongi...

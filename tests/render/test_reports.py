@@ -26,6 +26,7 @@ from backstory.render.objects import (
     status_object,
     to_json,
 )
+from backstory.render.people.messages import Folding
 from backstory.render.people.reports import (
     render_problems,
     render_report,
@@ -33,7 +34,9 @@ from backstory.render.people.reports import (
     render_sources,
     render_status,
 )
-from backstory.render.people.sessions import render_sessions, render_transcript
+from backstory.render.people.sessions import render_sessions
+from backstory.render.people.transcript import render_transcript
+from backstory.search.subagents import ListedConversation
 from backstory.settings import Chosen, Setting
 from backstory.text.escape import neutralize
 from backstory.values.history import Message, Problem, Role, Session
@@ -158,7 +161,7 @@ def test_sessions_are_listed_one_a_line() -> None:
 
     lines = list(
         render_sessions(
-            [SESSION, other],
+            [ListedConversation(SESSION), ListedConversation(other)],
             names={SESSION.session_id: "5d0c1c53-8", other.session_id: "5d0c1c53-9"},
             home=HOME,
             width=None,
@@ -168,7 +171,7 @@ def test_sessions_are_listed_one_a_line() -> None:
     assert lines == [
         "LAST ACTIVE       HOST         ID          MESSAGES  PROJECT  TITLE",
         "2026-02-21 09:05  claude-code  5d0c1c53-8         2  ~/demo   Mend the parser",
-        "                  claude-code  5d0c1c53-9      1234",
+        "                  claude-code  5d0c1c53-9     1,234           (no title)",
     ]
 
 
@@ -178,7 +181,8 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
         SESSION, host=bad, native_id=bad, project=bad, title=bad, git_branch=bad
     )
 
-    listed = list(render_sessions([session], names={}, home=HOME, width=None))
+    conversation = ListedConversation(session)
+    listed = list(render_sessions([conversation], names={}, home=HOME, width=None))
     shown = list(
         render_transcript(
             replace(session, parent_id=bad),
@@ -198,7 +202,7 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
         "",
         "— 2026-02-20 —",
         "",
-        "[7] USER  x␛[2J y z  14:32",
+        "[1] USER  x␛[2J y z  14:32",
         "  │ It is broken.",
     ]
 
@@ -212,21 +216,33 @@ def test_a_transcript_reads_from_top_to_bottom() -> None:
         replace(
             MESSAGE,
             message_id=8,
+            position=1,
             role=Role.TOOL_CALL,
             text="{}",
             tool_name="Bash",
             call_id="c1",
         ),
         replace(
-            MESSAGE, message_id=9, role=Role.TOOL_RESULT, text="a\nb", call_id="c1"
+            MESSAGE,
+            message_id=9,
+            position=2,
+            role=Role.TOOL_RESULT,
+            text="a\nb",
+            call_id="c1",
         ),
         replace(
-            MESSAGE, message_id=10, role=Role.ASSISTANT, text="Mended.", sent=LATER
+            MESSAGE,
+            message_id=10,
+            position=3,
+            role=Role.ASSISTANT,
+            text="Mended.",
+            sent=LATER,
         ),
-        replace(MESSAGE, message_id=11, text="Thanks.", sent=None),
+        replace(MESSAGE, message_id=11, position=4, text="Thanks.", sent=None),
     ]
 
-    lines = list(render_transcript(SESSION, messages, home=HOME))
+    whole = Folding(is_off=True)
+    lines = list(render_transcript(SESSION, messages, home=HOME, folding=whole))
 
     assert lines == [
         "title: Mend the parser",
@@ -235,22 +251,22 @@ def test_a_transcript_reads_from_top_to_bottom() -> None:
         "",
         "— 2026-02-20 —",
         "",
-        "[7] USER  14:32",
+        "[1] USER  14:32",
         "  │ It is broken.",
         "",
-        "[8] TOOL CALL  Bash  14:32",
+        "[2] TOOL CALL  Bash  14:32",
         "  │ {}",
         "",
-        "[9] TOOL RESULT  Bash  14:32",
+        "[3] TOOL RESULT  Bash  14:32",
         "  │ a",
         "  │ b",
         "",
         "— 2026-02-21 —",
         "",
-        "[10] ASSISTANT  09:05",
+        "[4] ASSISTANT  09:05",
         "  │ Mended.",
         "",
-        "[11] USER",
+        "[5] USER",
         "  │ Thanks.",
     ]
 
@@ -299,7 +315,7 @@ def test_on_a_terminal_no_name_goes_on_at_the_beginning_of_a_line() -> None:
 
     lines = render_transcript(session, [message], home=HOME, width=30)
 
-    ours = ("title: ", "claude-code ·", "part of ", "— 2026", "[7] USER ", "  ")
+    ours = ("title: ", "claude-code ·", "part of ", "— 2026", "[1] USER ", "  ")
     assert [line for line in lines if line and not line.startswith(ours)] == []
 
 

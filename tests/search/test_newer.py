@@ -182,6 +182,12 @@ def test_a_prompt_is_given_the_later_decision_first(memory: Memory) -> None:
     ]
 
 
+def place_of(hit: Hit) -> int:
+    """The number of a message in its session, from 1."""
+    assert hit.position is not None
+    return hit.position + 1
+
+
 def test_an_agent_is_told_where_the_newer_one_is(memory: Memory) -> None:
     tool = next(each for each in bind_tools(memory) if each.name == "search_history")
     newer, older = find_users(memory, "where do we deploy from?")[:2]
@@ -201,7 +207,7 @@ def test_an_agent_is_told_where_the_newer_one_is(memory: Memory) -> None:
             "message_id": newer.message_id,
             "date": "2026-05-12T10:00:00+00:00",
             "path": None,
-            "show": f"backstory show branches --around {newer.message_id}",
+            "show": f"backstory show branches --around {place_of(newer)}",
         },
     )
 
@@ -227,7 +233,7 @@ def test_a_person_is_told_where_the_newer_one_is(memory: Memory) -> None:
     lines = list(render_hits(result, names={}))
 
     line = "   newer: 2026-05-12 10:00  backstory show branches --around "
-    assert [each for each in lines if "newer" in each] == [f"{line}{newer.message_id}"]
+    assert [each for each in lines if "newer" in each] == [f"{line}{place_of(newer)}"]
 
 
 def test_of_notes_too_the_later_one_comes_first(tmp_path: Path) -> None:

@@ -551,7 +551,7 @@ def test_memory_search_gives_the_stretch_around(used: Memory) -> None:
     assert head.startswith("[1] Storage (conversation, 2026-03-01, relevance: ")
     assert text == "User: Which database shall we take?"
     assert isinstance(found.data, list)
-    assert found.data[0]["show"] == "backstory show s2 --around 6"
+    assert found.data[0]["show"] == "backstory show s2 --around 1"
 
 
 @pytest.mark.parametrize("view", ["ranked", "episodes"])

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from backstory.search.subagents import ListedConversation, nest_subagents
 from backstory.values.history import Session
-from backstory.web.lists import ListedConversation, nest_subagents
 from tests.samples import a_memory
 from tests.web.server import Page, serve
 

@@ -52,7 +52,7 @@ COMMANDS = {
     "search": "search",
     "sessions": "sessions",
     "settings": "status",
-    "show": "sessions",
+    "show": "show",
     "sources": "index",
     "status": "status",
     "tools": "tools",
@@ -225,15 +225,15 @@ def echo_lines(lines: Iterable[str]) -> None:
             gathered.append(line)
             size += len(line) + 1
             if size >= _ECHO_CHARS:
-                click.echo(_to_encodable("\n".join(gathered)))
+                click.echo(to_encodable("\n".join(gathered)))
                 gathered, size = [], 0
     finally:
         # What came before an error is printed before it.
         if gathered:
-            click.echo(_to_encodable("\n".join(gathered)))
+            click.echo(to_encodable("\n".join(gathered)))
 
 
-def _to_encodable(text: str) -> str:
+def to_encodable(text: str) -> str:
     """The text with other signs if the output's encoding, such as ASCII, lacks some."""
     encoding = sys.stdout.encoding or "utf-8"
     try:

@@ -11,6 +11,7 @@ from backstory.cli.app import (
     commands,
     echo_lines,
 )
+from backstory.cli.parameters import Number
 from backstory.render.objects import context_object, to_json
 from backstory.render.people.notes import render_curation
 
@@ -20,7 +21,7 @@ from backstory.render.people.notes import render_curation
 @click.option("--session", help="The session that asks; what it said is left out.")
 @click.option(
     "--max-tokens",
-    type=click.IntRange(min=0),
+    type=Number(0),
     help="Maximum number of tokens. Default: the setting context.max_tokens.",
 )
 @click.option(

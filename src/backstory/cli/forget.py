@@ -12,6 +12,7 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
+from backstory.cli.messages import find_message
 from backstory.cli.parameters import FIRST_DAY, LAST_DAY, to_folder
 from backstory.render.objects import forget_object, forgetting_object, to_json
 from backstory.render.people.forgetting import (
@@ -30,7 +31,7 @@ from backstory.values.forgetting import ForgetReport
     "messages",
     metavar="ID",
     multiple=True,
-    help="Only this message: its number, or its native id in SESSION.",
+    help="Only this message of SESSION: its number, or its native id.",
 )
 @click.option(
     "--project", metavar="FOLDER", help="All of this folder: its path or its name."
@@ -82,10 +83,12 @@ def forget(
         _undo(app, undo, as_json)
         return
 
+    message_ids = _find_message_ids(app, session, messages)
+
     def run(*, dry_run: bool) -> ForgetReport:
         return app.memory.forget(
             session,
-            messages=messages,
+            messages=message_ids,
             project=to_folder(project),
             host=host,
             before=before,
@@ -109,6 +112,18 @@ def forget(
         echo_lines(render_receipt(receipt))
     if preview.is_empty:
         raise SystemExit(FOUND_NOTHING)
+
+
+def _find_message_ids(
+    app: App, sessions: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The ids of messages that are named by their numbers in one session."""
+    if not names:
+        return ()
+    if len(sessions) != 1:
+        raise click.UsageError("--message needs the one SESSION that it is part of.")
+    session = app.memory.session(sessions[0])
+    return tuple(find_message(app.memory, session, name).native_id for name in names)
 
 
 def _show(app: App, preview: ForgetReport, *, is_dry_run: bool) -> None:

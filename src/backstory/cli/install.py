@@ -10,6 +10,7 @@ import click
 
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
+from backstory.cli.parameters import Number
 from backstory.errors import BackstoryError, ConfigError
 from backstory.install.apply import Change, Installation
 from backstory.install.commands import find_commands
@@ -66,7 +67,7 @@ def _host_options(command: _Command) -> _Command:
 )
 @click.option(
     "--daily-tokens",
-    type=click.IntRange(0),
+    type=Number(0),
     help="How many tokens a day it may use at most.",
 )
 @click.pass_obj
@@ -310,7 +311,7 @@ def _ask_for_model(app: App, daily_tokens: int | None) -> tuple[str, int | None]
     assert isinstance(budget.default, int)
     limit: int = click.prompt(
         "How many tokens a day may it use?",
-        type=click.IntRange(0),
+        type=Number(0),
         default=budget.default,
         err=True,
     )

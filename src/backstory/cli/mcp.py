@@ -5,6 +5,7 @@ import gc
 import click
 
 from backstory.cli.app import App, commands
+from backstory.cli.parameters import Number
 from backstory.ingest.hosts import get_host
 from backstory.mcp import DEFAULT_PORT
 
@@ -23,7 +24,7 @@ from backstory.mcp import DEFAULT_PORT
 )
 @click.option(
     "--port",
-    type=click.IntRange(1, 65535),
+    type=Number(1, 65535),
     default=DEFAULT_PORT,
     show_default=True,
     help="The port for --http.",

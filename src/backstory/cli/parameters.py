@@ -1,4 +1,4 @@
-"""The types of arguments and options: days and paths."""
+"""The types of arguments and options: days, numbers and paths."""
 
 from datetime import date, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ class Day(click.ParamType[date]):
         if isinstance(value, date):
             return value
         try:
-            days = to_days(str(value), self.name, today=datetime.now().date())
+            days = to_days(str(value), self.name, today=_find_today(ctx))
         except BadQuery as exc:
             self.fail(f"{value!r} is not a date; {exc.hint}.", param, ctx)
         assert days is not None
@@ -45,6 +45,13 @@ class Day(click.ParamType[date]):
         return days.first
 
 
+def _find_today(ctx: click.Context | None) -> date:
+    """The local day by the clock of the commands, which the demo and tests set."""
+    clock = getattr(ctx.obj if ctx else None, "clock", datetime.now)
+    now: datetime = clock()
+    return now.astimezone().date()
+
+
 class FirstDay(Day):
     """The first of the days that were named, for options such as --since."""
 
@@ -62,6 +69,36 @@ class LastDay(Day):
 DAY = Day()
 FIRST_DAY = FirstDay()
 LAST_DAY = LastDay()
+
+
+class Number(click.ParamType[int]):
+    """A whole number in a range, which an error names in words."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self._least = least
+        self._most = most
+
+    # Any: click's own signature.
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            number = None
+        if number is None or not self._is_within(number):
+            self.fail(f"{value!r} is not {self._describe()}.", param, ctx)
+        return number
+
+    def _is_within(self, number: int) -> bool:
+        return self._least <= number and (self._most is None or number <= self._most)
+
+    def _describe(self) -> str:
+        if self._most is None:
+            return f"a whole number, {self._least:,} or more"
+        return f"a whole number from {self._least:,} to {self._most:,}"
 
 
 class NonEmptyPath(click.ParamType[Path]):

@@ -1,7 +1,6 @@
 """search: find something, and show it to a person or print it as JSON."""
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator
 from datetime import date
 
@@ -14,16 +13,12 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
-from backstory.cli.parameters import FIRST_DAY, LAST_DAY, to_folder
+from backstory.cli.parameters import FIRST_DAY, LAST_DAY, Number, to_folder
+from backstory.cli.style import choose_style
 from backstory.memory import Memory
 from backstory.render.hit_parts import unchanged
 from backstory.render.people.activity import render_activity
-from backstory.render.people.hits import (
-    Style,
-    plain_style,
-    render_episodes,
-    render_hits,
-)
+from backstory.render.people.hits import render_episodes, render_hits
 from backstory.search.own_project import ISOLATION
 from backstory.search.scopes import SCOPES, SCOPES_WITH_EPISODES, VIEWS
 from backstory.text.arguments import MAX_DAYS
@@ -110,14 +105,14 @@ class SearchFlags(FrozenStruct):
 @click.option("--until", type=LAST_DAY, help="Only up to and including this day.")
 @click.option(
     "--days",
-    type=click.IntRange(0, MAX_DAYS),
+    type=Number(0, MAX_DAYS),
     default=0,
     help="Only the last N days.",
 )
 @click.option(
     "-n",
     "--limit",
-    type=click.IntRange(1, 1_000),
+    type=Number(1, 1_000),
     default=10,
     show_default=True,
     help="Maximum number of results.",
@@ -188,7 +183,7 @@ def _echo_hits(
     shows_hits = result.activity is None or by_date or explain
     lines = itertools.chain(
         render_activity(
-            result.activity or Activity(), style=_style(), width=terminal_width()
+            result.activity or Activity(), style=choose_style(), width=terminal_width()
         ),
         _render_hits(memory, result, by_date, explain) if shows_hits else (),
     )
@@ -202,7 +197,7 @@ def _render_hits(
         result,
         names=memory.short_ids(result.sessions),
         resumes=memory.resume_commands(result.sessions),
-        style=_style(),
+        style=choose_style(),
         by_date=by_date,
         explain=explain,
         width=terminal_width(),
@@ -232,7 +227,7 @@ def _search_episodes(
             result,
             names=memory.short_ids(sessions),
             resumes=resumes,
-            style=_style(),
+            style=choose_style(),
             by_date=by_date,
             width=terminal_width(),
         )
@@ -269,21 +264,3 @@ def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> Non
         # An error that a notice quotes may quote what others wrote.
         line = one_line(neutralize(notice), _NOTICE_CHARS)
         click.echo(f"Notice: {line}", err=True)
-
-
-def _style() -> Style:
-    """Bold and dim on a terminal, plain everywhere else."""
-    # NO_COLOR may have any value: see no-color.org.
-    wants_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    is_plain = wants_plain or not terminal_width()
-    return plain_style if is_plain else _style_for_terminal
-
-
-def _style_for_terminal(text: str, kind: str) -> str:
-    match kind:
-        case "head":
-            return click.style(text, fg="cyan")
-        case "dim":
-            return click.style(text, dim=True)
-        case _:
-            return click.style(text, bold=True)

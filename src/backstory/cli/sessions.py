@@ -1,15 +1,47 @@
-"""sessions, show: list conversations and read them."""
+"""sessions: list conversations."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 
 import click
 
 from backstory.cli.app import App, commands, echo_lines, terminal_width
-from backstory.cli.parameters import FIRST_DAY, to_folder
-from backstory.render.format import render_count
-from backstory.render.objects import message_object, session_object, to_json
+from backstory.cli.parameters import FIRST_DAY, LAST_DAY, Number, to_folder
+from backstory.memory import Memory
+from backstory.render.format import render_count, render_day
+from backstory.render.objects import session_object, to_json
 from backstory.render.people.reports import render_problems
-from backstory.render.people.sessions import render_sessions, render_transcript
+from backstory.render.people.sessions import render_sessions
+from backstory.search.subagents import ListedConversation, nest_subagents
+from backstory.text.arguments import MAX_DAYS
+from backstory.values.history import Session
+from backstory.values.structs import FrozenStruct, replace
+
+
+class SessionFlags(FrozenStruct):
+    """The options that say which sessions to list."""
+
+    host: str | None = None
+    project: str | None = None
+    since: date | None = None
+    until: date | None = None
+    days: int = 0
+
+    def find(self, memory: Memory) -> list[Session]:
+        return memory.sessions(
+            host=self.host,
+            project=to_folder(self.project),
+            since=self.since,
+            until=self.until,
+            days=self.days,
+        )
+
+    def iter_wider(self) -> Iterator[tuple[str, "SessionFlags"]]:
+        """Each option that is set, and the flags without it."""
+        unset = SessionFlags()
+        for name in self.__struct_fields__:
+            if getattr(self, name) != getattr(unset, name):
+                yield f"--{name}", replace(self, **{name: getattr(unset, name)})
 
 
 @commands.command()
@@ -22,13 +54,26 @@ from backstory.render.people.sessions import render_sessions, render_transcript
 @click.option(
     "--since",
     type=FIRST_DAY,
-    help="Only if active since this day: 2026-02-01, yesterday, 'last week'.",
+    help="Only if active since this day: 2026-02-01, 'last monday', '3 days ago'.",
 )
 @click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, 1_000_000),
-    help="Maximum number of sessions.",
+    "--until", type=LAST_DAY, help="Only if active up to and including this day."
+)
+@click.option(
+    "--days",
+    type=Number(0, MAX_DAYS),
+    default=0,
+    help="Only if active in the last N days, today included.",
+)
+@click.option(
+    "-n", "--limit", type=Number(1, 1_000_000), help="Maximum number of sessions."
+)
+@click.option("--subagents", is_flag=True, help="Show subagents below their sessions.")
+@click.option(
+    "--warm-ups",
+    "with_warm_ups",
+    is_flag=True,
+    help="Show sessions that Claude Code starts by itself, to be ready.",
 )
 @click.option(
     "--resume",
@@ -40,78 +85,130 @@ from backstory.render.people.sessions import render_sessions, render_transcript
 @click.pass_obj
 def sessions(
     app: App,
-    host: str | None,
-    project: str | None,
-    since: date | None,
+    /,
     limit: int | None,
+    subagents: bool,
+    with_warm_ups: bool,
     with_resume: bool,
     as_json: bool,
+    **given: object,
 ) -> None:
-    """List all conversations, most recently active first."""
-    found = app.memory.sessions(
-        host=host, project=to_folder(project), since=since, limit=limit
-    )
-    resumes = app.memory.resume_commands(found) if with_resume or as_json else {}
+    """List all conversations, most recently active first.
+
+    Subagents and warm-ups are left out, unless asked for.
+    """
+    # Any: click has checked the types of all options.
+    flags = SessionFlags(**given)  # type: ignore[arg-type]
+    listing = _list(app.memory, flags, limit, subagents, with_warm_ups)
+    shown = listing.shown
+    resumes = app.memory.resume_commands(shown) if with_resume or as_json else {}
     if as_json:
-        objects = [session_object(each, resumes.get(each.session_id)) for each in found]
-        click.echo(to_json(objects))
-    elif found:
+        click.echo(to_json(list(_iter_rows(listing, resumes))))
+    elif shown:
         lines = render_sessions(
-            found,
-            names=app.memory.short_ids(found),
+            listing.listed,
+            names=app.memory.short_ids(shown),
             resumes=resumes,
             home=app.user_home,
             width=terminal_width(),
+            subagents=subagents,
         )
         echo_lines(lines)
-    elif total := len(app.memory.sessions()):
-        click.echo(f"None of {render_count(total, 'session')} matches.")
-    else:
-        click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
-    if not found:
+    elif not listing.hidden:
+        _say_why_none(app.memory, flags)
+    if not shown:
         _say_what_is_lost(app)
+    if listing.hidden and not as_json:
+        hidden = render_count(listing.hidden, "warm-up session")
+        click.echo(f"Hidden: {hidden}. To list all, add --warm-ups.", err=True)
+
+
+class _Listing(FrozenStruct):
+    """What is listed, which of all sessions are warm-ups, and how many are hidden."""
+
+    listed: tuple[ListedConversation, ...]
+    shown: tuple[Session, ...]
+    warm_ups: set[int]
+    hidden: int
+
+
+def _list(
+    memory: Memory,
+    flags: SessionFlags,
+    limit: int | None,
+    with_subagents: bool,
+    with_warm_ups: bool,
+) -> _Listing:
+    found = flags.find(memory)
+    everything = found if flags == SessionFlags() else memory.sessions()
+    warm_ups = memory.warm_ups(everything)
+
+    def nest(sessions: Sequence[Session]) -> list[ListedConversation]:
+        kept = [s for s in sessions if with_warm_ups or s.session_id not in warm_ups]
+        return nest_subagents(kept)
+
+    # Subagents are listed with their parent wherever and whenever they ran.
+    nested = {each.session.session_id: each for each in nest(everything)}
+    listed = [nested.get(each.session.session_id, each) for each in nest(found)]
+    return _Listing(
+        tuple(listed[:limit]),
+        tuple(_iter_shown(listed[:limit], with_subagents)),
+        warm_ups,
+        0 if with_warm_ups else sum(each.session_id in warm_ups for each in found),
+    )
+
+
+def _iter_shown(
+    listed: Iterable[ListedConversation], with_subagents: bool
+) -> Iterator[Session]:
+    for each in listed:
+        yield each.session
+        if with_subagents:
+            yield from each.subagents
+
+
+def _iter_rows(
+    listing: _Listing, resumes: Mapping[int, str]
+) -> Iterator[dict[str, object]]:
+    counts = {each.session.session_id: len(each.subagents) for each in listing.listed}
+    for session in listing.shown:
+        number = session.session_id
+        yield session_object(session, resumes.get(number)) | {
+            "subagents": counts.get(number, 0),
+            "warm_up": number in listing.warm_ups,
+        }
+
+
+def _say_why_none(memory: Memory, flags: SessionFlags) -> None:
+    """Tell what to leave out to find some, or that there are none at all."""
+    everything = memory.sessions()
+    if not everything:
+        click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
+        return
+    click.echo(f"None of {render_count(len(everything), 'session')} matches.")
+    click.echo(f"  hint: {_hint(memory, flags, everything)}", err=True)
 
 
 def _say_what_is_lost(app: App) -> None:
     """Tell what is wrong: there may have been sessions, in a history that is lost."""
-    if not app.memory.sessions():
+    if not app.memory.sessions(limit=1):
         problems = app.memory.status().problems
         for line in render_problems(problems, home=app.user_home):
             click.echo(line, err=True)
 
 
-@commands.command(short_help="Show a conversation.")
-@click.argument("session")
-@click.option(
-    "--around", metavar="MESSAGE", help="Only this message and its neighbours."
-)
-@click.option(
-    "-C",
-    "--context",
-    "neighbours",
-    type=click.IntRange(0, 1_000_000),
-    default=5,
-    show_default=True,
-    help="Number of messages on each side.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.pass_obj
-def show(
-    app: App, session: str, around: str | None, neighbours: int, as_json: bool
-) -> None:
-    """Show a conversation; SESSION is its id or the beginning of its id.
-
-    MESSAGE is the number shown before a message, or its native id.
-    """
-    found = app.memory.session(session)
-    messages = app.memory.messages(found, around=around, context=neighbours)
-    resume = app.memory.resume_commands([found]).get(found.session_id)
-    if as_json:
-        whole = session_object(found, resume)
-        whole["messages"] = [message_object(message) for message in messages]
-        click.echo(to_json(whole))
-        return
-    lines = render_transcript(
-        found, messages, resume=resume, home=app.user_home, width=terminal_width()
+def _hint(memory: Memory, flags: SessionFlags, everything: Sequence[Session]) -> str:
+    found = {name: len(wider.find(memory)) for name, wider in flags.iter_wider()}
+    wider = [
+        f"{render_count(count, 'session')} without {name}"
+        for name, count in found.items()
+        if count
+    ]
+    if wider:
+        return f"there {'is' if wider[0].startswith('1 ') else 'are'} " + ", ".join(
+            wider
+        )
+    days = sorted(
+        filter(None, (render_day(s.last_active, unknown="") for s in everything))
     )
-    echo_lines(lines)
+    return f"the last was active on {days[-1]}" if days else "leave out an option"

@@ -3,13 +3,14 @@
 import click
 
 from backstory.cli.app import App, commands
+from backstory.cli.parameters import Number
 from backstory.web import DEFAULT_PORT
 
 
 @commands.command()
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Number(0, 65535),
     default=DEFAULT_PORT,
     show_default=True,
     help="The port to listen on; 0 picks a free one.",

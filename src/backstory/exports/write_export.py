@@ -35,12 +35,11 @@ from backstory.render.people.markdown import render_conversation, render_readme
 from backstory.search.sessions import get_session, list_sessions
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.system.locks import locked
-from backstory.text.arguments import EVER, Period, to_days, to_period, to_text
+from backstory.text.arguments import to_day, to_instants, to_text
 from backstory.text.redaction import drop_private, mask_secrets
 from backstory.values.exports import ExportReport, WhatToExport
 from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import is_below
-from backstory.values.moments import Moment
 from backstory.values.reports import OnCount
 from backstory.values.structs import FrozenStruct, replace
 
@@ -127,19 +126,12 @@ class Exporter(FrozenStruct):
             ]
             return self._with_subagents(named)
         today = self.clock().astimezone().date()
-        first = to_days(what.since, "since", today=today)
-        last = to_days(what.until, "until", today=today)
-        period = to_period(
-            None if first is None else first.first,
-            None if last is None else last.last,
-            0,
-            now=self.clock(),
+        since = to_day(what.since, "since", today=today)
+        first, end = to_instants(since, what.until, 0, today=today)
+        where = SessionFilter(
+            self.check_host(what.host), active_since=first, started_before=end
         )
-        if period.why_empty:
-            raise BadQuery(f"there is no day in between: {period.why_empty}")
-        where = SessionFilter(self.check_host(what.host))
-        found = list_sessions(self.history, where, project=what.project)
-        return [each for each in found if _is_active_in(period, each)]
+        return list_sessions(self.history, where, project=what.project)
 
     def _with_subagents(self, sessions: Sequence[Session]) -> list[Session]:
         """The sessions with those that their agents started, and so on."""
@@ -168,26 +160,6 @@ def _wants_notes(what: WhatToExport) -> bool:
     if what.only is not None:
         return what.only == "notes"
     return what == WhatToExport()
-
-
-def _is_active_in(period: Period, session: Session) -> bool:
-    """Whether something was said in a session between two days."""
-    if period == EVER:
-        return True
-    started, ended = session.started, session.last_active
-    if started is None or ended is None:
-        return False
-    return _is_before_end(started, period) and not _is_before_start(ended, period)
-
-
-def _is_before_end(moment: Moment, period: Period) -> bool:
-    end = period.days[1] if moment.is_day else period.end
-    return end is None or moment.to_microseconds() < end
-
-
-def _is_before_start(moment: Moment, period: Period) -> bool:
-    first = period.days[0] if moment.is_day else period.first
-    return first is not None and moment.to_microseconds() < first
 
 
 class _Writing:

@@ -16,6 +16,17 @@ def render_time(moment: Moment | None) -> str:
     return local.isoformat(sep=" ", timespec="minutes")
 
 
+def render_own_time(moment: Moment | None) -> str:
+    """A time in the zone that it was written in, which is named; or a day."""
+    if moment is None:
+        return ""
+    own = moment.in_own_zone()
+    if moment.is_day:
+        return own.date().isoformat()
+    zone = f"{own:%z}" if moment.utc_offset_min else "UTC"
+    return f"{own.date().isoformat()} {own:%H:%M} {zone}"
+
+
 def render_local(at: datetime) -> str:
     return render_time(Moment(at))
 

@@ -84,7 +84,7 @@ def show_hit(hit: Hit, names: Mapping[int, str] | None = None) -> str | None:
     if session is None:
         return None
     name = (names or {}).get(session.session_id, session.native_id)
-    return show_command(name, hit.message_id)
+    return show_command(name, None if hit.position is None else hit.position + 1)
 
 
 def shown_excerpt(

@@ -1,6 +1,6 @@
 """Columns and lines that fit a terminal."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from backstory.text.escape import neutralize
 
@@ -9,6 +9,7 @@ GUTTER = "│ "
 # Terminals jump further, to places that are not counted here.
 _TAB_WIDTH = 4
 _MIN_TEXT_WIDTH = 10
+_INDENT = "  "
 # Nobody reads a longer name or path; as JSON it is whole.
 _MAX_CELL_CHARS = 1_000
 # Marks take no room of their own: the characters of one line are at most so many times
@@ -18,19 +19,33 @@ _CHARS_PER_CELL = 8
 _NARROW_SIGNS = dict.fromkeys(map(ord, "│↳…—–·"), " ")
 
 
+# Styles a kind of text (such as bold, dim) for a terminal; elsewhere, changes nothing.
+Style = Callable[[str, str], str]
+
+
+def plain_style(text: str, _kind: str) -> str:
+    return text
+
+
 def render_columns(
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
     right: set[int] | frozenset[int] = frozenset(),
     width: int | None,
+    most: Mapping[int, int] | None = None,
 ) -> Iterator[str]:
-    """Aligned columns; with a ``width``, the last column is cut to fit a terminal."""
+    """Aligned columns; with a ``width``, the last column is cut to fit a terminal.
+
+    ``most`` is how wide some columns are made; a longer cell moves its own row only.
+    """
     rows = [[to_cell(cell) for cell in row] for row in rows]
     widths = [
         max(cell_len(row[index]) for row in (heads, *rows))
         for index in range(len(heads))
     ]
+    for index, widest in (most or {}).items():
+        widths[index] = min(widths[index], widest)
     for row in (heads, *rows):
         cells = [
             " " * (widths[index] - cell_len(cell)) + cell
@@ -91,6 +106,16 @@ def wrap_to_width(line: str, width: int) -> Iterator[str]:
         while line.startswith(" ", start):
             start += 1
     yield rest
+
+
+def wrap_indented(line: str, width: int | None) -> Iterator[str]:
+    """A line of ours with names in it: what does not fit goes on indented."""
+    if width is None:
+        yield line
+        return
+    first, *others = wrap_to_width(line, width - len(_INDENT))
+    yield first
+    yield from (_INDENT + piece for piece in others)
 
 
 def quote_lines(

@@ -405,7 +405,7 @@ def _episode_object(episode: Episode, mask: Mask) -> dict[str, object]:
         "before": _said_object(episode.before, mask),
         "matched": _said_object(matched, mask),
         "after": _said_object(episode.after, mask),
-        "show": show_command(session.native_id, matched.message_id),
+        "show": show_command(session.native_id, matched.position + 1),
     }
 
 

@@ -74,18 +74,27 @@ def get_session(history: HistoryStore, name: str) -> Session:
 
 
 def iter_messages(
-    history: HistoryStore, session: Session, *, around: str | int | None, context: int
+    history: HistoryStore,
+    session: Session,
+    *,
+    around: str | int | None,
+    place: int | None,
+    context: int,
 ) -> Iterator[Message]:
     """The messages of a session in order, or ``context`` on each side of one.
 
-    ``around`` is a message's number or native id, or -1 for the last message. Raises
-    ``UnknownName``.
+    ``around`` is a message's number or native id, or -1 for the last message;
+    ``place`` counts from 1. Raises ``UnknownName``.
     """
     if not isinstance(session, Session):
         raise BadQuery(f"session is {show_value(session)}, not a session")
+    if around is not None and place is not None:
+        raise BadQuery("around and place both say which message", hint="pass one")
+    reach = min(max(0, to_number(context, "context")), _MAX_REACH)
+    if place is not None:
+        return _iter_around_place(history, session, to_number(place, "place"), reach)
     if around is None:
         return history.iter_messages(session.session_id)
-    reach = min(max(0, to_number(context, "context")), _MAX_REACH)
     if isinstance(around, int):
         if (number := to_number(around, "around")) == _LAST:
             first = max(0, session.message_count - 1 - reach)
@@ -104,6 +113,22 @@ def iter_messages(
         session.session_id,
         first=max(0, middle.position - reach),
         last=middle.position + reach,
+    )
+
+
+def _iter_around_place(
+    history: HistoryStore, session: Session, place: int, reach: int
+) -> Iterator[Message]:
+    if not 1 <= place <= session.message_count:
+        raise UnknownName(
+            f"session {session.native_id} has no message {show_value(place)}",
+            hint=f"its messages are 1 to {session.message_count:,}",
+        )
+    position = place - 1
+    return history.iter_messages(
+        session.session_id,
+        first=max(0, position - reach),
+        last=position + reach,
     )
 
 

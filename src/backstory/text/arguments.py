@@ -288,6 +288,31 @@ def to_instant(value: date | str | None, name: str, *, today: date) -> datetime 
     return found.replace(tzinfo=UTC)
 
 
+def to_instants(
+    since: date | str | None, until: date | str | None, days: int, *, today: date
+) -> tuple[datetime | None, datetime | None]:
+    """From when until just before when; with ``days``, only the last N local days.
+
+    Today is one of these days. Raises ``BadQuery`` if no time is left in between.
+    """
+    first = to_instant(since, "since", today=today)
+    if (count := to_number(days, "days")) > 0:
+        # So many days that there is no such date means all of them.
+        with suppress(OverflowError):
+            of_days = to_instant(today - timedelta(days=count - 1), "days", today=today)
+            first = max(filter(None, (first, of_days)), default=None)
+    last = to_days(until, "until", today=today)
+    if last is None:
+        return first, None
+    end = to_instant(last.last + timedelta(days=1), "until", today=today)
+    if first is not None and end is not None and first >= end:
+        raise BadQuery(
+            f"there is no day in between: the first day, {first.astimezone().date()}, "
+            f"is after the last, {last.last}"
+        )
+    return first, end
+
+
 def to_sent_at(value: datetime) -> Moment:
     """When something was said. Raises ``BadQuery`` for a time that cannot be stored."""
     if not isinstance(value, datetime):

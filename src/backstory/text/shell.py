@@ -5,14 +5,17 @@ import shlex
 from backstory.text.escape import neutralize
 
 
-def show_command(session: str, message_id: int | None = None) -> str:
-    """The command that shows the session with that name."""
+def show_command(session: str, place: int | None = None) -> str:
+    """The command that shows a session, or the part of it around a message.
+
+    ``place`` counts its messages from 1, as the command does.
+    """
     words = ["backstory", "show"]
     if session.startswith("-"):
         # Without the two dashes it would be taken for an option.
-        words += [] if message_id is None else ["--around", str(message_id)]
+        words += [] if place is None else ["--around", str(place)]
         words += ["--", shlex.quote(neutralize(session))]
     else:
         words += [shlex.quote(neutralize(session))]
-        words += [] if message_id is None else ["--around", str(message_id)]
+        words += [] if place is None else ["--around", str(place)]
     return " ".join(words)

@@ -10,14 +10,14 @@ from starlette.responses import PlainTextResponse
 
 from backstory.errors import UnknownName
 from backstory.render.format import render_day
+from backstory.render.people.prose import MAX_CHARS, code_to_html, to_html
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_match
+from backstory.text.tool_calls import CallPart, DiffLine, parse_call
 from backstory.text.words import fold
 from backstory.values.history import Message, Role, Session
 from backstory.values.structs import FrozenStruct, replace
-from backstory.web.prose import MAX_CHARS, code_to_html, to_html
 from backstory.web.templating import Templates, wants_part
-from backstory.web.tool_calls import CallPart, DiffLine, parse_call
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse
 from backstory.errors import BadQuery, NotesConflict, UnknownName
 from backstory.notes.daily_logs import without_markers
 from backstory.notes.facts import TITLE, list_facts
+from backstory.render.people.prose import to_html
 from backstory.text.arguments import to_date
 from backstory.text.markdown.lines import split_bom
 from backstory.text.memories_frame import MAX_GIVEN_LINES
@@ -23,7 +24,6 @@ from backstory.values.identity import bytes_hash
 from backstory.values.notes import FactOrigin
 from backstory.values.structs import FrozenStruct
 from backstory.web.forms import read_form
-from backstory.web.prose import to_html
 from backstory.web.templating import Templates, wants_part
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from urllib.parse import urlencode
 from backstory.errors import BackstoryError
 from backstory.render.format import render_day
 from backstory.render.hit_parts import number_hits, shown_excerpt, unchanged
+from backstory.search.subagents import nest_subagents
 from backstory.values.hits import Hit, HitSource, SearchResult
 from backstory.values.reports import SourceSummary
 from backstory.values.structs import FrozenStruct, replace
 from backstory.web.jobs import Jobs
-from backstory.web.lists import list_folder_names, nest_subagents, read_number
+from backstory.web.lists import list_folder_names, read_number
 from backstory.web.suggestions import suggest_questions
 from backstory.web.templating import Templates, session_url, wants_part
 

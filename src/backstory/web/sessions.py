@@ -8,14 +8,10 @@ from urllib.parse import urlencode
 
 from backstory.errors import BackstoryError
 from backstory.render.format import render_count, render_day
+from backstory.search.subagents import ListedConversation, nest_subagents
 from backstory.values.history import Session
 from backstory.values.structs import FrozenStruct, replace
-from backstory.web.lists import (
-    ListedConversation,
-    list_folder_names,
-    nest_subagents,
-    read_number,
-)
+from backstory.web.lists import list_folder_names, read_number
 from backstory.web.templating import Templates
 
 if TYPE_CHECKING:

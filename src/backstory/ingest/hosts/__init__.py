@@ -381,7 +381,8 @@ def get_host(name: str, also: Iterable[str] = ()) -> Host:
             f"'{typed}' may be several agent programs",
             hint="say which: " + ", ".join(host.name for host in begun),
         )
+    names = (host.name for host in HOSTS)
     raise UnknownName(
         f"no agent program is called '{typed}'",
-        hint=nearest_hint(typed, sorted({host.name for host in HOSTS} | set(also))),
+        hint=nearest_hint(typed, dict.fromkeys([*names, *sorted(also)])),
     )

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from backstory.render.format import render_count, render_hours
-from backstory.render.layout import cut_to_width, to_cell
-from backstory.render.people.hits import Style, folder_name, plain_style
+from backstory.render.layout import Style, cut_to_width, plain_style, to_cell
+from backstory.render.people.hits import folder_name
 from backstory.text.cut import one_line
 from backstory.values.activity import Activity, DayActivity, SessionActivity
 

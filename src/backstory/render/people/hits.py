@@ -16,7 +16,13 @@ from backstory.render.hit_parts import (
     shown_excerpt,
     unchanged,
 )
-from backstory.render.layout import cell_len, cut_to_width, quote_lines
+from backstory.render.layout import (
+    Style,
+    cell_len,
+    cut_to_width,
+    plain_style,
+    quote_lines,
+)
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words
@@ -32,13 +38,7 @@ _MIN_TITLE_WIDTH = 12
 # a tool may be long.
 _SPEAKER_WIDTH = 5
 _MAX_SPEAKER_WIDTH = 24
-# Styles a kind of text (such as bold, dim) for a terminal; elsewhere, changes nothing.
-Style = Callable[[str, str], str]
 _INDENT = "   "
-
-
-def plain_style(text: str, _kind: str) -> str:
-    return text
 
 
 def render_hits(
@@ -185,7 +185,7 @@ def render_episodes(
         for message in if_present(episode.after):
             yield from _person_lines(message, width)
         name = names.get(session.session_id, session.native_id)
-        yield style(_INDENT + show_command(name, matched.message_id), "dim")
+        yield style(_INDENT + show_command(name, matched.position + 1), "dim")
         if resume := resumes.pop(session.session_id, None):
             yield style(_INDENT + resume, "dim")
         yield ""

@@ -13,12 +13,21 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from backstory.render.format import render_count
+from backstory.render.format import render_count, render_own_time
+from backstory.render.people.messages import (
+    FOLDED,
+    PROSE,
+    ROLE_NAMES,
+    Folding,
+    fold_tool,
+    name_tools,
+    to_place,
+)
 from backstory.text.cut import cut_middle, one_line
 from backstory.text.escape import neutralize
 from backstory.text.json_values import compact_json
+from backstory.text.tool_calls import parse_call
 from backstory.values.history import Message, Role, Session
-from backstory.values.moments import Moment
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -26,17 +35,6 @@ if TYPE_CHECKING:
 
 Mask = Callable[[str], str]
 
-_NAMES = {
-    Role.USER: "User",
-    Role.ASSISTANT: "Assistant",
-    Role.TOOL_CALL: "Tool call",
-    Role.TOOL_RESULT: "Tool result",
-    Role.SYSTEM: "System",
-    Role.SUMMARY: "Summary",
-    Role.ERROR: "Error",
-}
-# What people and models wrote, as opposed to programs.
-_PROSE = frozenset({Role.USER, Role.ASSISTANT, Role.SUMMARY})
 _MAX_TITLE_CHARS = 200
 _MAX_NAME_CHARS = 500
 # Of longer output of programs, the middle is left out: the JSONL file has all of it.
@@ -58,32 +56,81 @@ def render_conversation(
     title: str,
     mask: Mask = str,
 ) -> Iterator[str]:
-    """The lines of the file."""
+    """The lines of a file of an export."""
+    note = (
+        "What was said stands behind `>` or in a code block. Long output of tools is "
+        "cut; the `.jsonl` file beside this one has all of it."
+    )
+    yield from _head(session, title, note)
+    before = ""
+    for message, tool in name_tools(messages):
+        time = render_own_time(message.sent)
+        yield ""
+        yield _heading(message, tool, time, before)
+        yield ""
+        yield from _render_text(message, mask(message.text), _MAX_OUTPUT_CHARS)
+        before = time or before
+
+
+def render_shown(
+    session: Session,
+    messages: Iterable[Message],
+    *,
+    folding: Folding = FOLDED,
+) -> Iterator[str]:
+    """The lines of a conversation that is shown, with the numbers of its messages."""
+    note = "What was said stands behind `>` or in a code block."
+    if not folding.is_off:
+        note += " Tools take one line each."
+    yield from _head(session, session.title, note)
+    before, is_after_fold = "", False
+    for message, tool in name_tools(messages):
+        is_folded = folding.folds(message)
+        if not (is_folded and is_after_fold):
+            yield ""
+        if is_folded:
+            yield _render_folded(message, tool, session.project)
+        else:
+            time = render_own_time(message.sent)
+            yield _heading(message, tool, time, before, place=to_place(message))
+            yield ""
+            yield from _render_text(message, message.text, None)
+            before = time or before
+        is_after_fold = is_folded
+
+
+def _head(session: Session, title: str, note: str) -> Iterator[str]:
     yield f"# {escape_title(title) or 'Untitled conversation'}"
     yield ""
     yield from _facts(session)
     yield ""
-    yield (
-        "What was said stands behind `>` or in a code block. Long output of tools is "
-        "cut; the `.jsonl` file beside this one has all of it."
+    yield note
+
+
+def _heading(
+    message: Message, tool: str, time: str, before: str, *, place: int | None = None
+) -> str:
+    """Who says something, and when; ``before`` is the time that was shown last."""
+    shown = time[11:16] if time[:10] == before[:10] else time
+    if time and time[16:] != before[16:]:
+        shown = time
+    level = "##" if message.role is Role.USER else "###"
+    number = "" if place is None else str(place)
+    head = (number, ROLE_NAMES[message.role], tool and _to_code(tool), shown)
+    return f"{level} {' · '.join(part for part in head if part)}"
+
+
+def _render_folded(message: Message, tool: str, project: str | None) -> str:
+    """A call or a result of a tool, as an item of a list."""
+    fold = fold_tool(message, project)
+    parts = (
+        str(to_place(message)),
+        ROLE_NAMES[message.role],
+        tool and _to_code(tool),
+        fold.size,
+        fold.point and _to_code(fold.point),
     )
-    tools: dict[str, str] = {}
-    before = ""
-    for message in messages:
-        if message.call_id and message.tool_name:
-            tools[message.call_id] = message.tool_name
-        tool = message.tool_name or tools.get(message.call_id or "", "")
-        time = _render_time(message.sent)
-        shown = time[11:16] if time[:10] == before[:10] else time
-        if time and time[16:] != before[16:]:
-            shown = time
-        before = time or before
-        level = "##" if message.role is Role.USER else "###"
-        head = (_NAMES[message.role], tool and _to_code(tool), shown)
-        yield ""
-        yield f"{level} {' · '.join(part for part in head if part)}"
-        yield ""
-        yield from _render_text(message, mask(message.text))
+    return f"- {' · '.join(part for part in parts if part)}"
 
 
 def _facts(session: Session) -> Iterator[str]:
@@ -96,39 +143,50 @@ def _facts(session: Session) -> Iterator[str]:
         branch = session.git_branch
         on = f", branch {_to_code(branch)}" if branch else ""
         yield f"- Project: {_to_code(session.project)}{on}"
-    first, last = _render_time(session.started), _render_time(session.last_active)
+    first, last = render_own_time(session.started), render_own_time(session.last_active)
     if first or last:
         span = (first, last) if first and last and first != last else (first or last,)
         yield f"- Time: {' to '.join(span)}"
     yield f"- Messages: {session.message_count:,}"
 
 
-def _render_time(moment: Moment | None) -> str:
-    """A time in the zone that it was written in, which is named; or a day."""
-    if moment is None:
-        return ""
-    own = moment.in_own_zone()
-    if moment.is_day:
-        return own.date().isoformat()
-    zone = f"{own:%z}" if moment.utc_offset_min else "UTC"
-    return f"{own.date().isoformat()} {own:%H:%M} {zone}"
-
-
-def _render_text(message: Message, text: str) -> Iterator[str]:
+def _render_text(message: Message, text: str, max_chars: int | None) -> Iterator[str]:
+    """What was said; of what programs say, at most ``max_chars``."""
     shown = neutralize(text)
     if not shown.strip():
         yield "(empty)"
-    elif message.role in _PROSE and (quote := to_quote(shown)) is not None:
+    elif message.role in PROSE and (quote := to_quote(shown)) is not None:
         yield quote
+    elif message.role is Role.TOOL_CALL:
+        yield from _render_call(text, max_chars)
     else:
-        if message.role is Role.TOOL_CALL:
-            shown = _render_arguments(shown)
-        if message.role not in _PROSE:
-            shown = cut_middle(shown, _MAX_OUTPUT_CHARS)
-        yield from _fence(shown)
+        yield from _fence(_cut(shown, None if message.role in PROSE else max_chars))
     if message.full_bytes is not None:
         yield ""
         yield f"(cut when it was stored: it had {message.full_bytes:,} bytes)"
+
+
+def _render_call(text: str, max_chars: int | None) -> Iterator[str]:
+    """A call's arguments; what it changes in files, as a diff."""
+    call = parse_call(text)
+    if not any(part.changes for part in call.parts):
+        shown = _render_arguments(neutralize(text))
+        yield from _fence(_cut(shown, max_chars))
+        return
+    if call.point and call.point != text:
+        yield _to_code(call.point)
+        yield ""
+    for number, part in enumerate(call.parts):
+        lines = (line.written for line in part.changes)
+        shown = neutralize("\n".join(lines) if part.changes else part.text)
+        language = "diff" if part.changes else ""
+        if number:
+            yield ""
+        yield from _fence(_cut(shown, max_chars), language)
+
+
+def _cut(text: str, max_chars: int | None) -> str:
+    return text if max_chars is None else cut_middle(text, max_chars)
 
 
 def _render_arguments(text: str) -> str:
@@ -150,10 +208,10 @@ def _render_argument(argument: tuple[str, object]) -> str:
     return f"{name}:\n{textwrap.indent(shown, '    ')}"
 
 
-def _fence(text: str) -> Iterator[str]:
+def _fence(text: str, language: str = "") -> Iterator[str]:
     """A code block, with a fence that is longer than any in the text."""
     fence = "`" * max(3, _longest_run(text) + 1)
-    yield fence
+    yield fence + language
     yield from text.split("\n")
     yield fence
 

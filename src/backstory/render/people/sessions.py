@@ -1,64 +1,156 @@
-"""Sessions and their messages, for people. All text is made safe to print."""
+"""A list of sessions, for people. All text is made safe to print.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+Where a terminal is too narrow for columns, each session takes two lines: its title is
+never pushed out of sight by what is before it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from backstory.render.format import render_count, render_path, render_span, render_time
+from backstory.render.format import render_count, render_path, render_time
 from backstory.render.layout import (
     cell_len,
-    quote_lines,
+    cut_to_width,
     render_columns,
     to_cell,
-    wrap_to_width,
 )
+from backstory.render.people.hits import folder_name
+from backstory.search.subagents import ListedConversation
 from backstory.text.cut import one_line
-from backstory.values.history import Message, Role, Session
+from backstory.values.history import Session
+from backstory.values.structs import FrozenStruct
 
-_MIN_FOLDER_CHARS = 12
+_MIN_FOLDER_WIDTH = 12
+_MAX_FOLDER_WIDTH = 40
+# So much of a folder's name is shown where room is short.
+_NAME_WIDTH = 24
+_MIN_TITLE_WIDTH = 36
+_MAX_TITLE_CHARS = 200
 _INDENT = "  "
-_ROLE_NAMES = {
-    Role.USER: "USER",
-    Role.ASSISTANT: "ASSISTANT",
-    Role.TOOL_CALL: "TOOL CALL",
-    Role.TOOL_RESULT: "TOOL RESULT",
-    Role.SYSTEM: "SYSTEM",
-    Role.SUMMARY: "SUMMARY",
-    Role.ERROR: "ERROR",
-}
+_GAP = "  "
+_BETWEEN = " · "
+_SUBAGENT = "subagent: "
+_NO_TITLE = "(no title)"
+
+
+class _Row(FrozenStruct):
+    """What is shown of one session."""
+
+    session: Session
+    time: str
+    name: str
+    folder: str
+    title: str
+    subagents: int = 0
+    is_nested: bool = False
+
+    @property
+    def messages(self) -> int:
+        return self.session.message_count
 
 
 def render_sessions(
-    sessions: Sequence[Session],
+    listed: Sequence[ListedConversation],
     *,
     names: Mapping[int, str],
     resumes: Mapping[int, str] | None = None,
     home: Path,
     width: int | None,
+    subagents: bool = False,
 ) -> Iterator[str]:
-    """One line per session; ``names`` are their short ids.
+    """One row per session; ``names`` are their short ids.
 
-    ``resumes`` are the commands that continue them, each shown below its session.
+    ``resumes`` are the commands that continue them, each shown below its session. With
+    ``subagents``, they follow their parent; otherwise, its row says how many it has.
     """
-    # On a terminal, the title needs room; of a long path, the end says most.
-    folder_width = None if width is None else max(_MIN_FOLDER_CHARS, width // 6)
-    rows = [
-        (
+    rows = list(_iter_rows(listed, names, home, subagents=subagents))
+    if width is not None and _columns_width(rows) > width:
+        shown = (list(_stack(row, width)) for row in rows)
+    else:
+        head, *lines = _render_table(rows, width)
+        yield head
+        shown = ([line] for line in lines)
+    for row, lines in zip(rows, shown, strict=True):
+        yield from lines
+        # A subagent is continued by its parent.
+        resume = (resumes or {}).get(row.session.session_id)
+        if resume and not row.is_nested:
+            yield _INDENT + resume
+
+
+def _iter_rows(
+    listed: Sequence[ListedConversation],
+    names: Mapping[int, str],
+    home: Path,
+    *,
+    subagents: bool,
+) -> Iterator[_Row]:
+    def to_row(session: Session, hidden: int = 0, *, is_nested: bool = False) -> _Row:
+        title = one_line(to_cell(session.title), _MAX_TITLE_CHARS) or _NO_TITLE
+        return _Row(
+            session,
             render_time(session.last_active),
-            session.host,
-            names.get(session.session_id, session.native_id),
-            str(session.message_count),
-            _ending(to_cell(render_path(session.project or "", home)), folder_width),
-            one_line(session.title, 200),
+            to_cell(names.get(session.session_id, session.native_id)),
+            to_cell(render_path(session.project or "", home)),
+            # One whose parent is not listed is still no conversation with a person.
+            _SUBAGENT + title if session.parent_id else title,
+            hidden,
+            is_nested,
         )
-        for session in sessions
+
+    for each in listed:
+        yield to_row(each.session, 0 if subagents else len(each.subagents))
+        for session in each.subagents if subagents else ():
+            yield to_row(session, is_nested=True)
+
+
+# -- columns --------------------------------------------------------------------------
+
+
+def _to_table(rows: Sequence[_Row]) -> tuple[list[str], list[list[str]]]:
+    """The heads and cells before project and title."""
+    has_subagents = any(row.subagents for row in rows)
+    heads = ["LAST ACTIVE", "HOST", "ID", "MESSAGES"]
+    cells = [
+        [row.time, to_cell(row.session.host), row.name, f"{row.messages:,}"]
+        + ([f"{row.subagents:,}" if row.subagents else ""] if has_subagents else [])
+        for row in rows
     ]
-    heads = ("LAST ACTIVE", "HOST", "ID", "MESSAGES", "PROJECT", "TITLE")
-    head, *lines = render_columns(heads, rows, right={3}, width=width)
-    yield head
-    for session, line in zip(sessions, lines, strict=True):
-        yield line
-        if resume := (resumes or {}).get(session.session_id):
-            yield f"  {resume}"
+    return heads + (["SUBAGENTS"] if has_subagents else []), cells
+
+
+def _columns_width(rows: Sequence[_Row]) -> int:
+    """How wide a terminal must be for the title to have room in a table."""
+    heads, cells = _to_table(rows)
+    before = sum(
+        max(map(cell_len, column)) + len(_GAP)
+        for column in zip(heads, *cells, strict=True)
+    )
+    widest = max((cell_len(row.folder) for row in rows), default=0)
+    folder = min(max(widest, len("PROJECT")), _MIN_FOLDER_WIDTH)
+    return before + folder + len(_GAP) + _MIN_TITLE_WIDTH
+
+
+def _render_table(rows: Sequence[_Row], width: int | None) -> Iterator[str]:
+    # On a terminal, the title needs room; of a long path, the end says most.
+    folder_width = None if width is None else max(_MIN_FOLDER_WIDTH, width // 6)
+    heads, cells = _to_table(rows)
+    table = [
+        [
+            *before,
+            _ending(row.folder, folder_width),
+            (_INDENT if row.is_nested else "") + row.title,
+        ]
+        for row, before in zip(rows, cells, strict=True)
+    ]
+    return render_columns(
+        [*heads, "PROJECT", "TITLE"],
+        table,
+        right=set(range(3, len(heads))),
+        width=width,
+        # One long path does not push all titles away from what they belong to.
+        most={len(heads): _MAX_FOLDER_WIDTH},
+    )
 
 
 def _ending(text: str, width: int | None) -> str:
@@ -71,55 +163,33 @@ def _ending(text: str, width: int | None) -> str:
     return f"…{kept}"
 
 
-def render_transcript(
-    session: Session,
-    messages: Iterable[Message],
-    *,
-    resume: str | None = None,
-    home: Path,
-    width: int | None = None,
-) -> Iterator[str]:
-    """A conversation to read from top to bottom; ``resume`` is how to continue it."""
-    title = f"title: {to_cell(session.title)}" if session.title else "(no title)"
-    yield from _wrap(title, width)
-    place = render_path(session.project or "", home)
-    if place and session.git_branch:
-        place += f" ({session.git_branch})"
-    facts = (
-        session.host,
-        session.native_id,
-        place,
-        render_count(session.message_count, "message"),
-        render_span(session.started, session.last_active),
-    )
-    yield from _wrap(" · ".join(to_cell(fact) for fact in facts if fact), width)
-    if session.parent_id:
-        yield from _wrap(f"part of {to_cell(session.parent_id)}", width)
-    if resume:
-        yield f"resume with: {resume}"
-    tools: dict[str, str] = {}
-    day = ""
-    for message in messages:
-        if message.call_id and message.tool_name:
-            tools[message.call_id] = message.tool_name
-        tool = message.tool_name or tools.get(message.call_id or "", "")
-        time = render_time(message.sent)
-        yield ""
-        if time[:10] != day and time:
-            day = time[:10]
-            yield f"— {day} —"
-            yield ""
-        head = (_ROLE_NAMES[message.role], to_cell(tool), time[11:])
-        line = f"[{message.message_id}] " + "  ".join(part for part in head if part)
-        yield from _wrap(line, width)
-        yield from quote_lines(message.text, width, indent=_INDENT)
+# -- two lines ------------------------------------------------------------------------
 
 
-def _wrap(line: str, width: int | None) -> Iterator[str]:
-    """A line of ours with names in it: what does not fit goes on indented."""
-    if width is None:
-        yield line
-        return
-    first, *others = wrap_to_width(line, width - len(_INDENT))
-    yield first
-    yield from (_INDENT + piece for piece in others)
+def _stack(row: _Row, width: int) -> Iterator[str]:
+    """Id and title, and below them the rest."""
+    indent = _INDENT if row.is_nested else ""
+    yield cut_to_width(f"{indent}{row.name}{_GAP}{row.title}", width)
+    facts = [row.time, to_cell(row.session.host), render_count(row.messages, "message")]
+    if row.subagents:
+        facts.append(render_count(row.subagents, "subagent"))
+    facts = list(filter(None, facts))
+    below = indent + _INDENT
+    if row.folder:
+        room = width - len(below) - cell_len(_BETWEEN.join(["", *facts]))
+        facts.insert(0, _fit_folder(row.folder, room))
+    line = facts[0]
+    for fact in facts[1:]:
+        if cell_len(below + line + _BETWEEN + fact) <= width:
+            line += _BETWEEN + fact
+        else:
+            yield below + line
+            line = fact
+    yield cut_to_width(below + line, width)
+
+
+def _fit_folder(folder: str, width: int) -> str:
+    """The path if there is room, else the folder's name, which says most."""
+    if cell_len(folder) <= width:
+        return folder
+    return _ending(folder_name(folder), max(width, _NAME_WIDTH))

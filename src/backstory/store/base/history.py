@@ -128,13 +128,15 @@ class SessionFilter(FrozenStruct):
     """Which sessions to list; every condition that is set must hold.
 
     ``folder`` matches sessions that ran in it or below it, ``folder_name`` those that
-    ran in any folder of that name.
+    ran in any folder of that name. Between ``active_since`` and ``started_before`` are
+    the sessions in which something may have been said in that time.
     """
 
     host: str | None = None
     folder: str | None = None
     folder_name: str | None = None
     active_since: datetime | None = None
+    started_before: datetime | None = None
     limit: int | None = None
 
 

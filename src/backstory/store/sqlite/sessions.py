@@ -1,6 +1,7 @@
 """The table ``sessions``: what is known about each conversation."""
 
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import Any
 
 import apsw
@@ -237,11 +238,8 @@ def empty_session(db: apsw.Connection, session_id: int) -> None:
 
 
 def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
-    since = since_day = None
-    if where.active_since is not None:
-        moment = Moment(where.active_since)
-        since = moment.to_microseconds()
-        since_day = start_in_utc(moment.in_local_zone().date())
+    since, since_day = _to_bounds(where.active_since)
+    before, before_day = _to_bounds(where.started_before)
     folder = where.folder and where.folder.rstrip("/\\")
     rows = db.execute(
         f"""
@@ -255,6 +253,8 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
                 OR substr(project, -length(?3) - 1) IN ('/' || ?3, char(92) || ?3))
            AND (?4 IS NULL
                 OR last_active_at >= iif(last_active_offset_min = ?6, ?7, ?4))
+           AND (?8 IS NULL
+                OR started_at < iif(started_offset_min = ?6, ?9, ?8))
          ORDER BY last_active_at DESC NULLS LAST, session_id DESC
          LIMIT ?5
         """,
@@ -266,9 +266,20 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
             -1 if where.limit is None else where.limit,
             WHOLE_DAY,
             since_day,
+            before,
+            before_day,
         ),
     )
     return [to_session(row) for row in rows]
+
+
+def _to_bounds(instant: datetime | None) -> tuple[int | None, int | None]:
+    """What times are compared with, and what whole days are compared with."""
+    if instant is None:
+        return None, None
+    moment = Moment(instant)
+    day = moment.in_local_zone().date()
+    return moment.to_microseconds(), start_in_utc(day)
 
 
 def get_sessions(

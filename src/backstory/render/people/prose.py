@@ -1,8 +1,8 @@
 """Markdown of a conversation as HTML that cannot run, load or link to anything.
 
 The parser escapes all HTML in the text and makes no links and no images of it; what it
-makes passes a list of harmless tags all the same. Only this module makes HTML that the
-templates do not escape.
+makes passes a list of harmless tags all the same. Only this module makes HTML of what
+was said; everything else escapes it.
 """
 
 from functools import cache

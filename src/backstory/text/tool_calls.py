@@ -4,7 +4,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from backstory.values.structs import FrozenStruct
+from backstory.values.structs import FrozenStruct, replace
 
 # Arguments that say what a call is about, the most telling first.
 _POINTS = (
@@ -28,6 +28,8 @@ _EDITS = (
     ("old_string", "new_string"),
     ("oldString", "newString"),
     ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("oldText", "newText"),
 )
 # Arguments that are shown as code, without the quotes and escapes of JSON.
 _TEXTS = ("command", "cmd", "content", "file_text", "plan", "prompt", "message")
@@ -35,6 +37,13 @@ _COMMANDS = ("command", "cmd")
 _SHELL = "bash"
 _FILES = ("file_path", "filePath", "path")
 _PATCH_STARTS = ("*** Begin Patch", "diff --git ", "--- ")
+# A patch that a shell command hands to a program begins on a line of its own.
+_PATCH_WITHIN = "\n*** Begin Patch\n"
+# What a file shall say from now on, if the call names the file.
+_WHOLE_FILES = ("content", "file_text")
+# Cline and Roo Code write what to search for and what to put in its place.
+_SEARCH_STARTS = ("<<<<<<< SEARCH", "------- SEARCH")
+_REPLACE_ENDS = (">>>>>>> REPLACE", "+++++++ REPLACE")
 _MAX_JSON_CHARS = 500_000
 # With more lines, both versions are shown one below the other: comparing them takes
 # time that grows with the square of their number.
@@ -48,17 +57,32 @@ class DiffLine(FrozenStruct):
     sign: str
     text: str
 
+    @property
+    def written(self) -> str:
+        """The line as it stands in a diff."""
+        return self.text if self.sign == "@" else self.sign + self.text
+
 
 class CallPart(FrozenStruct):
     """A piece of a call: a diff, or a text with the name of its argument.
 
-    ``language`` is the one that the text is written in, if it is code.
+    ``language`` is the one that the text is written in, if it is code;
+    ``is_whole_file``: the text is all that a file shall say.
     """
 
     name: str
     text: str = ""
     diff: tuple[DiffLine, ...] = ()
     language: str = ""
+    is_whole_file: bool = False
+
+    @property
+    def changes(self) -> tuple[DiffLine, ...]:
+        """What changes in a file: the diff, or every line of a whole file."""
+        if not self.is_whole_file:
+            return self.diff
+        lines = self.text.removesuffix("\n").split("\n")
+        return tuple(DiffLine("+", line) for line in lines)
 
 
 class ReadCall(FrozenStruct):
@@ -79,8 +103,8 @@ def parse_call(text: str) -> ReadCall:
         for name, value in arguments.items()
         if value != point or len(point) > _SHORT_POINT
     }
-    language = _find_language(arguments)
-    return ReadCall(point, tuple(_show_arguments(shown, language)))
+    file = _find_file(arguments)
+    return ReadCall(point, tuple(_show_arguments(shown, file)))
 
 
 def _parse_arguments(text: str) -> dict[str, object] | None:
@@ -103,9 +127,7 @@ def _find_point(arguments: Mapping[str, object]) -> str:
     return ""
 
 
-def _show_arguments(
-    arguments: dict[str, object], file_language: str = ""
-) -> Iterator[CallPart]:
+def _show_arguments(arguments: dict[str, object], file: str) -> Iterator[CallPart]:
     rest = dict(arguments)
     for old, new in _EDITS:
         if isinstance(rest.get(old), str) and isinstance(rest.get(new), str):
@@ -113,30 +135,51 @@ def _show_arguments(
     edits = rest.get("edits")
     if isinstance(edits, list) and edits and all(isinstance(e, dict) for e in edits):
         for edit in rest.pop("edits"):  # type: ignore[attr-defined]
-            yield from _show_arguments(edit, file_language)
+            yield from _show_arguments(edit, file)
     for name, value in list(rest.items()):
+        if isinstance(value, list) and _has_patch(value):
+            value = "\n".join(map(str, value))
         if not isinstance(value, str):
             continue
-        if name in _TEXTS or value.startswith(_PATCH_STARTS):
-            language = _SHELL if name in _COMMANDS else file_language
-            yield from _show_text(name, str(rest.pop(name)), language)
+        if name in _TEXTS or value.startswith((*_PATCH_STARTS, *_SEARCH_STARTS)):
+            del rest[name]
+            language = _SHELL if name in _COMMANDS else _find_language(file)
+            is_whole_file = bool(file) and name in _WHOLE_FILES
+            for part in _show_text(name, value, language):
+                yield replace(part, is_whole_file=is_whole_file and not part.diff)
     if rest:
         written = json.dumps(rest, indent=2, ensure_ascii=False)
         yield CallPart("", written, language="json")
 
 
-def _find_language(arguments: Mapping[str, object]) -> str:
-    """What the file of a call is written in, by the end of its name."""
-    for name in _FILES:
-        path = arguments.get(name)
-        if isinstance(path, str) and "." in path:
-            return path.rpartition(".")[2]
-    return ""
+def _has_patch(words: Sequence[object]) -> bool:
+    """Whether a command is given a patch, as Codex gives apply_patch one."""
+    return any(
+        isinstance(word, str) and word.startswith(_PATCH_STARTS) for word in words
+    )
+
+
+def _find_file(arguments: Mapping[str, object]) -> str:
+    """The file that a call is about; empty if it names none."""
+    paths = (arguments.get(name) for name in _FILES)
+    return next((path for path in paths if isinstance(path, str)), "")
+
+
+def _find_language(file: str) -> str:
+    """What a file is written in, by the end of its name."""
+    return file.rpartition(".")[2] if "." in file else ""
 
 
 def _show_text(name: str, text: str, language: str = "") -> Iterator[CallPart]:
+    before, found, patch = text.partition(_PATCH_WITHIN)
     if text.startswith(_PATCH_STARTS):
         yield CallPart(name, diff=tuple(map(_patch_line, text.split("\n"))))
+    elif text.startswith(_SEARCH_STARTS):
+        yield CallPart(name, diff=tuple(_parse_replacements(text)))
+    elif found:
+        yield CallPart(name, before, language=language)
+        patch = found[1:] + patch
+        yield CallPart("", diff=tuple(map(_patch_line, patch.split("\n"))))
     elif text:
         yield CallPart(name, text, language=language)
 
@@ -147,6 +190,23 @@ def _patch_line(line: str) -> DiffLine:
     if line[:1] in ("+", "-", " "):
         return DiffLine(line[0], line[1:])
     return DiffLine(" ", line)
+
+
+def _parse_replacements(text: str) -> Iterator[DiffLine]:
+    """Blocks of what is searched for and of what takes its place."""
+    sign = " "
+    for line in text.split("\n"):
+        if line.startswith(_SEARCH_STARTS):
+            sign = "-"
+            yield DiffLine("@", line)
+        elif sign == "-" and line == "=" * 7:
+            sign = "+"
+        elif sign == "-" and (line.startswith(":start_line:") or line == "-" * 7):
+            yield DiffLine("@", line)
+        elif sign == "+" and line.startswith(_REPLACE_ENDS):
+            sign = " "
+        else:
+            yield DiffLine(sign, line)
 
 
 def _compare(old: str, new: str) -> CallPart:
