@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # How many units each search returns: enough for a good one that only another scorer
 # ranks high.
-POOL = 150
+POOL = 100
 TEXT_POOL = 200
 _DAY_POOL = 50
 # How many units with the longest phrase of a query are searched for the others.
