@@ -11,11 +11,11 @@ _POINTS = (
     "description",
     "command",
     "cmd",
+    "pattern",
+    "query",
     "file_path",
     "filePath",
     "path",
-    "pattern",
-    "query",
     "url",
     "subject",
     "skill",
@@ -101,7 +101,7 @@ def parse_call(text: str) -> ReadCall:
     shown = {
         name: value
         for name, value in arguments.items()
-        if value != point or len(point) > _SHORT_POINT
+        if value != point or (len(point) > _SHORT_POINT and name not in _FILES)
     }
     file = _find_file(arguments)
     return ReadCall(point, tuple(_show_arguments(shown, file)))
