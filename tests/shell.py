@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,8 +58,15 @@ class Shell:
 
     def process(self, *words: str, **more: str) -> Done:
         """Run a command in a process of its own, from its start to its exit code."""
+        return self._start([*BACKSTORY, *words], more)
+
+    def python(self, code: str, **more: str) -> Done:
+        """Run Python code in a process of its own, as if no command had been typed."""
+        return self._start([sys.executable, "-c", code], more)
+
+    def _start(self, command: Sequence[str], more: Mapping[str, str]) -> Done:
         return subprocess.run(
-            [*BACKSTORY, *words],
+            command,
             env={**self.environ, **more},
             cwd=self.home,
             capture_output=True,

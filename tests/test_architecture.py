@@ -37,7 +37,7 @@ LAYERS = (
     {"exports", "forget", "options"},
     {"assembly"},
     {"maintenance"},
-    {"memory", "repair"},
+    {"memory", "overview", "repair"},
     {"hooks"},
     {"evals", "install"},
     {"mcp", "web"},
@@ -87,6 +87,7 @@ OPENS_A_STORE = (
     "hooks/opening.py",
     "hooks/reminding.py",
     "index/files.py",
+    "overview.py",
     "runs/items.py",
     "summaries/schedule.py",
 )

@@ -22,7 +22,7 @@ from backstory.ingest.announced import has_announced, iter_announced
 from backstory.ingest.excluded import iter_kept_excluded
 from backstory.ingest.hosts import get_host
 from backstory.ingest.refresh import Refresh
-from backstory.ingest.seen_files import FileFinder
+from backstory.ingest.seen_files import FileFinder, find_last_reading
 from backstory.notes.find import FoundNote, find_guidance
 from backstory.options import (
     context_options,
@@ -329,7 +329,7 @@ class Parts:
             messages=sum(count.messages for count in counts),
             size_bytes=self.history.size_bytes(),
             sessions_by_host={c.host: c.sessions for c in counts if c.sessions},
-            last_read_at=self.refresh.last_read_at(),
+            last_read_at=find_last_reading(self.home),
             problems=(
                 *self._list_disk_problems(),
                 *self.maintainer.list_problems(),

@@ -74,6 +74,7 @@ def test_index_with_bad_lines_names_them_and_ends_with_3(shell: Shell) -> None:
 
     assert done.returncode == 3
     assert done.stdout.splitlines()[1:] == [
+        "Vectors: none of 1 text yet; 'backstory index --wait' makes them.",
         "1 problem:",
         f"  ~/.claude/projects/-home-dev-demo/{SESSION}.jsonl:2: "
         "not valid JSON (Expecting value)",

@@ -403,7 +403,9 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         {"codex": 1, "pi": 2},
         LATER.at,
         (Problem("odd", 3, "/home/dev/a"),),
-        IndexStatus(5000, 3000, 2900, 7_000_000, "auto", is_behind=True),
+        IndexStatus(
+            5000, 3000, 2900, 7_000_000, "ollama", is_behind=True, in_background=True
+        ),
         LogStatus("openai small", True, 1, 2, 1_500, 9_000, "the key is wrong"),
     )
 
@@ -414,7 +416,8 @@ def test_the_status_says_how_much_is_kept_and_what_went_wrong() -> None:
         "Sessions:  3 (codex 1, pi 2)",
         "Messages:  4,000",
         "Size:      12 KB",
-        "Index:     5,000 units, 2,900 of 3,000 vectors (auto), 7.0 MB, not up to date",
+        "Index:     5,000 units, 7.0 MB, not up to date",
+        "Vectors:   2,900 of 3,000 texts (ollama); the rest are made in the background",
         "Logs:      openai small, 1 session to be summarized, "
         "2 calls and 1,500 of 9,000 tokens today (the key is wrong)",
         "Last read: 2026-02-21 09:05",
@@ -568,7 +571,7 @@ def test_a_status_is_safe_to_print() -> None:
     lines = list(render_status(status, home=HOME))
 
     assert lines[1] == f"Sessions:  1 ({TAMED} 1)"
-    assert lines[4] == f"Index:     1 unit, no vectors, 0 B ({TAMED})"
+    assert lines[4] == f"Index:     1 unit, 0 B ({TAMED})"
 
 
 def test_columns_are_safe_to_print() -> None:

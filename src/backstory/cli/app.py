@@ -160,7 +160,11 @@ def _print_version(ctx: click.Context, option: click.Parameter, asked: bool) -> 
 
 
 # click.version_option would load the translations of its help text.
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--home",
     type=PATH,
@@ -186,6 +190,11 @@ def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> N
     """A memory for AI agents: every past conversation, kept and searchable."""
     # Tests and the demo pass an App of their own, with another clock.
     ctx.obj = replace(ctx.obj or App(), home=home, flags=flags)
+    if ctx.invoked_subcommand is None:
+        # No other command needs it.
+        from backstory.cli.overview import show_overview
+
+        show_overview(ctx.obj)
 
 
 def run(app: App | None = None) -> int:

@@ -74,7 +74,13 @@ def index(
         click.echo(to_json(report_object(report)))
     else:
         took_s = time.monotonic() - started
-        lines = render_report(report, home=app.user_home, took_s=took_s, path=path)
+        lines = render_report(
+            report,
+            home=app.user_home,
+            took_s=took_s,
+            path=path,
+            index=None if wait else app.memory.status().index,
+        )
         echo_lines(lines)
         # What the settings do not keep, or a person moved to a program's trash.
         done = [

@@ -340,7 +340,8 @@ def _print_installed(
     with progress.reading() as on_progress:
         read = app.memory.index(on_progress=on_progress)
     took_s = time.monotonic() - started
-    echo_lines(render_report(read, home=app.user_home, took_s=took_s))
+    index = app.memory.status().index
+    echo_lines(render_report(read, home=app.user_home, took_s=took_s, index=index))
     left = list(setup.iter_left_to_do(connected))
     if left:
         echo_lines(["\nStill to do:", *(f"  {line}" for line in left)])

@@ -536,6 +536,7 @@ class Maintainer:
                 embedder=name,
                 is_behind=self._builder().is_behind(),
                 problem=_DAMAGED if self.is_damaged() else failure,
+                in_background=self._start_worker is not None,
             )
         except (StoreFull, StoreLocked, StoreUnwritable) as exc:
             # Another index would not help.

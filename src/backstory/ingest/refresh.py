@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,14 +129,6 @@ class Refresh:
     def _rest(self, started: float) -> None:
         now = time.monotonic()
         self._due = now + _REST_SHARE * (now - started)
-
-    def last_read_at(self) -> datetime | None:
-        """When the sources were last read."""
-        try:
-            modified = (self._home / STAMP_NAME).stat().st_mtime
-            return datetime.fromtimestamp(modified, UTC)
-        except (OSError, OverflowError, ValueError):
-            return None
 
     def _has_read_all(self) -> bool:
         """Whether all agent programs were read before, not only chosen ones."""

@@ -6,6 +6,7 @@ each file: with a thousand of them, it takes some milliseconds.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from backstory.ingest.hosts import HOSTS
@@ -26,6 +27,15 @@ LOCK_NAME = "index.lock"
 STAMP_NAME = "last-read"
 # What the names of databases end with: the log beside one changes before it does.
 DATABASE_SUFFIXES = (".db", ".sqlite")
+
+
+def find_last_reading(home: Path) -> datetime | None:
+    """When the sources were last read."""
+    try:
+        modified = (home / STAMP_NAME).stat().st_mtime
+        return datetime.fromtimestamp(modified, UTC)
+    except (OSError, OverflowError, ValueError):
+        return None
 
 
 class SeenFile(Struct):

@@ -137,7 +137,10 @@ class SourceSummary(FrozenStruct):
 
 
 class IndexStatus(FrozenStruct):
-    """The state of the index: how much it holds, and how much of it has vectors."""
+    """The state of the index: how much it holds, and how much of it has vectors.
+
+    ``in_background``: missing vectors are made by a background process.
+    """
 
     units: int = 0
     with_meaning: int = 0
@@ -146,6 +149,7 @@ class IndexStatus(FrozenStruct):
     embedder: str = "none"
     is_behind: bool = False
     problem: str = ""
+    in_background: bool = False
 
 
 class ListedLog(FrozenStruct):
@@ -261,3 +265,29 @@ class Status(FrozenStruct):
     logs: LogStatus = field(default_factory=LogStatus)
     excluded: tuple[KeptExcluded, ...] = ()
     last_forgetting: Forgetting | None = None
+
+
+class Overview(FrozenStruct):
+    """What a home has, at a glance.
+
+    ``texts`` are those that want a vector, ``embedded`` those that have one.
+    ``found_hosts`` are the titles of the agent programs that have left conversations on
+    this machine; they are looked for only where none has been read yet. ``is_new``:
+    there is no history.
+    """
+
+    home: str
+    is_new: bool = False
+    sessions_by_host: Mapping[str, int] = field(default_factory=dict)
+    messages: int = 0
+    last_read_at: datetime | None = None
+    texts: int = 0
+    embedded: int = 0
+    facts: int = 0
+    logs: int = 0
+    found_hosts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def sessions(self) -> int:
+        return sum(self.sessions_by_host.values())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from backstory.render.format import render_count, render_local, render_path, render_size
 from backstory.render.layout import render_columns, to_cell
+from backstory.render.people.vectors import render_vectors
 from backstory.settings import Chosen
 from backstory.text.escape import neutralize
 from backstory.values.forgetting import Forgetting
@@ -24,9 +25,17 @@ MAX_PROBLEMS_SHOWN = 20
 
 
 def render_report(
-    report: IndexReport, *, home: Path, took_s: float, path: Path | None = None
+    report: IndexReport,
+    *,
+    home: Path,
+    took_s: float,
+    path: Path | None = None,
+    index: IndexStatus | None = None,
 ) -> Iterator[str]:
-    """What a reading did; ``path`` is the only place that was read, if one was."""
+    """What a reading did; ``path`` is the only place that was read, if one was.
+
+    With the state of the ``index``, also that vectors are missing.
+    """
     if report == IndexReport() and path is not None:
         yield f"Found nothing to read in {to_cell(render_path(str(path), home))}."
         return
@@ -50,6 +59,8 @@ def render_report(
     said = ", ".join(f"{number:,} {words}" for number, words in others if number)
     if said:
         yield f"Not read: {said}."
+    if index is not None and index.embedded < index.with_meaning:
+        yield f"Vectors: {_describe_vectors(index)}."
     yield from render_problems(report.problems, home=home)
 
 
@@ -57,10 +68,8 @@ def render_indexed(
     index: IndexStatus, problems: Sequence[Problem], *, home: Path
 ) -> Iterator[str]:
     """What is in an index that was just rebuilt."""
-    yield (
-        f"Indexed {render_count(index.units, 'unit')}: messages, titles and "
-        f"notes. Vectors: {index.embedded:,} of {index.with_meaning:,}."
-    )
+    yield (f"Indexed {render_count(index.units, 'unit')}: messages, titles and notes.")
+    yield f"Vectors: {_describe_vectors(index)}."
     yield from render_problems(problems, home=home)
 
 
@@ -157,6 +166,7 @@ def render_status(status: Status, *, home: Path) -> Iterator[str]:
         ("Messages", f"{status.messages:,}"),
         ("Size", render_size(status.size_bytes)),
         ("Index", _index_state(status.index)),
+        *_vector_state(status.index),
         ("Logs", _log_state(status.logs)),
         ("Last read", render_local(last_read_at) if last_read_at else "never"),
         *_last_forgetting(status.last_forgetting),
@@ -190,14 +200,23 @@ def render_excluded(excluded: Sequence[KeptExcluded]) -> Iterator[str]:
 def _index_state(index: IndexStatus) -> str:
     if index.problem and not index.units:
         return index.problem
-    if index.embedder == "none":
-        vectors = "no vectors"
-    else:
-        made = f"{index.embedded:,} of {index.with_meaning:,} vectors"
-        vectors = f"{made} ({index.embedder})"
-    parts = [render_count(index.units, "unit"), vectors, render_size(index.size_bytes)]
+    parts = [render_count(index.units, "unit"), render_size(index.size_bytes)]
     parts += ["not up to date"] * index.is_behind
     return ", ".join(parts) + (f" ({index.problem})" if index.problem else "")
+
+
+def _vector_state(index: IndexStatus) -> Iterator[tuple[str, str]]:
+    if index.units:
+        yield "Vectors", _describe_vectors(index)
+
+
+def _describe_vectors(index: IndexStatus) -> str:
+    return render_vectors(
+        index.embedded,
+        index.with_meaning,
+        embedder=index.embedder,
+        in_background=index.in_background,
+    )
 
 
 def _log_state(logs: LogStatus) -> str:

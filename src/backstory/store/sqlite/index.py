@@ -34,6 +34,7 @@ from backstory.store.sqlite.index_verify import verify_tables
 from backstory.store.sqlite.index_writer import SqliteIndexWriter
 from backstory.store.sqlite.indexed_containers import list_files
 from backstory.store.sqlite.text_scan import TextScan
+from backstory.store.sqlite.unit_counts import count_units
 from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.store.sqlite.words import WordSearch
 from backstory.values.units import Container, SessionRef
@@ -86,7 +87,7 @@ class SqliteIndex:
 
     def counts(self) -> IndexCounts:
         with self._connection.reading() as db:
-            return units.count_units(db)
+            return count_units(db)
 
     def count_units(self) -> int:
         return int(self.get_state("units") or 0)

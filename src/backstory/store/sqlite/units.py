@@ -9,13 +9,11 @@ import orjson
 
 from backstory.store.base.index import (
     ActiveSession,
-    IndexCounts,
     Note,
     ToEmbed,
     Unit,
     UnitFilter,
 )
-from backstory.store.sqlite import passages
 from backstory.store.sqlite.containers import from_number, to_number
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.unit_filter import to_clause
@@ -420,23 +418,6 @@ def list_wanting(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, by
         (to_json(unit_ids),),
     )
     return to_dict(rows)
-
-
-def count_units(db: apsw.Connection) -> IndexCounts:
-    """All counts; what is embedded passage by passage is wanted once more."""
-    count, with_meaning, embedded, messages = db.execute(
-        """
-        SELECT COUNT(*), COUNT(meaning_hash), COUNT(embedding_id),
-               COUNT(*) FILTER (WHERE unit_id < ?)
-          FROM units
-        """,
-        (first_note_id(),),
-    ).get
-    in_passages = passages.count_embedded(db)
-    waiting = passages.count_waiting(db)
-    return IndexCounts(
-        count, with_meaning + in_passages + waiting, embedded + in_passages, messages
-    )
 
 
 def count_unknown_kinds(db: apsw.Connection) -> int:
