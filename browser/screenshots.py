@@ -10,6 +10,7 @@ from playwright.sync_api import sync_playwright
 from tests.samples import a_memory
 from tests.web.server import serve
 
+from backstory.render.statistics_picture import draw_statistics
 from browser.conftest import FLAGS, NOTES, NOW, SAMPLES, find_chromium
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
@@ -30,6 +31,8 @@ def main() -> None:
         ) as memory:
             memory.index()
             memory.notebook.change_memory(lambda _: NOTES)
+            drawn = draw_statistics(memory.stats(), by="conversations", home=SAMPLES)
+            (PICTURES / "stats.svg").write_text(drawn, encoding="utf-8")
             with serve(memory, SAMPLES) as page, sync_playwright() as driver:
                 (cookie,) = page.browser.cookies.jar
                 browser = driver.chromium.launch(

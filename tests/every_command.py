@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "sources": ((), {0}),
     "sessions": ((), {0}),
     "show": ((SESSION[:8],), {0}),
+    "stats": ((), {0}),
     "search": (("where", "is", "the", "ladder"), {0}),
     "context": (("where is the ladder",), {0, 1}),
     "tools": ((), {0}),

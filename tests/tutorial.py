@@ -23,6 +23,7 @@ TUTORIAL = _DOCS / "tutorial.md"
 OTHERS = (
     _DOCS / "how-to" / "search-well.md",
     _DOCS / "how-to" / "read-conversations.md",
+    _DOCS / "how-to" / "see-when-you-worked.md",
     _DOCS / "how-to" / "measure-searches.md",
     _DOCS / "how-to" / "edit-memory.md",
     _DOCS / "how-to" / "forget-conversations.md",

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         RunSource,
         TextResult,
     )
+    from backstory.values.statistics import DayCount, GroupCount, Statistics
 
     __version__: str
 
@@ -109,6 +110,7 @@ __all__ = [
     "Curation",
     "DamagedPage",
     "DayActivity",
+    "DayCount",
     "DayRange",
     "Episode",
     "EpisodeResult",
@@ -122,6 +124,7 @@ __all__ = [
     "ForgottenFact",
     "ForgottenSession",
     "FoundFact",
+    "GroupCount",
     "Hit",
     "HitSource",
     "ImportReport",
@@ -169,6 +172,7 @@ __all__ = [
     "Settings",
     "SourceSummary",
     "SourceUnreadable",
+    "Statistics",
     "Status",
     "StoreDamaged",
     "StoreFull",
@@ -230,6 +234,7 @@ _NAMES_BY_MODULE = {
         "SourceSummary Status"
     ),
     "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource TextResult",
+    "values.statistics": "DayCount GroupCount Statistics",
 }
 _MODULES = {
     name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -56,10 +56,13 @@ from backstory.system.threads import share_heaps
 from backstory.text.arguments import (
     show_name,
     to_counter,
+    to_day,
+    to_days,
     to_instant,
     to_instants,
     to_limit,
     to_max_tokens,
+    to_number,
     to_path,
     to_text,
 )
@@ -93,6 +96,7 @@ if TYPE_CHECKING:
     from backstory.search.prompt_context import PromptContext
     from backstory.summaries.schedule import Summaries
     from backstory.summaries.triggers import Triggers
+    from backstory.values.statistics import Statistics
 
 
 logger = logging.getLogger(__name__)
@@ -262,6 +266,31 @@ class Parts:
             limit=None if limit is None else to_limit(limit),
         )
         return list_sessions(self.history, where, project=project)
+
+    def count_statistics(
+        self,
+        host: str | None,
+        project: str | Path | None,
+        *,
+        since: date | str | None,
+        until: date | str | None,
+        days: int,
+    ) -> "Statistics":
+        """How much was said, by day, host, project and hour."""
+        # Only people who look at it need it.
+        from backstory.search.statistics import count_statistics
+
+        today = self.today()
+        first = to_day(since, "since", today=today)
+        until_days = to_days(until, "until", today=today)
+        if (number := to_number(days, "days")) > 0:
+            # So many days that there is no such date means all of them.
+            with suppress(OverflowError):
+                recent = today - timedelta(days=number - 1)
+                first = recent if first is None else max(first, recent)
+        last = None if until_days is None else until_days.last
+        sessions = self.list_sessions(host, project, since=None, limit=None)
+        return count_statistics(self.history, sessions, first=first, last=last)
 
     def iter_messages(
         self,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from backstory.runs.live import LiveRun
     from backstory.search.prompt_context import Context
     from backstory.tools.base import Tool
+    from backstory.values.statistics import Statistics
 
 
 class Memory(Maintenance):
@@ -326,6 +327,25 @@ class Memory(Maintenance):
         Claude Code starts them by itself: nobody asked for anything in them.
         """
         return self._parts.find_warm_ups(sessions)
+
+    def stats(
+        self,
+        *,
+        host: str | None = None,
+        project: str | Path | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        days: int = 0,
+    ) -> "Statistics":
+        """How much was said, by day, agent program, project and hour.
+
+        Of the days from ``since`` to ``until``, both included, or of the last ``days``;
+        without any of them, of the year up to the latest session. A session counts on
+        the local day on which it was last active.
+        """
+        return self._parts.count_statistics(
+            host, project, since=since, until=until, days=days
+        )
 
     def session(self, name: str, *, folder: str | Path | None = None) -> Session:
         """The session with this id, ``host/id``, or beginning of an id.

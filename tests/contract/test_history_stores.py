@@ -27,7 +27,7 @@ from backstory.values.history import (
     Role,
     SessionFacts,
 )
-from backstory.values.moments import Moment
+from backstory.values.moments import Moment, whole_day
 from tests.chance import examples
 
 NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
@@ -60,6 +60,27 @@ def a_batch(*messages: KeptMessage, **more: object) -> Batch:
 def texts(store: HistoryStore, session: str = "s1") -> list[str]:
     (found,) = store.find_sessions(session)
     return [message.text for message in store.iter_messages(found.session_id)]
+
+
+def test_messages_are_counted_by_the_quarter_of_an_hour(store: HistoryStore) -> None:
+    day = NewMessage("s1", "d", Role.USER, "", sent=whole_day(NOW.date()))
+    undated = NewMessage("s1", "n", Role.USER, "")
+    store.write(
+        a_batch(
+            *(a_message(native_id=str(each), minute=each) for each in (0, 14, 15)),
+            a_message(session="s2"),
+            KeptMessage(day),
+            KeptMessage(undated),
+        ),
+        now=NOW,
+    )
+    (session,) = store.find_sessions("s1")
+    noon = Moment(NOW).to_microseconds()
+
+    found = store.count_by_quarter_hour([session.session_id])
+
+    assert found == {noon: 2, noon + 15 * 60 * 1_000_000: 1}
+    assert store.count_by_quarter_hour([]) == {}
 
 
 def test_messages_come_back_as_they_went_in(store: HistoryStore) -> None:

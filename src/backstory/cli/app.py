@@ -54,6 +54,7 @@ COMMANDS = {
     "settings": "status",
     "show": "show",
     "sources": "index",
+    "stats": "stats",
     "status": "status",
     "tools": "tools",
     "uninstall": "install",
@@ -63,7 +64,11 @@ COMMANDS = {
 _MAX_ERROR_CHARS = 2_000
 _ECHO_CHARS = 64 * 1024
 # Our own signs, for an output that cannot show them.
-_PLAIN_SIGNS = str.maketrans({"│": "|", "↳": ">", "…": "...", "—": "-", "–": "-"})
+_PLAIN_SIGNS = str.maketrans(
+    {"│": "|", "↳": ">", "…": "...", "—": "-", "–": "-"}
+    # Of pictures: one sign for one, and none for two.
+    | {"·": ".", "░": "-", "▒": "+", "▓": "*", "█": "#", "▄": "_"}
+)
 
 
 class App(Struct, dict=True):

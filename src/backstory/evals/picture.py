@@ -1,7 +1,6 @@
 """Scores as a picture: a bar chart in SVG, readable on a light and on a dark page."""
 
 from collections.abc import Iterator, Sequence
-from xml.sax.saxutils import escape
 
 from backstory.evals.metrics import (
     NeedlessScore,
@@ -11,8 +10,8 @@ from backstory.evals.metrics import (
     UnansweredScore,
 )
 from backstory.render.format import render_count
+from backstory.render.svg import STYLE, draw_text, to_xml
 from backstory.text.cut import one_line
-from backstory.text.escape import neutralize
 from backstory.values.structs import FrozenStruct
 
 _WIDTH = 800
@@ -25,24 +24,6 @@ _BAR = 12
 _GAP = 3
 _GROUP_GAP = 14
 _MAX_NAME_CHARS = 28
-
-_STYLE = """
-    text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-    .title { font-size: 17px; font-weight: 600 }
-    .faint { fill: #59636e; font-size: 12px }
-    .grid { stroke: #d1d9e0 }
-    .page { fill: #ffffff }
-    .c0 { fill: #0b3d91 } .c1 { fill: #3f7fd9 } .c2 { fill: #a9c8f5 }
-    .c3 { fill: #1a7f5a }
-    @media (prefers-color-scheme: dark) {
-      text { fill: #f0f6fc }
-      .faint { fill: #9198a1 }
-      .grid { stroke: #3d444d }
-      .page { fill: #0d1117 }
-      .c0 { fill: #cfe2ff } .c1 { fill: #5b9bf0 } .c2 { fill: #27508f }
-      .c3 { fill: #4cc38a }
-    }
-"""
 
 
 class _Bar(FrozenStruct):
@@ -73,10 +54,10 @@ def draw_scores(title: str, scores: Scores) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {bottom + 36}" '
         f'width="{_WIDTH}" height="{bottom + 36}" role="img">',
-        f"  <title>{_safe(title)}</title>",
-        f"  <style>{_STYLE}  </style>",
+        f"  <title>{to_xml(title)}</title>",
+        f"  <style>{STYLE}  </style>",
         f'  <rect class="page" width="{_WIDTH}" height="{bottom + 36}"/>',
-        _text(_MARGIN, 32, title, "title"),
+        draw_text(_MARGIN, 32, title, "title"),
         *_draw_legend(bool(scores.searches)),
         *_draw_grid(bottom),
         *_draw_groups(groups),
@@ -119,7 +100,7 @@ def _draw_legend(has_searches: bool) -> Iterator[str]:
     for at, name in enumerate(("hit@1", "hit@3", "hit@10")):
         x = _LEFT + at * 90
         yield f'  <rect class="c{at}" x="{x}" y="46" width="12" height="12" rx="2"/>'
-        yield _text(x + 18, 57, name, "faint")
+        yield draw_text(x + 18, 57, name, "faint")
 
 
 def _draw_grid(bottom: int) -> Iterator[str]:
@@ -128,16 +109,16 @@ def _draw_grid(bottom: int) -> Iterator[str]:
         yield (
             f'  <line class="grid" x1="{x}" y1="{_TOP - 8}" x2="{x}" y2="{bottom}"/>'
         )
-        yield _text(x, bottom + 18, f"{quarter / 4:.2f}", "faint", anchor="middle")
+        yield draw_text(x, bottom + 18, f"{quarter / 4:.2f}", "faint", anchor="middle")
 
 
 def _draw_groups(groups: Sequence[_Group]) -> Iterator[str]:
     y = _TOP
     for group in groups:
         name = one_line(group.name, _MAX_NAME_CHARS)
-        yield _text(_LEFT - 12, y + 11, name, anchor="end")
+        yield draw_text(_LEFT - 12, y + 11, name, anchor="end")
         count = render_count(group.questions, "question")
-        yield _text(_LEFT - 12, y + 27, count, "faint", anchor="end")
+        yield draw_text(_LEFT - 12, y + 27, count, "faint", anchor="end")
         for at, bar in enumerate(group.bars):
             yield from _draw_bar(bar, y + at * (_BAR + _GAP))
         y += group.height
@@ -151,17 +132,4 @@ def _draw_bar(bar: _Bar, y: int) -> Iterator[str]:
         f'height="{_BAR}" rx="2"/>'
     )
     label = f"{bar.share:.2f} {bar.note}".rstrip()
-    yield _text(_LEFT + round(length) + 6, y + 10, label, "faint")
-
-
-def _text(x: int, y: int, text: str, style: str = "", *, anchor: str = "start") -> str:
-    attributes = f' class="{style}"' if style else ""
-    return (
-        f'  <text{attributes} x="{x}" y="{y}" text-anchor="{anchor}">'
-        f"{_safe(text)}</text>"
-    )
-
-
-def _safe(text: str) -> str:
-    """Text for XML, which has no place for control characters."""
-    return escape(neutralize(text).translate({0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}))
+    yield draw_text(_LEFT + round(length) + 6, y + 10, label, "faint")

@@ -47,6 +47,7 @@ from backstory.values.reports import (
     Status,
 )
 from backstory.values.runs import RunHit, RunItem
+from backstory.values.statistics import Statistics
 
 if TYPE_CHECKING:
     from backstory.notes.notebook import NotesSummary
@@ -203,6 +204,36 @@ def source_object(source: SourceSummary) -> dict[str, object]:
         "sessions": source.sessions,
         "messages": source.messages,
         "excluded": source.excluded,
+    }
+
+
+def statistics_object(stats: Statistics) -> dict[str, object]:
+    return {
+        "first": None if stats.first is None else stats.first.isoformat(),
+        "last": None if stats.last is None else stats.last.isoformat(),
+        "sessions": stats.sessions,
+        "messages": stats.messages,
+        "other_sessions": stats.other_sessions,
+        "days": [
+            {
+                "day": each.day.isoformat(),
+                "sessions": each.sessions,
+                "messages": each.messages,
+                "projects": each.projects,
+                "sessions_by_host": dict(each.sessions_by_host),
+            }
+            for each in stats.days
+        ],
+        "hosts": [
+            {"host": each.name, "sessions": each.sessions, "messages": each.messages}
+            for each in stats.hosts
+        ],
+        "projects": [
+            {"project": each.name, "sessions": each.sessions, "messages": each.messages}
+            for each in stats.projects
+        ],
+        "hours": list(stats.hours),
+        "notices": list(stats.notices),
     }
 
 

@@ -1,16 +1,18 @@
 """The page of all conversations: a year of days to click on, and a list by day."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from backstory.errors import BackstoryError
-from backstory.render.format import render_count, render_day
+from backstory.render.calendar import MEASURES, Calendar, describe_day, find_level
+from backstory.render.format import render_day
+from backstory.search.statistics import WEEKS_OF_A_YEAR, count_days, start_of_year
 from backstory.search.subagents import ListedConversation, nest_subagents
 from backstory.values.history import Session
-from backstory.values.structs import FrozenStruct, replace
+from backstory.values.statistics import DayCount
+from backstory.values.structs import FrozenStruct
 from backstory.web.lists import list_folder_names, read_number
 from backstory.web.templating import Templates
 
@@ -22,38 +24,24 @@ if TYPE_CHECKING:
 
 _LIMIT = 50
 _MAX_LIMIT = 5_000
-_WEEKS = 53
-# From how many on a day has more colour.
-_LEVELS = {
-    "conversations": (1, 2, 4, 8),
-    "messages": (1, 50, 200, 800),
-    "projects": (1, 2, 3, 5),
-    "agents": (1, 2, 3, 4),
-}
 _FILTERS = ("host", "project", "since", "until")
 
 
 class DayCell(FrozenStruct):
     """A day in the picture of a year: its column and row, and what ended on it."""
 
-    day: str
+    count: DayCount
     week: int
     weekday: int
-    sessions: int = 0
-    messages: int = 0
-    projects: int = 0
-    agents: tuple[str, ...] = ()
     level: int = 0
 
     @property
+    def day(self) -> str:
+        return self.count.day.isoformat()
+
+    @property
     def summary(self) -> str:
-        counts = [
-            render_count(self.sessions, "conversation"),
-            render_count(self.messages, "message"),
-            *([render_count(self.projects, "project")] if self.projects else []),
-            *self.agents,
-        ]
-        return f"{self.day}: {', '.join(counts)}"
+        return describe_day(self.count)
 
 
 class SessionsPage:
@@ -67,7 +55,7 @@ class SessionsPage:
         given = request.query_params
         asked = {name: given.get(name, "").strip() for name in _FILTERS}
         by = given.get("by", "")
-        by = by if by in _LEVELS else next(iter(_LEVELS))
+        by = by if by in MEASURES else MEASURES[0]
         limit = read_number(given.get("n", ""), _LIMIT, _MAX_LIMIT)
         everything = self._memory.sessions()
         found, problem = everything, None
@@ -91,9 +79,9 @@ class SessionsPage:
             "days": group_by_day(listed[:limit]),
             "year": year,
             "months": list(iter_months(year)),
-            "weeks": _WEEKS,
+            "weeks": WEEKS_OF_A_YEAR,
             "by": by,
-            "measures": {each: _to_url({**asked, "by": each}) for each in _LEVELS},
+            "measures": {each: _to_url({**asked, "by": each}) for each in MEASURES},
             "to_day": lambda day: _to_url({**asked, "since": day, "until": day}),
             "more": _to_url({**asked, "n": str(2 * limit)}),
         }
@@ -131,45 +119,16 @@ def iter_year(sessions: Sequence[Session], by: str) -> Iterator[DayCell]:
 
     The more of what ``by`` names a day has, the higher its level.
     """
-    ended: dict[str, list[Session]] = {}
-    for each in sessions:
-        if day := render_day(each.last_active, unknown=""):
-            ended.setdefault(day, []).append(each)
-    if not ended:
+    counts = count_days(sessions)
+    if not counts:
         return
-    last = date.fromisoformat(max(ended))
-    monday = last - timedelta(days=last.weekday())
-    # No date is earlier than the first one.
-    weeks = min(_WEEKS, (monday - date.min).days // 7 + 1)
-    first = monday - timedelta(weeks=weeks - 1)
-    for number in range((last - first).days + 1):
-        day = (first + timedelta(days=number)).isoformat()
-        cell = DayCell(day, number // 7, number % 7)
-        yield _fill(cell, ended[day], by) if day in ended else cell
+    last = max(counts)
+    for week, weekday, day in Calendar(start_of_year(last), last).iter_days():
+        count = counts.get(day, DayCount(day))
+        yield DayCell(count, week, weekday, find_level(count, by))
 
 
 def iter_months(year: Sequence[DayCell]) -> Iterator[tuple[int, str]]:
     """The column in which each month of the picture begins, and the month's name."""
-    for cell in year:
-        first = date.fromisoformat(cell.day)
-        # A name needs two columns or more.
-        if first.day == 1 and cell.week < _WEEKS - 2:
-            yield cell.week, first.strftime("%b")
-
-
-def _fill(cell: DayCell, sessions: Sequence[Session], by: str) -> DayCell:
-    roots = [each for each in sessions if not each.parent_id]
-    filled = replace(
-        cell,
-        sessions=len(roots) or len(sessions),
-        messages=sum(each.message_count for each in sessions),
-        projects=len({each.project for each in sessions if each.project}),
-        agents=tuple(sorted({each.host for each in sessions})),
-    )
-    count = {
-        "conversations": filled.sessions,
-        "messages": filled.messages,
-        "projects": filled.projects,
-        "agents": len(filled.agents),
-    }[by]
-    return replace(filled, level=sum(count >= least for least in _LEVELS[by]))
+    if year:
+        yield from Calendar(year[0].count.day, year[-1].count.day).iter_months()

@@ -445,6 +445,14 @@ class HistoryStore(Protocol):
         """The folder that a session ran in, if known."""
         ...
 
+    def count_by_quarter_hour(self, session_ids: Collection[int]) -> dict[int, int]:
+        """How many messages of these sessions were sent in each quarter of an hour.
+
+        By its start in microseconds. A message of which no time is known, or only the
+        day, does not count.
+        """
+        ...
+
     def list_projects(self) -> list[str]:
         """Every project folder a session was seen in."""
         ...

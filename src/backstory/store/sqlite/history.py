@@ -381,6 +381,10 @@ class SqliteHistory:
         with self._using():
             return sessions.count_by_host(self._db)
 
+    def count_by_quarter_hour(self, session_ids: Collection[int]) -> dict[int, int]:
+        with self._using():
+            return messages.count_by_quarter_hour(self._db, session_ids)
+
     def has_session(self, host: str, native_id: str) -> bool:
         with self._using():
             return sessions.find_session_id(self._db, host, native_id) is not None

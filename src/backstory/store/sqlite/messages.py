@@ -10,6 +10,7 @@ from backstory.store.sqlite.rows import to_json
 from backstory.store.sqlite.sessions import read_moment
 from backstory.text.words import fold
 from backstory.values.history import Message, Role
+from backstory.values.moments import WHOLE_DAY
 
 MESSAGE_COLUMNS = """
     message_id, session_id, native_id, position, role, text, tool_name, call_id,
@@ -27,6 +28,7 @@ Range = tuple[int, int, int]
 # why each could not be read.
 FindProven = Callable[[Mapping[int, str]], Mapping[int, Message]]
 
+_QUARTER_HOUR_US = 15 * 60 * 1_000_000
 _SEE_MORE = "Run 'backstory check --repair' to save what can be read."
 
 # Ten times faster than ``Role(...)``.
@@ -340,3 +342,19 @@ def to_message(row: tuple[Any, ...]) -> Message:
         sent=read_moment(sent_at, utc_offset_min),
         full_bytes=full_bytes,
     )
+
+
+def count_by_quarter_hour(
+    db: apsw.Connection, session_ids: Collection[int]
+) -> dict[int, int]:
+    # Any: SQLite rows carry no types; the schema does.
+    rows: Any = db.execute(
+        """
+        SELECT sent_at / ?1 * ?1, COUNT(*) FROM messages
+         WHERE session_id IN (SELECT value FROM json_each(?2))
+           AND sent_at IS NOT NULL AND utc_offset_min IS NOT ?3
+         GROUP BY 1
+        """,
+        (_QUARTER_HOUR_US, to_json(session_ids), WHOLE_DAY),
+    )
+    return dict(rows)
