@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         LogReport,
         LogStatus,
         ModelCall,
+        ReadingProgress,
         SalvagedHistory,
         SavedTexts,
         SourceSummary,
@@ -153,6 +154,7 @@ __all__ = [
     "ProviderRefused",
     "ProviderUnavailable",
     "Query",
+    "ReadingProgress",
     "RecallResult",
     "Recalled",
     "Role",
@@ -230,8 +232,8 @@ _NAMES_BY_MODULE = {
     "values.query": "DayRange Query Term",
     "values.reports": (
         "CheckedFile Curation DamagedPage IndexReport IndexStatus KeptExcluded "
-        "ListedLog LogReport LogStatus ModelCall SalvagedHistory SavedTexts "
-        "SourceSummary Status"
+        "ListedLog LogReport LogStatus ModelCall ReadingProgress SalvagedHistory "
+        "SavedTexts SourceSummary Status"
     ),
     "values.runs": "Fitted RunHit RunItem RunLimits RunResult RunSource TextResult",
     "values.statistics": "DayCount GroupCount Statistics",

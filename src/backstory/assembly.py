@@ -77,6 +77,7 @@ from backstory.values.reports import (
     IndexReport,
     KeptExcluded,
     LogStatus,
+    OnCount,
     OnProgress,
     Status,
 )
@@ -395,6 +396,7 @@ class Parts:
         path: str | Path | None,
         *,
         on_progress: OnProgress | None,
+        on_taken: OnCount | None,
         on_wait: Callable[[], None] | None,
     ) -> IndexReport:
         """Read what is new in all sources, or in some, and make it findable."""
@@ -403,7 +405,7 @@ class Parts:
         return self.local_sources.index(
             host,
             path,
-            update=self.update_index,
+            update=partial(self.update_index, on_taken),
             on_progress=on_progress,
             on_wait=on_wait,
         )
@@ -419,13 +421,15 @@ class Parts:
         # Searches do without it.
         from backstory.ingest.watch import repeat_reading
 
-        read = partial(self.read_sources, host, path, on_progress=None, on_wait=None)
+        read = partial(
+            self.read_sources, host, path, on_progress=None, on_taken=None, on_wait=None
+        )
         return repeat_reading(read, self.settings.number("index.watch_seconds"), sleep)
 
-    def update_index(self) -> IndexReport:
+    def update_index(self, on_taken: OnCount | None = None) -> IndexReport:
         """Make findable what was just read, and see which sessions have gone quiet."""
         self._forget_old()
-        report = self.maintainer.update()
+        report = self.maintainer.update(on_taken)
         self.triggers.mark_quiet()
         return report
 

@@ -44,15 +44,17 @@ class Maintenance:
         host: str | None = None,
         path: str | Path | None = None,
         on_progress: OnProgress | None = None,
+        on_taken: OnCount | None = None,
         on_wait: Callable[[], None] | None = None,
     ) -> IndexReport:
         """Read what the agents on this machine have written since the last time.
 
-        Or only of one ``host``, or in one ``path``. ``on_wait`` is called if another
-        process has to finish reading first.
+        Or only of one ``host``, or in one ``path``. ``on_progress`` is told how far the
+        reading is, ``on_taken`` then how many messages were made findable; ``on_wait``
+        is called if another process has to finish reading first.
         """
         return self._parts.read_sources(
-            host, path, on_progress=on_progress, on_wait=on_wait
+            host, path, on_progress=on_progress, on_taken=on_taken, on_wait=on_wait
         )
 
     def read_new(self) -> tuple[str, ...]:
@@ -213,13 +215,16 @@ class Maintenance:
         skip_damaged: bool = False,
         dry_run: bool = False,
         on_count: OnCount | None = None,
+        on_taken: OnCount | None = None,
     ) -> ImportReport:
         """Take in an export: what is new of it. Doing it twice changes nothing.
 
         ``only`` is ``conversations`` or ``notes``: notes are what agents are told as
         yours. The files are checked first; ``skip_damaged`` leaves out those that are
         not as they were exported, instead of refusing the whole. ``dry_run`` only tells
-        what is new. Whatever ``on_count`` raises stops it; what was taken in stays.
+        what is new. ``on_count`` is told how many files were checked and read,
+        ``on_taken`` then how many messages were made findable. Whatever they raise
+        stops it; what was taken in stays.
         """
         return self._parts.export_importer.run(
             path,
@@ -227,6 +232,7 @@ class Maintenance:
             skip_damaged=skip_damaged,
             dry_run=dry_run,
             on_count=on_count,
+            on_taken=on_taken,
         )
 
     # -- the worker and the state ---

@@ -28,7 +28,7 @@ from backstory.store.base.history import SessionFilter
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.system.files import describe
 from backstory.values.history import Item, NewMessage, Problem, Role, Source
-from backstory.values.reports import IndexReport
+from backstory.values.reports import IndexReport, ReadingProgress
 from tests.builders import SESSION, a_line, a_tool_result, append, session_file
 from tests.chance import seeds
 from tests.grid import in_one_test
@@ -254,7 +254,7 @@ def test_an_interrupt_and_errors_of_the_store_and_the_caller_end_the_reading(
     file = tmp_path / "a.jsonl"
     append(file, a_line("1", uuid="bad"))
 
-    def fail(done: int, total: int, name: str) -> None:
+    def fail(progress: ReadingProgress) -> None:
         raise OSError("the caller's own")
 
     with pytest.raises(KeyboardInterrupt):

@@ -21,7 +21,7 @@ from backstory.store.sqlite.connection import close_database, open_database
 from backstory.store.sqlite.history import MIGRATIONS, SqliteHistory
 from backstory.system.files import describe
 from backstory.values.history import Item, Problem, Role, Source
-from backstory.values.reports import IndexReport
+from backstory.values.reports import IndexReport, ReadingProgress
 from backstory.values.structs import replace
 from tests.builders import (
     PROJECT,
@@ -298,15 +298,42 @@ def test_a_file_rewritten_while_it_is_read_is_read_as_it_is_now(
 def test_progress_is_told_within_a_long_file(memory: Memory, home: Path) -> None:
     file = session_file(home)
     append(file, *[a_line(f"message {n}", uuid=f"u{n}") for n in range(4_500)])
-    told: list[tuple[int, int]] = []
+    append(session_file(home, "other"), a_line("more", uuid="x"))
+    told: list[ReadingProgress] = []
+    taken: list[tuple[int, int]] = []
 
-    memory.index(on_progress=lambda done, total, name: told.append((done, total)))
+    memory.index(on_progress=told.append, on_taken=lambda *count: taken.append(count))
 
     size = file.stat().st_size
-    assert [total for _, total in told] == [size] * 4
-    assert [done == 0 for done, _ in told] == [True, False, False, False]
-    assert told == sorted(told)
-    assert told[-1] == (size, size)
+    total = size + session_file(home, "other").stat().st_size
+    assert [(each.total_bytes, each.sources_left) for each in told] == [
+        *[(total, 1)] * 3,
+        *[(total, 0)] * 2,
+    ]
+    done = [each.done_bytes for each in told]
+    assert (done[0], done[3:]) == (0, [size, total])
+    assert 0 < done[1] < done[2] < size
+    assert [(each.new_sessions, each.new_messages) for each in told] == [
+        (0, 0),
+        (1, 2_000),
+        (1, 4_000),
+        (1, 4_500),
+        (1, 4_501),
+    ]
+    assert taken[-1] == (4_501, 4_501)
+
+
+def test_only_what_is_new_counts_as_to_be_made_findable(
+    memory: Memory, home: Path
+) -> None:
+    append(session_file(home), *[a_line(uuid=f"u{n}") for n in range(3)])
+    memory.index()
+    append(session_file(home), a_line("more", uuid="x"))
+    taken: list[tuple[int, int]] = []
+
+    memory.index(on_taken=lambda *count: taken.append(count))
+
+    assert taken == [(0, 1), (1, 1)]
 
 
 # -- bad input ---

@@ -61,6 +61,18 @@ COMMANDS = {
     "web": "web",
     "work": "maintain",
 }
+# What is left when a command that takes long is interrupted, and how to go on.
+_WHEN_STOPPED = {
+    "check": "No file is left half repaired; run it again.",
+    "curate": "MEMORY.md is as it was, or tidied, and nothing in between.",
+    "export": "The export is not complete; run it again to finish it.",
+    "forget": "What was already deleted stays deleted; run it again for the rest.",
+    "import": "What was imported is kept; run it again for the rest.",
+    "index": "What was read is kept; run it again to go on from there.",
+    "install": "What was done is kept; run it again for the rest.",
+    "logs": "What was written is kept; run it again for the rest.",
+    "rebuild": "The old index is used until a rebuild is complete; run it again.",
+}
 _MAX_ERROR_CHARS = 2_000
 _ECHO_CHARS = 64 * 1024
 # Our own signs, for an output that cannot show them.
@@ -140,6 +152,10 @@ class Commands(click.Group):
                 _echo_error(f"  hint: {exc.hint}")
             ctx.exit(exc.exit_code)
         except KeyboardInterrupt:
+            if said := _WHEN_STOPPED.get(ctx.invoked_subcommand or ""):
+                # On a terminal, ^C stands at the beginning of the line.
+                start = "\n" if sys.stderr.isatty() else ""
+                click.echo(f"{start}Stopped. {said}", err=True)
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             # The reader of our output, such as head, has seen enough: not a failure.

@@ -120,7 +120,8 @@ def _ask_own(
                 hint='write one a line: {"question": "…", "text": "…"}',
             )
         (case,) = flags.choose([Case(_OWN, (), tuple(questions))])
-        with progress.counting("questions") as on_asked:
+        with progress.bars() as bars:
+            on_asked = bars.counting("questions")
             answers = ask_memory(memory, clock, case.questions, on_asked=on_asked)
     return answers, problems
 
@@ -153,7 +154,8 @@ def _ask_set(
     cases = flags.choose(read_set(row, data))
     # The same figures for everybody: of a person's settings, only --set counts.
     settings = read_settings(environ={}, flags=app.flags)
-    with progress.counting("questions") as on_asked:
+    with progress.bars() as bars:
+        on_asked = bars.counting("questions")
         answers = ask_cases(cases, settings, keep=flags.keep, on_asked=on_asked)
     return row.name, answers
 

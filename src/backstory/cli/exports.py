@@ -73,7 +73,7 @@ def export(
     for 'backstory import'. A folder that has an export is brought up to date. Exit code
     3 means that something could not be read.
     """
-    with progress.counting("conversations and notes") as on_count:
+    with progress.bars() as bars:
         report = app.memory.export(
             path,
             session,
@@ -85,7 +85,7 @@ def export(
             mask_secrets=mask_secrets,
             delete=delete,
             force=force,
-            on_count=on_count,
+            on_count=bars.counting("conversations and notes"),
             on_wait=_say_waiting,
         )
     if as_json:
@@ -129,13 +129,14 @@ def import_export(
     and what was forgotten here does not return. Importing twice changes nothing. Exit
     code 3 means that something was left out because it could not be read.
     """
-    with progress.counting("files checked and read") as on_count:
+    with progress.bars() as bars:
         report = app.memory.import_export(
             path,
             only=only,
             skip_damaged=skip_damaged,
             dry_run=dry_run,
-            on_count=on_count,
+            on_count=bars.counting("files checked and read"),
+            on_taken=bars.counting("messages made findable"),
         )
     if as_json:
         click.echo(to_json(import_object(report)))

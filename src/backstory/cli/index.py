@@ -62,14 +62,17 @@ def index(
         return
     started = time.monotonic()
     before = {each.forgetting_id for each in app.memory.forgettings()}
-    with progress.reading() as on_progress:
-        report = app.memory.index(
-            host=host, path=path, on_progress=on_progress, on_wait=_say_waiting
-        )
     has_all = True
-    if wait:
-        with progress.counting("vectors") as on_embedded:
-            has_all = app.memory.embed(on_embedded=on_embedded)
+    with progress.bars() as bars:
+        report = app.memory.index(
+            host=host,
+            path=path,
+            on_progress=bars.reading(),
+            on_taken=bars.counting("messages made findable"),
+            on_wait=_say_waiting,
+        )
+        if wait:
+            has_all = app.memory.embed(on_embedded=bars.counting("vectors"))
     if as_json:
         click.echo(to_json(report_object(report)))
     else:

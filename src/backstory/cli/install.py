@@ -337,8 +337,11 @@ def _print_installed(
         return
     click.echo()
     started = time.monotonic()
-    with progress.reading() as on_progress:
-        read = app.memory.index(on_progress=on_progress)
+    with progress.bars() as bars:
+        read = app.memory.index(
+            on_progress=bars.reading(),
+            on_taken=bars.counting("messages made findable"),
+        )
     took_s = time.monotonic() - started
     index = app.memory.status().index
     echo_lines(render_report(read, home=app.user_home, took_s=took_s, index=index))

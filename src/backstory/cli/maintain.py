@@ -69,8 +69,8 @@ def rebuild(app: App) -> None:
     The old index serves until the new one is complete, so it is safe to stop at any
     time. Existing vectors are kept.
     """
-    with progress.counting("messages") as on_taken:
-        report = app.memory.rebuild(on_taken=on_taken)
+    with progress.bars() as bars:
+        report = app.memory.rebuild(on_taken=bars.counting("messages"))
     index = app.memory.status().index
     echo_lines(render_indexed(index, report.problems, home=app.user_home))
     if report.problems:

@@ -59,7 +59,7 @@ class ExportImporter(FrozenStruct):
     rules: Rules
     excluded_hosts: Collection[str]
     clock: Callable[[], datetime]
-    update_index: Callable[[], object]
+    update_index: Callable[[OnCount | None], object]
 
     def run(
         self,
@@ -69,6 +69,7 @@ class ExportImporter(FrozenStruct):
         skip_damaged: bool = False,
         dry_run: bool = False,
         on_count: OnCount | None = None,
+        on_taken: OnCount | None = None,
     ) -> ImportReport:
         """Import an export, or tell what would be imported.
 
@@ -95,7 +96,7 @@ class ExportImporter(FrozenStruct):
         if not dry_run and taking.is_change:
             # Once for all, which takes much less time than for each conversation.
             self.history.make_durable()
-            self.update_index()
+            self.update_index(on_taken)
         return ImportReport(
             place,
             is_dry_run=dry_run,

@@ -132,8 +132,10 @@ class IndexBuilder(Struct):
         of another history is always cleared. Raises ``StoreLocked`` if another process
         writes for longer than ``timeout_s``.
         """
-        total = self.history.count_messages() if on_taken is not None else 0
-        taken = 0
+        total = taken = 0
+        if on_taken is not None and self.is_behind():
+            total = self._count_missing()
+            on_taken(0, total)
         while self.is_behind():
             is_late = until is not None and time.monotonic() >= until
             if is_late and self.origin() is IndexOrigin.SAME:
@@ -143,6 +145,12 @@ class IndexBuilder(Struct):
             if on_taken is not None:
                 on_taken(min(taken, total), total)
         return True
+
+    def _count_missing(self) -> int:
+        """Roughly how many messages are still to be taken in."""
+        is_same = self.origin() is IndexOrigin.SAME
+        taken = self.index.counts().messages if is_same else 0
+        return max(1, self.history.count_messages() - taken)
 
     def _take_batch(self, writer: IndexWriter) -> int:
         """Take in the next changes; returns roughly how many messages they have."""

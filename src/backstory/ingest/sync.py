@@ -44,7 +44,7 @@ from backstory.store.base.history import HistoryStore, SourceKey, SourceState, W
 from backstory.system.files import log_signature
 from backstory.values.history import FoundFile, Problem, Source
 from backstory.values.moments import Localize, read_as_local
-from backstory.values.reports import IndexReport, OnProgress
+from backstory.values.reports import IndexReport, OnProgress, ReadingProgress
 from backstory.values.structs import Struct, field, replace
 
 logger = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class HistorySync(Struct):
         """
         # Companions come after the files that hold their sessions.
         everything = sorted(found, key=self._is_companion)
-        progress = _Progress(on_progress, total=sum(map(_size, everything)))
+        progress = _Progress(on_progress, everything)
         sync_pass = _Pass(self, progress)
         try:
             for item in everything:
@@ -115,7 +115,7 @@ class HistorySync(Struct):
         ``until`` is on the monotonic clock. What takes long and cannot be interrupted
         is not begun.
         """
-        sync_pass = _Pass(self, _Progress(None, total=0), until)
+        sync_pass = _Pass(self, _Progress(None, ()), until)
         left = []
         for item in sorted(found, key=self._is_companion):
             match item:
@@ -183,18 +183,25 @@ class _CallerFailed(BaseException):
 
 
 class _Progress:
-    """Reports how many bytes have been read."""
+    """Reports how much has been read, and what was new in it."""
 
-    def __init__(self, tell: OnProgress | None, *, total: int) -> None:
-        self._tell = tell or (lambda done, total, name: None)
-        self._total = total
+    def __init__(self, tell: OnProgress | None, items: Sequence[Found]) -> None:
+        self._tell = tell
+        self._total = sum(map(_size, items))
+        self._left = len(items)
         self._before = 0
         self._size = 0
         self._name = ""
+        # What was written so far, and how much of it is counted.
+        self.written: list[Written] = []
+        self._counted = 0
+        self._sessions = 0
+        self._messages = 0
 
     def begin(self, item: Found) -> None:
         """Continue with the next item."""
         self._before += self._size
+        self._left -= 1
         self._size, self._name = _size(item), _name(item)
         self.advance_to(0)
 
@@ -206,8 +213,17 @@ class _Progress:
         self._say(self._total, "")
 
     def _say(self, done: int, name: str) -> None:
+        if self._tell is None:
+            return
+        for each in self.written[self._counted :]:
+            self._sessions += len(each.made_sessions)
+            self._messages += each.new_messages
+        self._counted = len(self.written)
+        progress = ReadingProgress(
+            done, self._total, name, self._left, self._sessions, self._messages
+        )
         try:
-            self._tell(done, self._total, name)
+            self._tell(progress)
         except Exception as exc:
             raise _CallerFailed(exc) from exc
 
@@ -229,7 +245,7 @@ class _Pass:
         self._read_bytes = 0
         self._problems: list[Problem] = []
         # Shared by all readings: one that starts over has written before.
-        self._written: list[Written] = []
+        self._written = progress.written
         self._made_sessions: set[tuple[str, str]] = set()
 
     def _list_known(self) -> KnownSources:

@@ -12,8 +12,24 @@ from backstory.values.structs import FrozenStruct, Struct, field
 
 # Called with the number done and the number in total.
 OnCount = Callable[[int, int], None]
-# Called with the bytes done, the bytes in total and the name of the file.
-OnProgress = Callable[[int, int, str], None]
+
+
+class ReadingProgress(FrozenStruct):
+    """How far a reading of the sources has got.
+
+    ``name`` is the file that is being read, ``sources_left`` how many come after it.
+    ``new_sessions`` and ``new_messages`` were stored so far.
+    """
+
+    done_bytes: int
+    total_bytes: int
+    name: str = ""
+    sources_left: int = 0
+    new_sessions: int = 0
+    new_messages: int = 0
+
+
+OnProgress = Callable[[ReadingProgress], None]
 
 
 class IndexReport(FrozenStruct):

@@ -34,7 +34,9 @@ class WorkRow(FrozenStruct):
 
 def _read(memory: "Memory", user_home: Path, on_count: "OnCount") -> Iterable[str]:
     started = time.monotonic()
-    report = memory.index(on_progress=lambda done, total, _: on_count(done, total))
+    report = memory.index(
+        on_progress=lambda each: on_count(each.done_bytes, each.total_bytes)
+    )
     took_s = time.monotonic() - started
     return render_report(report, home=user_home, took_s=took_s)
 
