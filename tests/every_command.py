@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "sessions": ((), {0}),
     "show": ((SESSION[:8],), {0}),
     "stats": ((), {0}),
+    "completion": (("bash",), {0}),
     "search": (("where", "is", "the", "ladder"), {0}),
     "context": (("where is the ladder",), {0, 1}),
     "tools": ((), {0}),

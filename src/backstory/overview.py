@@ -30,6 +30,7 @@ __all__ = [
     "NamedSession",
     "list_named_sessions",
     "list_project_folders",
+    "list_read_hosts",
     "read_overview",
 ]
 
@@ -62,6 +63,11 @@ def read_overview(home: Path, machine: Machine) -> Overview:
         found_hosts=tuple(_iter_found_hosts(machine)) if is_empty else (),
         problems=tuple(problems),
     )
+
+
+def list_read_hosts(home: Path) -> list[str]:
+    """The agent programs of which something was read. Raises ``StoreProblem``."""
+    return [count.host for count in read_host_counts(home)]
 
 
 def _is_there(path: Path) -> bool:

@@ -4,16 +4,18 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr
 from datetime import datetime
 from functools import partial
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from backstory.cli import INTERRUPTED, print_version
-from backstory.cli.parameters import PATH
+from backstory.cli.parameters import OVERRIDE, PATH
 from backstory.errors import BackstoryError
 from backstory.settings import Settings, load_settings
 from backstory.system.machine import Machine, find_home, this_machine, utc_now
@@ -34,6 +36,7 @@ SKIPPED_SOME = 3
 COMMANDS = {
     "call": "tools",
     "check": "maintain",
+    "completion": "completion",
     "context": "context",
     "curate": "context",
     "demo": "demo",
@@ -73,6 +76,8 @@ _WHEN_STOPPED = {
     "logs": "What was written is kept; run it again for the rest.",
     "rebuild": "The old index is used until a rebuild is complete; run it again.",
 }
+# Set by the script that 'backstory completion' prints.
+COMPLETION_VARIABLE = "_BACKSTORY_COMPLETE"
 _MAX_ERROR_CHARS = 2_000
 _ECHO_CHARS = 64 * 1024
 # Our own signs, for an output that cannot show them.
@@ -194,6 +199,7 @@ def _print_version(ctx: click.Context, option: click.Parameter, asked: bool) -> 
 @click.option(
     "--set",
     "flags",
+    type=OVERRIDE,
     metavar="NAME=VALUE",
     multiple=True,
     help="Override a setting for this run; see 'backstory settings'.",
@@ -220,6 +226,8 @@ def commands(ctx: click.Context, home: Path | None, flags: tuple[str, ...]) -> N
 
 def run(app: App | None = None) -> int:
     """Run the command that was typed; return its exit code."""
+    if COMPLETION_VARIABLE in os.environ:
+        return _complete()
     try:
         # In standalone mode, click would answer Ctrl-C with "Aborted!" and exit code 1.
         code = commands.main(prog_name="backstory", standalone_mode=False, obj=app)
@@ -232,6 +240,22 @@ def run(app: App | None = None) -> int:
         # A command found nothing, or had to skip something.
         return exc.code if isinstance(exc.code, int) else 0
     return code or 0
+
+
+def _complete() -> int:
+    """Say how what was typed may go on; nothing that goes wrong disturbs typing."""
+    with redirect_stderr(StringIO()):
+        try:
+            commands.main(
+                prog_name="backstory",
+                complete_var=COMPLETION_VARIABLE,
+                standalone_mode=False,
+            )
+        except SystemExit as exc:
+            return exc.code if isinstance(exc.code, int) else 0
+        except Exception:
+            logger.debug("nothing can be completed", exc_info=True)
+    return 1
 
 
 def end_process(code: int) -> NoReturn:

@@ -13,17 +13,28 @@ from backstory.cli.app import (
     commands,
     echo_lines,
 )
-from backstory.cli.parameters import FIRST_DAY, LAST_DAY, PATH, to_folder
+from backstory.cli.parameters import (
+    FIRST_DAY,
+    HOST,
+    LAST_DAY,
+    PATH,
+    PROJECT,
+    SESSION,
+    to_folder,
+)
 from backstory.render.objects import export_object, import_object, to_json
 from backstory.render.people.exports import render_export, render_import
 
 
 @commands.command(short_help="Write conversations and notes into a folder or zip file.")
 @click.argument("path", type=PATH)
-@click.argument("session", nargs=-1)
-@click.option("--host", metavar="NAME", help="Only sessions of this agent program.")
+@click.argument("session", type=SESSION, nargs=-1)
+@click.option(
+    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
+)
 @click.option(
     "--project",
+    type=PROJECT,
     metavar="FOLDER",
     help="Only sessions in this folder or below it; a path, or the folder's name.",
 )

@@ -13,7 +13,14 @@ from backstory.cli.app import (
     terminal_width,
 )
 from backstory.cli.messages import find_message
-from backstory.cli.parameters import FIRST_DAY, LAST_DAY, to_folder
+from backstory.cli.parameters import (
+    FIRST_DAY,
+    HOST,
+    LAST_DAY,
+    PROJECT,
+    SESSION,
+    to_folder,
+)
 from backstory.render.objects import forget_object, forgetting_object, to_json
 from backstory.render.people.forgetting import (
     render_forgettings,
@@ -25,7 +32,7 @@ from backstory.values.forgetting import ForgetReport
 
 
 @commands.command(short_help="Delete conversations or a fact for good.")
-@click.argument("session", nargs=-1)
+@click.argument("session", type=SESSION, nargs=-1)
 @click.option(
     "--message",
     "messages",
@@ -34,9 +41,12 @@ from backstory.values.forgetting import ForgetReport
     help="Only this message of SESSION: its number, or its native id.",
 )
 @click.option(
-    "--project", metavar="FOLDER", help="All of this folder: its path or its name."
+    "--project",
+    type=PROJECT,
+    metavar="FOLDER",
+    help="All of this folder: its path or its name.",
 )
-@click.option("--host", metavar="NAME", help="All of this agent program.")
+@click.option("--host", type=HOST, metavar="NAME", help="All of this agent program.")
 @click.option("--before", type=FIRST_DAY, help="All that was said before this day.")
 @click.option("--after", type=LAST_DAY, help="All that was said after this day.")
 @click.option("--fact", metavar="TEXT", help="A fact of MEMORY.md: words only it has.")

@@ -14,7 +14,7 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
-from backstory.cli.parameters import PATH
+from backstory.cli.parameters import HOST, PATH
 from backstory.render.format import render_count
 from backstory.render.objects import report_object, source_object, to_json
 from backstory.render.people.forgetting import render_forgetting
@@ -34,7 +34,7 @@ def _to_current_name(option: str) -> str:
 
 
 @commands.command(context_settings={"token_normalize_func": _to_current_name})
-@click.option("--host", metavar="NAME", help="Only this agent program.")
+@click.option("--host", type=HOST, metavar="NAME", help="Only this agent program.")
 @click.option(
     "--path",
     type=PATH,

@@ -10,7 +10,7 @@ import click
 
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
-from backstory.cli.parameters import Number
+from backstory.cli.parameters import HOST, Number
 from backstory.errors import BackstoryError, ConfigError
 from backstory.install.apply import Change, Installation
 from backstory.install.commands import find_commands
@@ -51,7 +51,7 @@ def _host_options(command: _Command) -> _Command:
             is_flag=True,
             help="Only for the current folder, in files of its own.",
         ),
-        click.argument("names", metavar="[HOST]...", nargs=-1),
+        click.argument("names", type=HOST, metavar="[HOST]...", nargs=-1),
     ):
         command = option(command)
     return command

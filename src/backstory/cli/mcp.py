@@ -5,7 +5,7 @@ import gc
 import click
 
 from backstory.cli.app import App, commands
-from backstory.cli.parameters import Number
+from backstory.cli.parameters import HOST, Number
 from backstory.ingest.hosts import get_host
 from backstory.mcp import DEFAULT_PORT
 
@@ -13,6 +13,7 @@ from backstory.mcp import DEFAULT_PORT
 @commands.command()
 @click.option(
     "--host",
+    type=HOST,
     metavar="NAME",
     help="The agent program that starts this server, such as claude-code.",
 )

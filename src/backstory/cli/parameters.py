@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from backstory.errors import BadQuery
 from backstory.text.arguments import to_days
@@ -114,8 +115,39 @@ class NonEmptyPath(click.ParamType[Path]):
             self.fail("The path is empty.", param, ctx)
         return Path(value)
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        return [CompletionItem(incomplete, type="file")]
+
 
 PATH = NonEmptyPath()
+
+
+class Name(click.ParamType[str]):
+    """The name of something, which a shell can complete by its ``kind``."""
+
+    name = "text"
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        # Only a shell asks for it.
+        from backstory.cli.completion import list_names
+
+        return list_names(self._kind, ctx, incomplete)
+
+
+HOST = Name("host")
+OVERRIDE = Name("override")
+PROJECT = Name("project")
+SESSION = Name("session")
+SETTING = Name("setting")
+TOOL = Name("tool")
+VALUE = Name("value")
 
 
 class FactCommand(click.Command):

@@ -13,7 +13,14 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
-from backstory.cli.parameters import FIRST_DAY, LAST_DAY, Number, to_folder
+from backstory.cli.parameters import (
+    FIRST_DAY,
+    HOST,
+    LAST_DAY,
+    PROJECT,
+    Number,
+    to_folder,
+)
 from backstory.cli.style import choose_style
 from backstory.memory import Memory
 from backstory.render.hit_parts import unchanged
@@ -91,9 +98,12 @@ class SearchFlags(FrozenStruct):
     multiple=True,
     help="Only this kind of hit; can be repeated.",
 )
-@click.option("--host", metavar="NAME", help="Only sessions of this agent program.")
+@click.option(
+    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
+)
 @click.option(
     "--project",
+    type=PROJECT,
     metavar="FOLDER",
     help="Only sessions in this folder or below it; a path, or the folder's name.",
 )

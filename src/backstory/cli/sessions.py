@@ -6,7 +6,14 @@ from datetime import date
 import click
 
 from backstory.cli.app import App, commands, echo_lines, terminal_width
-from backstory.cli.parameters import FIRST_DAY, LAST_DAY, Number, to_folder
+from backstory.cli.parameters import (
+    FIRST_DAY,
+    HOST,
+    LAST_DAY,
+    PROJECT,
+    Number,
+    to_folder,
+)
 from backstory.memory import Memory
 from backstory.render.format import render_count, render_day
 from backstory.render.objects import session_object, to_json
@@ -45,9 +52,12 @@ class SessionFlags(FrozenStruct):
 
 
 @commands.command()
-@click.option("--host", metavar="NAME", help="Only sessions of this agent program.")
+@click.option(
+    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
+)
 @click.option(
     "--project",
+    type=PROJECT,
     metavar="FOLDER",
     help="Only sessions in this folder or below it; a path, or the folder's name.",
 )

@@ -5,7 +5,7 @@ import click
 from backstory.cli.app import App, commands, echo_lines, terminal_width
 from backstory.cli.messages import find_message
 from backstory.cli.pager import page_lines
-from backstory.cli.parameters import Number
+from backstory.cli.parameters import SESSION, Number
 from backstory.cli.style import choose_style
 from backstory.render.objects import message_object, session_object, to_json
 from backstory.render.people.markdown import render_shown
@@ -17,7 +17,7 @@ _FORMATS = ("text", "markdown", "html", "json")
 
 
 @commands.command(short_help="Show a conversation.")
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @click.option(
     "--around", metavar="MESSAGE", help="Only this message and its neighbours."
 )

@@ -6,7 +6,14 @@ from pathlib import Path
 import click
 
 from backstory.cli.app import App, commands, echo_lines, terminal_width
-from backstory.cli.parameters import FIRST_DAY, LAST_DAY, PATH, to_folder
+from backstory.cli.parameters import (
+    FIRST_DAY,
+    HOST,
+    LAST_DAY,
+    PATH,
+    PROJECT,
+    to_folder,
+)
 from backstory.cli.style import choose_style
 from backstory.render.calendar import MEASURES
 from backstory.render.objects import statistics_object, to_json
@@ -20,9 +27,12 @@ _MIN_YEAR, _MAX_YEAR = 1970, 9998
 
 
 @commands.command()
-@click.option("--host", metavar="NAME", help="Only sessions of this agent program.")
+@click.option(
+    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
+)
 @click.option(
     "--project",
+    type=PROJECT,
     metavar="FOLDER",
     help="Only sessions in this folder or below it; a path, or the folder's name.",
 )

@@ -3,6 +3,7 @@
 import click
 
 from backstory.cli.app import App, commands, echo_lines, terminal_width
+from backstory.cli.parameters import SETTING, VALUE
 from backstory.options import EXCLUDED_HOSTS, read_excluded_hosts
 from backstory.render.format import render_path
 from backstory.render.objects import setting_object, status_object, to_json
@@ -51,8 +52,8 @@ def settings(ctx: click.Context, as_json: bool) -> None:
     short_help="Set a value in your own configuration file.",
     context_settings={"ignore_unknown_options": True},
 )
-@click.argument("name")
-@click.argument("value")
+@click.argument("name", type=SETTING)
+@click.argument("value", type=VALUE)
 @click.pass_obj
 def set_value(app: App, name: str, value: str) -> None:
     """Set a value in your own configuration file; everything else in it stays.
@@ -70,7 +71,7 @@ def set_value(app: App, name: str, value: str) -> None:
 
 
 @settings.command("unset", short_help="Go back to the default of a setting.")
-@click.argument("name")
+@click.argument("name", type=SETTING)
 @click.pass_obj
 def unset_value(app: App, name: str) -> None:
     """Remove a value from your own configuration file, so that the default counts."""

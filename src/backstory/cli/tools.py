@@ -17,6 +17,7 @@ from backstory.cli.app import (
     echo_lines,
     terminal_width,
 )
+from backstory.cli.parameters import TOOL
 from backstory.errors import BackstoryError, BadQuery, UnknownName, nearest_hint
 from backstory.memory import Memory
 from backstory.render.layout import render_columns
@@ -99,7 +100,7 @@ def _echo_failure(text: str, code: str) -> None:
 
 
 @commands.command(cls=CallCommand)
-@click.argument("tool", metavar="TOOL")
+@click.argument("tool", type=TOOL, metavar="TOOL")
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option(
     "--session",
