@@ -401,6 +401,11 @@ class Parts:
     ) -> IndexReport:
         """Read what is new in all sources, or in some, and make it findable."""
         self.check_open()
+        if path is not None:
+            # Few readings are of one path.
+            from backstory.exports.sources import refuse_export
+
+            refuse_export(Path(to_path(path, "path")))
         self.refresh.look_again()
         return self.local_sources.index(
             host,

@@ -7,11 +7,12 @@ nearest match, because a silently ignored setting is worse than none.
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from backstory.errors import ConfigError, nearest_hint, show_value
 from backstory.providers.embedders import EMBEDDERS
-from backstory.providers.keys import check_key_place
+from backstory.providers.keys import check_key_place, is_key_place
 from backstory.providers.llms import LLMS
 from backstory.search.weights import Weights
 from backstory.system.machine import (
@@ -36,6 +37,10 @@ Value = str | int | float | bool | tuple[str, ...]
 
 ENVIRONMENT_PREFIX = "BACKSTORY_"
 _FLAG = "--set"
+_SETTINGS = "settings"
+# In place of a key; it should not be there.
+_HIDDEN_KEY = "(a key, which is not shown)"
+_TRY_AGAIN = "'backstory settings' shows every setting and what it does"
 # No wait, and no number in a database, can be much larger.
 _MOST = 100_000_000
 _MOST_WHOLE = 2**53
@@ -366,6 +371,17 @@ class Chosen(FrozenStruct):
     origin: str
 
     @property
+    def is_key(self) -> bool:
+        """Whether a key itself was given, and not where it is: nobody is shown it."""
+        is_about_key = self.setting.name.endswith(".key")
+        return is_about_key and not is_key_place(str(self.value))
+
+    @property
+    def shown(self) -> Value:
+        """The value, as it may be shown."""
+        return _HIDDEN_KEY if self.is_key else self.value
+
+    @property
     def is_for_this_run(self) -> bool:
         """Whether it was set by a flag, so that other processes do not know it."""
         return self.origin == _FLAG
@@ -429,14 +445,31 @@ def read_settings(
             continue  # somebody else's variable
         row = _find(by_variable, variable, "environment")
         chosen[row.name] = Chosen(row, _parse(row, text, variable), variable)
-    for flag in flags:
-        if not isinstance(flag, str) or "=" not in flag:
-            shown = flag if isinstance(flag, str) else show_value(flag)
-            raise ConfigError(f"--set {shown}: expected NAME=VALUE")
-        name, _, text = flag.partition("=")
-        row = _find(rows, name.strip(), _FLAG)
-        chosen[row.name] = Chosen(row, _parse(row, text, f"--set {name}"), _FLAG)
+    with _typed_now():
+        for flag in flags:
+            row, value = _parse_flag(rows, flag)
+            chosen[row.name] = Chosen(row, value, _FLAG)
     return Settings(chosen)
+
+
+def _parse_flag(rows: Mapping[str, Setting], flag: str) -> tuple[Setting, Value]:
+    if not isinstance(flag, str) or "=" not in flag:
+        shown = flag if isinstance(flag, str) else show_value(flag)
+        raise ConfigError(f"{_FLAG} {shown}: expected NAME=VALUE")
+    name, _, text = flag.partition("=")
+    row = _find(rows, name.strip(), _FLAG)
+    return row, _parse(row, text, f"{_FLAG} {name}")
+
+
+@contextmanager
+def _typed_now() -> Iterator[None]:
+    """For a value that is typed now: there is no place to correct it in."""
+    try:
+        yield
+    except ConfigError as exc:
+        if exc.hint == ConfigError.hint:
+            exc.hint = _TRY_AGAIN
+        raise
 
 
 def _is_typo(name: str, names: Iterable[str]) -> bool:
@@ -570,10 +603,11 @@ def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
 
 def change_setting(machine: Machine, name: str, text: str) -> Chosen:
     """Set a value in the user's own file, which is made if there is none."""
-    row = _find({row.name: row for row in SETTINGS}, name, "settings")
-    value = _parse(row, text, "settings")
-    if row.name.endswith(".key"):
-        check_key_place(text, row.name)
+    with _typed_now():
+        row = _find({row.name: row for row in SETTINGS}, name, _SETTINGS)
+        value = _parse(row, text, _SETTINGS)
+        if row.name.endswith(".key"):
+            check_key_place(text, row.name)
     user_file = find_user_file(machine)
     set_toml_value(user_file, row.name, value)
     return Chosen(row, value, str(user_file))
@@ -581,15 +615,15 @@ def change_setting(machine: Machine, name: str, text: str) -> Chosen:
 
 def add_to_setting(machine: Machine, name: str, item: str) -> Chosen:
     """Add an item to a list in the user's own file, unless it has it; it may be any."""
-    row = _find({row.name: row for row in SETTINGS}, name, "settings")
+    row = _find({row.name: row for row in SETTINGS}, name, _SETTINGS)
     user_file = find_user_file(machine)
     own = read_settings(user_file=user_file, environ={}).texts(name)
-    value = own if item in own else (*own, _to_text(row, item, "settings"))
+    value = own if item in own else (*own, _to_text(row, item, _SETTINGS))
     set_toml_value(user_file, row.name, value)
     return Chosen(row, value, str(user_file))
 
 
 def unset_setting(machine: Machine, name: str) -> bool:
     """Remove a value from the user's own file; False if it has none."""
-    row = _find({row.name: row for row in SETTINGS}, name, "settings")
+    row = _find({row.name: row for row in SETTINGS}, name, _SETTINGS)
     return unset_toml_value(find_user_file(machine), row.name)

@@ -575,10 +575,89 @@ def test_a_mistyped_command_offers_the_nearest(shell: Shell) -> None:
     )
 
 
-def test_no_line_of_the_help_is_cut(shell: Shell) -> None:
-    listed = shell.out("--help").split("Commands:\n")[1]
+@pytest.mark.parametrize("width", ["60", "80"])
+def test_no_line_of_the_help_is_cut(shell: Shell, width: str) -> None:
+    for group in ((), ("memory",), ("settings",)):
+        done = shell.run(*group, "--help", COLUMNS=width)
+        listed = done.stdout.split("Commands:\n")[1]
 
-    assert "..." not in listed
+        assert "..." not in listed
+        assert max(map(len, listed.splitlines())) <= int(width)
+
+
+def test_a_value_that_is_typed_now_is_not_to_be_corrected_elsewhere(
+    shell: Shell,
+) -> None:
+    hint = "  hint: 'backstory settings' shows every setting and what it does\n"
+    reason = "'keep.days' must be a whole number, got 'x'"
+
+    assert {
+        words: shell.run(*words.split()).stderr
+        for words in (
+            "--set keep.days=x status",
+            "--set keep.days status",
+            "settings set keep.days x",
+        )
+    } == {
+        "--set keep.days=x status": f"backstory: --set keep.days: {reason}\n{hint}",
+        "--set keep.days status": (
+            f"backstory: --set keep.days: expected NAME=VALUE\n{hint}"
+        ),
+        "settings set keep.days x": f"backstory: settings: {reason}\n{hint}",
+    }
+
+
+def test_a_key_in_the_settings_is_not_shown(shell: Shell) -> None:
+    for words in (("settings",), ("settings", "--json")):
+        done = shell.run(*words, BACKSTORY_LLM_KEY="sk-very-secret")
+
+        assert "sk-very-secret" not in done.stdout
+        assert "(a key, which is not shown)" in done.stdout
+    assert "env:MINE" in shell.run("settings", BACKSTORY_LLM_KEY="env:MINE").stdout
+
+
+def test_a_file_as_home_is_called_one(shell: Shell) -> None:
+    file = shell.home / "notes.txt"
+    file.touch()
+
+    for words in ((), ("status",)):
+        done = shell.run("--home", str(file), *words)
+
+        assert (done.returncode, done.stdout) == (11, "")
+        assert done.stderr == (
+            f"backstory: the home folder: {file} is a file, not a folder\n"
+            "  hint: name the folder that everything is kept in, or one to make\n"
+        )
+
+
+def test_index_with_a_file_says_which_option_to_use(shell: Shell) -> None:
+    done = shell.run("index", "my chat.jsonl")
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "Error: To read only some file or folder: "
+        "backstory index --path 'my chat.jsonl'"
+    )
+
+
+@pytest.mark.parametrize("name", ["out", "out.zip"])
+def test_index_of_an_export_says_how_to_import_it(
+    used_shell: Shell, tmp_path: Path, name: str
+) -> None:
+    used_shell.out("export", str(tmp_path / name))
+
+    done = used_shell.run("index", "--path", str(tmp_path / name))
+
+    assert (done.returncode, done.stdout) == (30, "")
+    assert done.stderr == (
+        f"backstory: {tmp_path / name}: an export of Backstory, which is read as a "
+        f"whole\n  hint: run: backstory import {tmp_path / name}\n"
+    )
+
+
+def test_days_may_be_named_in_the_words_of_a_query(used_shell: Shell) -> None:
+    for command in ("sessions", "stats"):
+        assert used_shell.run(command, "--since", "last monday").returncode == 0
 
 
 def test_an_unknown_setting_offers_the_nearest(shell: Shell) -> None:

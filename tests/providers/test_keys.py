@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from backstory.errors import ConfigError
+from backstory.providers.embedders.base import EmbedderOptions
 from backstory.providers.keys import read_key
+from backstory.providers.llms.base import LlmOptions
 
 VARIABLES = ("FIRST_KEY", "SECOND_KEY")
 
@@ -160,3 +162,8 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: object) -> Non
         f"{place}: it is not a file",
         f"{place}: the key cannot be read (Is a directory)",
     )
+
+
+def test_a_key_is_in_no_text_about_the_options() -> None:
+    for options in (EmbedderOptions(key="sk-secret"), LlmOptions(key="sk-secret")):
+        assert "sk-secret" not in f"{options!r} {options}"

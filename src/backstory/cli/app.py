@@ -79,6 +79,8 @@ _WHEN_STOPPED = {
 # Set by the script that 'backstory completion' prints.
 COMPLETION_VARIABLE = "_BACKSTORY_COMPLETE"
 _MAX_ERROR_CHARS = 2_000
+# Longer than any first sentence of a help text.
+_WHOLE = 1_000
 _ECHO_CHARS = 64 * 1024
 # Our own signs, for an output that cannot show them.
 _PLAIN_SIGNS = str.maketrans(
@@ -127,7 +129,25 @@ class App(Struct, dict=True):
         return self.machine.home
 
 
-class Commands(click.Group):
+class Group(click.Group):
+    """A group whose help says what each command does in whole lines, at any width."""
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        found = [
+            (name, self.get_command(ctx, name)) for name in self.list_commands(ctx)
+        ]
+        rows = [
+            (name, command.get_short_help_str(_WHOLE))
+            for name, command in found
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class Commands(Group):
     """The group that turns errors and interrupts into messages and exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -35,7 +35,7 @@ Item = CompletionItem[str]
 ListItems = Callable[[click.Context, str], Iterator[Item]]
 
 
-@commands.command()
+@commands.command(short_help="Print the script that completes names in a shell.")
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
     """Print the script with which a shell completes commands and names.

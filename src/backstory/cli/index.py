@@ -1,5 +1,6 @@
 """index, sources: read what the agents on this machine wrote."""
 
+import shlex
 import time
 from pathlib import Path
 
@@ -33,7 +34,13 @@ def _to_current_name(option: str) -> str:
     return "host" if option == "source" else option
 
 
-@commands.command(context_settings={"token_normalize_func": _to_current_name})
+@commands.command(
+    context_settings={
+        "token_normalize_func": _to_current_name,
+        # To say what is wrong with them.
+        "allow_extra_args": True,
+    }
+)
 @click.option("--host", type=HOST, metavar="NAME", help="Only this agent program.")
 @click.option(
     "--path",
@@ -43,9 +50,9 @@ def _to_current_name(option: str) -> str:
 @click.option("--watch", is_flag=True, help="Keep running; read files as they grow.")
 @click.option("--wait", is_flag=True, help="Also make all vectors before exiting.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.pass_obj
+@click.pass_context
 def index(
-    app: App,
+    ctx: click.Context,
     host: str | None,
     path: Path | None,
     watch: bool,
@@ -57,6 +64,10 @@ def index(
     They can be searched by words at once; vectors, for search by meaning, are made in
     the background. Exit code 3 means that something could not be read or embedded.
     """
+    app: App = ctx.obj
+    if ctx.args:
+        words = shlex.join(["backstory", "index", "--path", ctx.args[0]])
+        raise click.UsageError(f"To read only some file or folder: {words}")
     if watch:
         _watch(app, host, path, as_json)
         return

@@ -14,6 +14,7 @@ import click
 from backstory.cli.app import (
     SKIPPED_SOME,
     App,
+    Group,
     commands,
     echo_lines,
     terminal_width,
@@ -61,7 +62,7 @@ def _open_notebook(app: App) -> Notebook:
 # -- memory ---------------------------------------------------------------------------
 
 
-@commands.group(invoke_without_command=True)
+@commands.group(cls=Group, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def memory(ctx: click.Context, as_json: bool) -> None:

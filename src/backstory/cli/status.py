@@ -2,7 +2,7 @@
 
 import click
 
-from backstory.cli.app import App, commands, echo_lines, terminal_width
+from backstory.cli.app import App, Group, commands, echo_lines, terminal_width
 from backstory.cli.parameters import SETTING, VALUE
 from backstory.options import EXCLUDED_HOSTS, read_excluded_hosts
 from backstory.render.format import render_path
@@ -29,7 +29,7 @@ def status(app: App, as_json: bool) -> None:
         echo_lines(render_status(found, home=app.user_home))
 
 
-@commands.group(invoke_without_command=True)
+@commands.group(cls=Group, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_context
 def settings(ctx: click.Context, as_json: bool) -> None:

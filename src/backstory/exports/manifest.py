@@ -88,6 +88,11 @@ def write_manifest(manifest: Manifest) -> bytes:
     return orjson.dumps(held, option=orjson.OPT_INDENT_2) + b"\n"
 
 
+def begins_manifest(beginning: bytes) -> bool:
+    """Whether the first bytes of a file are those of a manifest."""
+    return f'"format": "{_FORMAT}"'.encode() in beginning
+
+
 def is_manifest(raw: bytes) -> bool:
     """Whether a file is the manifest of an export, of any version."""
     try:

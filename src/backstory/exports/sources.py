@@ -5,6 +5,7 @@ pipes and devices are not read, and nothing is unpacked.
 """
 
 import hashlib
+import shlex
 import stat
 import zipfile
 import zlib
@@ -14,7 +15,12 @@ from pathlib import Path
 from typing import IO, NoReturn, Protocol
 
 from backstory.errors import SourceUnreadable
-from backstory.exports.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, FileEntry
+from backstory.exports.manifest import (
+    MANIFEST_NAME,
+    MAX_MANIFEST_BYTES,
+    FileEntry,
+    begins_manifest,
+)
 from backstory.system.files import find_files, open_file
 from backstory.values.history import Problem
 
@@ -26,6 +32,7 @@ _MAX_ENTRIES = 2_000_000
 # to fill a disk.
 _MAX_RATIO = 200
 _SMALL_BYTES = 10_000_000
+_BEGINNING_BYTES = 200
 _ZIP_ERRORS = (
     EOFError,
     RuntimeError,
@@ -75,6 +82,30 @@ def open_source(path: Path) -> Iterator[ExportSource]:
                 hint=_HINT,
             ) from exc
         yield source
+
+
+def refuse_export(path: Path) -> None:
+    """Raise ``SourceUnreadable`` for an export, which is not read file by file."""
+    if begins_manifest(_read_beginning(path)):
+        raise SourceUnreadable(
+            f"{path}: an export of Backstory, which is read as a whole",
+            hint=f"run: {shlex.join(['backstory', 'import', str(path)])}",
+        )
+
+
+def _read_beginning(path: Path) -> bytes:
+    """How the manifest of an export begins; nothing if there is none."""
+    try:
+        if path.is_dir():
+            with open_file(path / MANIFEST_NAME) as file:
+                return file.read(_BEGINNING_BYTES)
+        if path.suffix.lower() != ".zip":
+            return b""
+        with open_source(path) as source, source.open(MANIFEST_NAME) as file:
+            return file.read(_BEGINNING_BYTES)
+    except (SourceUnreadable, OSError, *_ZIP_ERRORS):
+        # Something else; its reading says what is wrong with it.
+        return b""
 
 
 class FolderSource:

@@ -41,9 +41,14 @@ def read_key(
     return _from_file(chosen.removeprefix(_FROM_FILE), setting)
 
 
+def is_key_place(chosen: str) -> bool:
+    """Whether a setting says where a key is, or is empty; otherwise it is a key."""
+    return not chosen or chosen.startswith((_FROM_VARIABLE, _FROM_FILE))
+
+
 def check_key_place(chosen: str, setting: str) -> None:
     """Raise ``ConfigError`` unless ``setting`` says where a key is, or is empty."""
-    if chosen and not chosen.startswith((_FROM_VARIABLE, _FROM_FILE)):
+    if not is_key_place(chosen):
         raise ConfigError(
             f"{setting} must say where the key is, not be the key itself",
             hint=f'write {setting} = "env:NAME" or "file:/path"',

@@ -281,7 +281,7 @@ def status_object(status: Status) -> dict[str, object]:
 
 
 def setting_object(chosen: Chosen) -> dict[str, object]:
-    value = chosen.value
+    value = chosen.shown
     return {
         "name": chosen.setting.name,
         "value": list(value) if isinstance(value, tuple) else value,

@@ -58,16 +58,22 @@ def find_home(machine: Machine, home: str | Path | None) -> Path:
             f"the home folder: {show_value(home)} is not a path",
             hint="pass a text or a pathlib.Path",
         )
+    place = "the home folder" if home else HOME_VARIABLE
     # Databases are opened by their path as text.
     if "\0" in chosen or replace_surrogates(chosen) != chosen:
-        place = "the home folder" if home else HOME_VARIABLE
         raise ConfigError(
             f"{place}: {chosen!r:.200} is not a path",
             hint="a path must be valid UTF-8, without NUL characters",
         )
-    if chosen:
-        return absolute(chosen, machine)
-    return Path(find_default_home())
+    if not chosen:
+        return Path(find_default_home())
+    found = absolute(chosen, machine)
+    if os.path.isfile(found):  # noqa: PTH113 (False for any odd path)
+        raise ConfigError(
+            f"{place}: {found} is a file, not a folder",
+            hint="name the folder that everything is kept in, or one to make",
+        )
+    return found
 
 
 def find_user_file(machine: Machine) -> Path:

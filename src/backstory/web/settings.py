@@ -166,7 +166,7 @@ class SettingsPage:
         is_default = chosen.origin == "default"
         return ShownSetting(
             setting=row,
-            typed=to_typed(chosen.value),
+            typed="" if chosen.is_key else to_typed(chosen.value),
             default=render_value(row.default),
             origin=render_path(chosen.origin, self._machine.home),
             is_own=is_own,

@@ -68,6 +68,10 @@ class EmbedderOptions(FrozenStruct):
     key: str = ""
     timeout_s: float = 30.0
 
+    def __repr__(self) -> str:
+        # Without the key, which has no place in a log or a traceback.
+        return f"{type(self).__name__}(model={self.model!r}, url={self.url!r})"
+
 
 class EmbedderRow(FrozenStruct):
     """One row of EMBEDDERS: an embedder's name, where its class is, its defaults.

@@ -239,7 +239,7 @@ def render_settings(
     rows = [
         (
             chosen.setting.name,
-            render_value(chosen.value),
+            render_value(chosen.shown),
             render_path(chosen.origin, home),
             chosen.setting.summary,
         )
