@@ -10,7 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import (
+    CompletionItem,
+    ShellComplete,
+    get_completion_class,
+)
 
 from backstory.cli.app import COMPLETION_VARIABLE, commands
 from backstory.errors import StoreProblem
@@ -47,7 +51,9 @@ def completion(shell: str) -> None:
     """
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(commands, {}, "backstory", COMPLETION_VARIABLE).source())
+    script = found(commands, {}, "backstory", COMPLETION_VARIABLE)
+    # Not ``script.source()``, which starts bash to ask for its version.
+    click.echo(ShellComplete.source(script))
 
 
 def list_names(kind: str, ctx: click.Context, beginning: str) -> list[Item]:

@@ -9,8 +9,6 @@ from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
 
-from rich.cells import cell_len
-
 from backstory.render.calendar import (
     MONTHS,
     WEEKDAYS,
@@ -23,7 +21,13 @@ from backstory.render.calendar import (
     split_in_years,
 )
 from backstory.render.format import render_count, render_path
-from backstory.render.layout import Style, cut_to_width, to_cell, plain_style
+from backstory.render.layout import (
+    Style,
+    cell_len,
+    cut_to_width,
+    plain_style,
+    to_cell,
+)
 from backstory.values.statistics import DayCount, GroupCount, Statistics
 from backstory.values.structs import FrozenStruct
 
