@@ -1,12 +1,15 @@
 """``backstory`` alone: what there is, and what to try next."""
 
+import re
 import shutil
 from pathlib import Path
 
+import apsw
 import pytest
 
 import backstory
 from backstory.store.sqlite.history import HISTORY_NAME
+from backstory.store.sqlite.page_checksums import VERIFIED
 from tests.shell import Shell
 
 SAMPLES = Path(backstory.__file__).parent / "cli" / "samples"
@@ -124,6 +127,47 @@ def test_a_damaged_database_is_a_line_and_no_failure(shell: Shell, name: str) ->
     assert (done.returncode, done.stderr) == (0, "")
     assert str(shell.kept / name) in done.stdout
     assert "it cannot be read" in " ".join(done.stdout.split())
+
+
+def test_a_locked_database_is_a_line_and_no_failure(shell: Shell) -> None:
+    read_samples(shell)
+    other = apsw.Connection(str(shell.kept / HISTORY_NAME), vfs=VERIFIED)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        done = shell.process()
+    finally:
+        other.close()
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "another process is using it" in " ".join(done.stdout.split())
+
+
+def test_a_home_without_an_index_has_no_vectors_yet(shell: Shell) -> None:
+    read_samples(shell)
+    (shell.kept / "index.db").unlink()
+
+    assert "  Vectors    none yet\n" in shell.out()
+
+
+def test_the_status_of_the_samples(shell: Shell) -> None:
+    read_samples(shell)
+    shown = re.sub(r"[\d.]+ (KB|MB)", "100 KB", shell.out("status"))
+
+    assert (
+        shown
+        == f"""\
+Home:      {shell.kept}
+Sessions:  5 (claude-code 2, codex 1, gemini-cli 1, squidbot 1)
+Messages:  25
+Size:      100 KB
+Index:     30 units, 100 KB
+Vectors:   none of 19 texts yet; 'backstory index --wait' makes them
+Logs:      no language model
+Last read: {last_read(shell)}
+Problems:  none
+"""
+    )
 
 
 def test_settings_that_cannot_be_read_are_a_line_and_no_failure(shell: Shell) -> None:

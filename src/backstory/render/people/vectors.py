@@ -10,6 +10,8 @@ def render_vectors(
     if embedder == "none":
         return "none (embedder.name is none, so searches go by words alone)"
     by = "" if embedder == "auto" else f" ({embedder})"
+    if not wanted:
+        return "none yet"
     texts = render_count(wanted, "text")
     if made >= wanted:
         return f"all {texts}{by}" if wanted != 1 else f"{texts}{by}"

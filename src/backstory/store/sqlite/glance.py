@@ -89,5 +89,7 @@ def _reading(home: Path, name: str) -> Iterator[apsw.Connection]:
         raise StoreProblem(f"{path}: it cannot be read ({exc})", path=path) from exc
     except LookupError as exc:
         raise StoreProblem(
-            f"{path}: it was written by another version of Backstory", path=path
+            f"{path}: another version of Backstory made it; 'backstory status' brings "
+            "an older one up to date",
+            path=path,
         ) from exc
