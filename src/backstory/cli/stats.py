@@ -39,7 +39,8 @@ _MIN_YEAR, _MAX_YEAR = 1970, 9998
 @click.option(
     "--year",
     type=click.IntRange(_MIN_YEAR, _MAX_YEAR),
-    help="This year. Default: the year up to the latest session.",
+    metavar="YEAR",
+    help="Only this year, such as 2025. Default: the year up to the latest session.",
 )
 @click.option(
     "--since",
