@@ -290,7 +290,11 @@ class Parts:
                 recent = today - timedelta(days=number - 1)
                 first = recent if first is None else max(first, recent)
         last = None if until_days is None else until_days.last
-        sessions = self.list_sessions(host, project, since=None, limit=None)
+        found = self.list_sessions(
+            host, project, since=None, until=None, days=0, limit=None
+        )
+        warm_ups = self.find_warm_ups(found)
+        sessions = [each for each in found if each.session_id not in warm_ups]
         return count_statistics(self.history, sessions, first=first, last=last)
 
     def iter_messages(

@@ -12,6 +12,7 @@ from backstory.cli.parameters import (
     LAST_DAY,
     PATH,
     PROJECT,
+    Number,
     to_folder,
 )
 from backstory.cli.style import choose_style
@@ -38,7 +39,7 @@ _MIN_YEAR, _MAX_YEAR = 1970, 9998
 )
 @click.option(
     "--year",
-    type=click.IntRange(_MIN_YEAR, _MAX_YEAR),
+    type=int,
     metavar="YEAR",
     help="Only this year, such as 2025. Default: the year up to the latest session.",
 )
@@ -50,9 +51,9 @@ _MIN_YEAR, _MAX_YEAR = 1970, 9998
 @click.option("--until", type=LAST_DAY, help="Only up to and including this day.")
 @click.option(
     "--days",
-    type=click.IntRange(0, MAX_DAYS),
+    type=Number(0, MAX_DAYS),
     default=0,
-    help="Only the last N days.",
+    help="Only the last N days, today included.",
 )
 @click.option(
     "--by",
@@ -84,13 +85,15 @@ def stats(
     """Show when you worked with which agent, on what, at which hours.
 
     A session counts on the day on which it was last active. What was said in a
-    subagent counts, the subagent itself does not.
+    subagent counts, the subagent itself does not. Warm-ups of Claude Code do not count.
     """
     if year is not None and (since or until or days):
         raise click.UsageError("--year cannot be used with other days.")
     if svg is not None and as_json:
         raise click.UsageError("--svg cannot be used with --json.")
     if year is not None:
+        if not _MIN_YEAR <= year <= _MAX_YEAR:
+            raise click.UsageError(f"{year} is not a year like 2025.")
         since, until = date(year, 1, 1), date(year, 12, 31)
     found = app.memory.stats(
         host=host, project=to_folder(project), since=since, until=until, days=days

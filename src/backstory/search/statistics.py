@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 
 from backstory.errors import StoreDamaged
+from backstory.search.subagents import nest_subagents
 from backstory.store.base.history import HistoryStore
 from backstory.values.history import Session
 from backstory.values.moments import from_microseconds
@@ -65,26 +66,19 @@ def day_of(session: Session) -> date | None:
     return None if active is None else active.in_local_zone().date()
 
 
-def count_days(sessions: Iterable[Session]) -> dict[date, DayCount]:
+def count_days(sessions: Sequence[Session]) -> dict[date, DayCount]:
     """The days on which sessions were last active, and what was said in those."""
-    everything = list(sessions)
-    counted = _count_conversations(everything)
+    counted = _count_conversations(sessions)
     by_day: dict[date, list[Session]] = {}
-    for session in everything:
+    for session in sessions:
         if (day := day_of(session)) is not None:
             by_day.setdefault(day, []).append(session)
     return {day: _count_day(day, each, counted) for day, each in by_day.items()}
 
 
-def _count_conversations(sessions: Iterable[Session]) -> set[int]:
+def _count_conversations(sessions: Sequence[Session]) -> set[int]:
     """The numbers of sessions without those of subagents whose parent is there."""
-    everything = list(sessions)
-    names = {(each.host, each.native_id) for each in everything}
-    return {
-        each.session_id
-        for each in everything
-        if (each.host, each.parent_id or "") not in names
-    }
+    return {each.session.session_id for each in nest_subagents(sessions)}
 
 
 def _count_day(
