@@ -5,7 +5,6 @@ the guidance files in which a project tells its agents how to work.
 """
 
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Set
 from datetime import date
@@ -26,6 +25,7 @@ from backstory.system.files import (
     open_file,
     shown_name,
 )
+from backstory.text.patterns import lazy_pattern
 from backstory.values.history import Problem
 from backstory.values.structs import FrozenStruct
 from backstory.values.units import UnitKind
@@ -93,7 +93,7 @@ def _count_lines(path: Path, signature: str) -> int:
 
 # -- the memory of a home -------------------------------------------------------------
 
-_DAILY_NAME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})\.md")
+_DAILY_NAME = lazy_pattern(r"([0-9]{4}-[0-9]{2}-[0-9]{2})\.md")
 
 
 def find_memory_notes(home: Path) -> Iterator[FoundNote | Problem]:

@@ -3,22 +3,22 @@
 A value that is read comes with its line; a change keeps comments, order and line ends.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from backstory.errors import ConfigError
 from backstory.system.files import make_private_folder, open_file, replace_file
+from backstory.text.patterns import lazy_pattern
 
 # Far more than anybody writes by hand.
 _MAX_BYTES = 1_000_000
-_HEADER = re.compile(r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?\Z")
-_KEY = re.compile(r"([\w.\-\"'\s]++)=")
-_QUOTES_AND_SPACES = re.compile(r"[\"'\s]")
-_BARE_NEWLINE = re.compile(r"(?<!\r)\n")
+_HEADER = lazy_pattern(r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?\Z")
+_KEY = lazy_pattern(r"([\w.\-\"'\s]++)=")
+_QUOTES_AND_SPACES = lazy_pattern(r"[\"'\s]")
+_BARE_NEWLINE = lazy_pattern(r"(?<!\r)\n")
 # Python computes no longer numbers from decimal digits.
-_LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
+_LONG_NUMBER = lazy_pattern(r"[0-9_]{4301,}")
 
 
 class TomlValue(NamedTuple):
