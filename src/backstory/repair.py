@@ -1,5 +1,6 @@
 """Check and repair the files of a home, also of one that cannot be opened."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from backstory.index.damage import check_files, repair_history, repair_vectors
@@ -24,3 +25,15 @@ def repair_home(home: str | Path | None = None) -> SalvagedHistory | None:
     repaired = repair_history(found)
     repair_vectors(found)
     return repaired
+
+
+def check_repaired(
+    home: str | Path | None, rebuild: Callable[[], object], *, is_deep: bool = False
+) -> list[CheckedFile]:
+    """Check a home after ``repair_home``; ``rebuild`` replaces a damaged index."""
+    found = check_home(home, is_deep=is_deep)
+    # If the history is lost, the index is all that knows of it, and must stay.
+    if any(file.problems and file.is_derived for file in found):
+        rebuild()
+        found = check_home(home, is_deep=is_deep)
+    return found

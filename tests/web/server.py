@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import uvicorn
 
+from backstory.cli.web import list_commands
 from backstory.memory import Memory
 from backstory.system.loopback import listen, port_of
 from backstory.system.machine import CONFIG_VARIABLE, Machine
@@ -44,17 +45,24 @@ class Page:
 
 
 @contextmanager
-def serve(memory: Memory, user_home: Path) -> Iterator[Page]:
+def serve(memory: Memory, user_home: Path, **environ: str) -> Iterator[Page]:
     listener = listen(0)
     port = port_of(listener)
     folder = memory.home.parent
-    config = {CONFIG_VARIABLE: str(folder / "config.toml")}
+    config = {CONFIG_VARIABLE: str(folder / "config.toml"), **environ}
 
     def reopen() -> Memory:
         return a_memory(folder, home=user_home, settings=("embedder.name=none",))
 
     machine = Machine("linux", user_home, config)
-    app = build_app(memory, machine=machine, port=port, jobs=Jobs(), reopen=reopen)
+    app = build_app(
+        memory,
+        machine=machine,
+        port=port,
+        jobs=Jobs(),
+        reopen=reopen,
+        list_commands=list_commands,
+    )
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

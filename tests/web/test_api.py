@@ -74,12 +74,14 @@ def test_every_operation_is_described_once_and_answers_as_described(page: Page) 
         "setSetting": "/settings/context.max_memories",
         "unsetSetting": "/settings/context.max_memories",
         "undoForget": "/forgettings/1",
+        "changeAgent": "/agents/cursor",
         "startJob": "/job/check",
     }
     bodies: dict[str, dict[str, object]] = {
         "saveMemory": {"text": "# Memory\n\n- Likes coffee\n", "version": version},
         "setSetting": {"value": "5"},
         "excludeFolder": {"folder": "/work/secret"},
+        "changeAgent": {"do": "install"},
         "forget": {"session": "python/one/two", "dry_run": False},
     }
     wrong = {}

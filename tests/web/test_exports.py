@@ -46,7 +46,7 @@ def test_one_conversation_is_exported_and_imported_elsewhere(
         imported = outcome(elsewhere)
         titles = [each.title for each in empty.sessions()]
 
-    assert (started.status_code, started.headers["location"]) == (303, "/status#job")
+    assert (started.status_code, started.headers["location"]) == (303, "/export#job")
     assert (home / "out.zip").is_file()
     assert "Exported 1 message of 1 session to ~/out.zip" in exported
     assert (before, titles) == (0, ["Ladder"])

@@ -2,8 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import click
@@ -11,31 +10,28 @@ import click
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
 from backstory.cli.parameters import HOST, Number
-from backstory.errors import BackstoryError, ConfigError
-from backstory.install.apply import Change, Installation
-from backstory.install.commands import find_commands
+from backstory.errors import ConfigError
 from backstory.install.doctor import Mark, examine, examine_models
 from backstory.install.hosts import HOST_ROWS, get_host_row
-from backstory.install.hosts.base import HostRow, Target
-from backstory.install.plugins import find_plugin
-from backstory.install.record import InstallRecord
-from backstory.install.report import HostReport, host_object, render_host
+from backstory.install.hosts.base import HostRow
+from backstory.install.report import (
+    HostReport,
+    host_object,
+    render_findings,
+    render_host,
+    render_kept,
+    render_next,
+    suggest_first,
+)
+from backstory.install.setup import Setup
 from backstory.options import try_embedder
-from backstory.render.format import render_path
 from backstory.render.objects import report_object, to_json
 from backstory.render.people.reports import render_report
 from backstory.settings import SETTINGS, change_setting, load_settings
 from backstory.system.machine import find_home
-from backstory.text.escape import neutralize
-from backstory.values.history import Session
-from backstory.values.structs import FrozenStruct, to_builtins
+from backstory.values.structs import to_builtins
 
 _NAMES = [row.name for row in HOST_ROWS]
-_MAX_TITLE_CHARS = 60
-_MIN_TITLE_WORDS = 2
-# Sessions among which one with a telling title is looked for.
-_RECENT_SESSIONS = 50
-
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
@@ -87,9 +83,9 @@ def install(
     one, those on this machine are offered. Everything else in their files stays as it
     is, and 'backstory uninstall' takes our parts out again.
     """
-    setup = _Setup.of(app, in_project=in_project, is_dry_run=dry_run)
+    setup = _set_up(app, in_project=in_project, is_dry_run=dry_run)
     is_asking = not (as_json or dry_run) and _is_on_terminal()
-    rows = setup.choose(names, all_found=all_found, is_asking=is_asking)
+    rows = _choose(setup, names, all_found=all_found, is_asking=is_asking)
     if not rows:
         return
     if not dry_run:
@@ -112,7 +108,7 @@ def uninstall(
 
     Without HOST, of all agent programs. The history and the notes are kept.
     """
-    setup = _Setup.of(app, in_project=in_project, is_dry_run=dry_run)
+    setup = _set_up(app, in_project=in_project, is_dry_run=dry_run)
     rows = [get_host_row(name) for name in names] or list(HOST_ROWS)
     reports = [setup.uninstall(row) for row in rows]
     touched = [each for each in reports if names or each.changes or each.error]
@@ -129,12 +125,10 @@ def uninstall(
                     is_dry_run=dry_run,
                 )
             )
-        home = neutralize(render_path(str(setup.home), app.user_home))
-        click.echo(
-            f"\nYour history and notes are still in {home}."
-            if touched
-            else "Backstory is not installed in any agent program."
-        )
+        if touched:
+            echo_lines(["", render_kept(setup.home, app.user_home)])
+        else:
+            click.echo("Backstory is not installed in any agent program.")
     _exit_with(reports)
 
 
@@ -147,7 +141,7 @@ def doctor(app: App, as_json: bool) -> None:
     Runs a hook and the MCP server as an agent program would, and tries the embedder.
     Exit code 3 means that something is wrong; each finding comes with its fix.
     """
-    setup = _Setup.of(app, in_project=False, is_dry_run=True)
+    setup = _set_up(app, in_project=False, is_dry_run=True)
     found = list(
         examine(setup.target, setup.home, lambda: app.memory, user_home=app.user_home)
     )
@@ -159,11 +153,7 @@ def doctor(app: App, as_json: bool) -> None:
     if as_json:
         click.echo(to_json({"findings": [to_builtins(each) for each in found]}))
     else:
-        width = max(len(each.about) for each in found)
-        for each in found:
-            click.echo(neutralize(f"{each.mark:7}  {each.about:{width}}  {each.text}"))
-            if each.fix:
-                click.echo(neutralize(f"{'':7}  {'':{width}}  fix: {each.fix}"))
+        echo_lines(render_findings(found))
     if any(each.mark is Mark.PROBLEM for each in found):
         raise SystemExit(SKIPPED_SOME)
 
@@ -171,89 +161,41 @@ def doctor(app: App, as_json: bool) -> None:
 # -- the parts ---
 
 
-class _Setup(FrozenStruct):
-    """Where to install, and how."""
+def _set_up(app: App, *, in_project: bool, is_dry_run: bool) -> Setup:
+    home = find_home(app.machine, app.home)
+    return Setup.of(app.machine, home, in_project=in_project, is_dry_run=is_dry_run)
 
-    target: Target
-    installation: Installation
-    home: Path
 
-    @classmethod
-    def of(cls, app: App, *, in_project: bool, is_dry_run: bool) -> "_Setup":
-        home = find_home(app.machine, app.home)
-        project = app.machine.folder if in_project else None
-        if in_project and project is None:
-            raise ConfigError("--project: the current folder was deleted")
-        made = find_commands(app.machine, home, python=Path(sys.executable))
-        target = Target(app.machine, made, project)
-        record = InstallRecord.of(app.machine)
-        environ = app.machine.environ
-        return cls(target, Installation(record, environ, is_dry_run), home)
-
-    def choose(
-        self, names: Sequence[str], *, all_found: bool, is_asking: bool
-    ) -> list[HostRow]:
-        """The programs that were named, or those that are here; none if declined."""
-        if names:
-            return list(dict.fromkeys(get_host_row(name) for name in names))
-        found = [row for row in HOST_ROWS if row.is_here(self.target)]
-        if not found:
-            raise ConfigError(
-                "no agent program that Backstory knows is on this machine",
-                hint=f"name one to install for it anyway: {', '.join(_NAMES)}",
-            )
-        if all_found or self.installation.is_dry_run:
-            return found
-        listed = ", ".join(row.title for row in found)
-        words = " ".join(row.name for row in found)
-        if not is_asking:
-            raise click.UsageError(
-                f"On this machine: {listed}. Name those that you want "
-                f"(backstory install {words}), or use --all."
-            )
-        click.echo(f"On this machine: {listed}.", err=True)
-        if not click.confirm("Connect them to Backstory?", default=True, err=True):
-            click.echo(
-                "Nothing was changed. To connect only some of them, name those: "
-                f"backstory install {words}",
-                err=True,
-            )
-            return []
+def _choose(
+    setup: Setup, names: Sequence[str], *, all_found: bool, is_asking: bool
+) -> list[HostRow]:
+    """The programs that were named, or those that are here; none if declined."""
+    if names:
+        return list(dict.fromkeys(get_host_row(name) for name in names))
+    found = setup.list_here()
+    if not found:
+        raise ConfigError(
+            "no agent program that Backstory knows is on this machine",
+            hint=f"name one to install for it anyway: {', '.join(_NAMES)}",
+        )
+    if all_found or setup.installation.is_dry_run:
         return found
-
-    def install(self, row: HostRow) -> HostReport:
-        return self._report(row, self.installation.install)
-
-    def uninstall(self, row: HostRow) -> HostReport:
-        return self._report(row, self.installation.uninstall)
-
-    def iter_left_to_do(self, rows: Sequence[HostRow]) -> Iterator[str]:
-        """What the user has to do, so that these programs start us."""
-        yield from (row.approve for row in rows if row.approve)
-        for row in rows:
-            plugin = find_plugin(row, self.target)
-            if plugin is not None and row.plugins is not None:
-                yield (
-                    f"{row.title} has our plugin as well, so memories are given twice; "
-                    f"remove it with: {row.plugins.remove} {plugin}"
-                )
-        is_shared = self.target.project and not all(row.is_private for row in rows)
-        missing = self.target.find_missing() if is_shared else None
-        if missing is not None:
-            folder = Path(self.target.commands.backstory[0]).parent
-            yield (
-                f"'{missing}' is not on your PATH, and the files in this folder name "
-                f"it so, for everybody who has a copy of them: add {folder}"
-            )
-
-    def _report(
-        self, row: HostRow, change: Callable[..., Sequence[Change]]
-    ) -> HostReport:
-        # One program whose file is broken is no reason to leave out the others.
-        try:
-            return HostReport(row, change(row.plan(self.target)))
-        except BackstoryError as exc:
-            return HostReport(row, error=exc)
+    listed = ", ".join(row.title for row in found)
+    words = " ".join(row.name for row in found)
+    if not is_asking:
+        raise click.UsageError(
+            f"On this machine: {listed}. Name those that you want "
+            f"(backstory install {words}), or use --all."
+        )
+    click.echo(f"On this machine: {listed}.", err=True)
+    if not click.confirm("Connect them to Backstory?", default=True, err=True):
+        click.echo(
+            "Nothing was changed. To connect only some of them, name those: "
+            f"backstory install {words}",
+            err=True,
+        )
+        return []
+    return found
 
 
 def _is_on_terminal() -> bool:
@@ -322,7 +264,7 @@ def _ask_for_model(app: App, daily_tokens: int | None) -> tuple[str, int | None]
 
 
 def _print_installed(
-    app: App, setup: _Setup, reports: Sequence[HostReport], is_dry_run: bool
+    app: App, setup: Setup, reports: Sequence[HostReport], is_dry_run: bool
 ) -> None:
     for report in reports:
         lines = render_host(
@@ -345,14 +287,12 @@ def _print_installed(
     took_s = time.monotonic() - started
     index = app.memory.status().index
     echo_lines(render_report(read, home=app.user_home, took_s=took_s, index=index))
-    left = list(setup.iter_left_to_do(connected))
-    if left:
-        echo_lines(["\nStill to do:", *(f"  {line}" for line in left)])
-    echo_lines(["\nTry it:", *(f"  {line}" for line in _suggestions(app, connected))])
+    left = setup.iter_left_to_do(connected)
+    echo_lines(render_next(left, suggest_first(app.memory, connected)))
 
 
 def _print_installed_json(
-    app: App, setup: _Setup, reports: Sequence[HostReport], is_dry_run: bool
+    app: App, setup: Setup, reports: Sequence[HostReport], is_dry_run: bool
 ) -> None:
     connected = [report.row for report in reports if report.error is None]
     made: dict[str, object] = {
@@ -361,26 +301,5 @@ def _print_installed_json(
     if connected and not is_dry_run:
         made["read"] = report_object(app.memory.index())
         made["approve"] = list(setup.iter_left_to_do(connected))
-        made["try"] = _suggestions(app, connected)
+        made["try"] = suggest_first(app.memory, connected)
     click.echo(to_json(made))
-
-
-def _suggestions(app: App, rows: Sequence[HostRow]) -> list[str]:
-    """What to do first, with a question about the user's own history."""
-    recent = app.memory.sessions(limit=_RECENT_SESSIONS)
-    titles = (_to_topic(session) for session in recent)
-    topic = next((title for title in titles if title), None)
-    if topic is None:
-        return ["have a conversation with an agent, then ask another one about it"]
-    return [
-        f'ask {rows[0].title}: What do you remember about "{topic}"?',
-        f"or search yourself: backstory search '{topic.replace(chr(39), '')}'",
-    ]
-
-
-def _to_topic(session: Session) -> str:
-    """What a session was about; empty if its title is a whole prompt, or one word."""
-    title = neutralize(session.title)
-    is_short = len(title) <= _MAX_TITLE_CHARS and "\n" not in title
-    is_telling = is_short and len(title.split()) >= _MIN_TITLE_WORDS
-    return title.replace('"', "") if is_telling and not session.parent_id else ""

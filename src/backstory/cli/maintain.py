@@ -15,14 +15,14 @@ from backstory.cli.app import (
     echo_lines,
 )
 from backstory.errors import StoreDamaged, StoreProblem
-from backstory.render.format import render_count, render_path
 from backstory.render.objects import checked_object, to_json
 from backstory.render.people.reports import (
     render_checked,
     render_indexed,
     render_salvaged,
+    render_saved,
 )
-from backstory.repair import check_home, repair_home
+from backstory.repair import check_home, check_repaired, repair_home
 from backstory.system.machine import find_home
 
 
@@ -46,10 +46,8 @@ def check(app: App, deep: bool, repair: bool, as_json: bool) -> None:
             lines = render_salvaged(saved, home=app.user_home)
             for line in lines:
                 click.echo(line, err=as_json)
-    found = check_home(home, is_deep=deep)
-    # If the history is lost, the index is all that knows of it, and must stay.
-    if repair and any(file.problems and file.is_derived for file in found):
-        app.memory.rebuild()
+        found = check_repaired(home, lambda: app.memory.rebuild(), is_deep=deep)
+    else:
         found = check_home(home, is_deep=deep)
     if as_json:
         click.echo(to_json([checked_object(file) for file in found]))
@@ -86,11 +84,9 @@ def salvage(app: App) -> None:
     read. Exit code 1 means that there was nothing to save.
     """
     saved = app.memory.salvage()
+    click.echo(render_saved(saved, home=app.user_home))
     if saved is None:
-        click.echo("The index has no message that the history lacks.")
         raise SystemExit(FOUND_NOTHING)
-    path = render_path(str(saved.path), app.user_home)
-    click.echo(f"Saved {render_count(saved.messages, 'message')} to {path}.")
 
 
 @commands.command(hidden=True)

@@ -1,10 +1,15 @@
 """web: search, read and edit the memory in a browser."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from backstory.cli.app import App, commands
+from backstory.cli.app import COMMANDS, App, commands
 from backstory.cli.parameters import Number
 from backstory.web import DEFAULT_PORT
+
+if TYPE_CHECKING:
+    from backstory.web.commands import CommandHelp
 
 
 @commands.command()
@@ -37,7 +42,42 @@ def web(app: App, port: int, opens_browser: bool) -> None:
         if opens_browser:
             _open_browser(link)
 
-    serve_page(app.open_memory, port, machine=app.machine, tell=tell)
+    serve_page(
+        app.open_memory,
+        port,
+        machine=app.machine,
+        tell=tell,
+        list_commands=list_commands,
+    )
+
+
+def list_commands() -> "list[CommandHelp]":
+    """All commands, as their own help describes them."""
+    # Slow to import, as above.
+    from backstory.web.commands import CommandHelp
+
+    found = []
+    with click.Context(commands, info_name="backstory") as parent:
+        for name in COMMANDS:
+            command = commands.get_command(parent, name)
+            assert command is not None
+            if command.hidden:
+                continue
+            context = click.Context(command, info_name=name, parent=parent)
+            needed = [
+                each.make_metavar(context)
+                for each in command.params
+                if isinstance(each, click.Argument) and each.required
+            ]
+            found.append(
+                CommandHelp(
+                    name,
+                    " ".join(["backstory", name, *needed]),
+                    command.get_short_help_str(limit=200),
+                    command.get_help(context),
+                )
+            )
+    return found
 
 
 def _open_browser(link: str) -> None:

@@ -70,7 +70,7 @@ def examine(
     installed = []
     marks = set()
     for row in HOST_ROWS:
-        finding = _examine_host(row, target, user_home)
+        finding = examine_host(row, target, user_home)
         if finding is not None:
             yield finding
             marks.add(finding.mark)
@@ -135,7 +135,7 @@ def _examine_home(home: Path, user_home: Path) -> Iterator[Finding]:
 # -- the agent programs ---
 
 
-def _examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | None:
+def examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | None:
     """Whether all our parts are there; None for a program that is not used here."""
     fix = f"backstory install {row.name}"
     try:

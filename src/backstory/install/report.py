@@ -1,17 +1,24 @@
-"""What an installation did, for people and as JSON."""
+"""What an installation did and what the doctor found, for people and as JSON."""
 
 import difflib
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from backstory.errors import BackstoryError
 from backstory.install.apply import Change, CommandRun, FileChange
+from backstory.install.doctor import Finding
 from backstory.install.hosts.base import HostRow
+from backstory.memory import Memory
 from backstory.render.format import render_path
 from backstory.text.escape import neutralize
+from backstory.values.history import Session
 from backstory.values.structs import FrozenStruct
 
+_MAX_TITLE_CHARS = 60
+_MIN_TITLE_WORDS = 2
+# Sessions among which one with a telling title is looked for.
+_RECENT_SESSIONS = 50
 _DONE = {"create": "created", "change": "changed", "delete": "deleted"}
 
 
@@ -62,6 +69,56 @@ def _diff(change: FileChange) -> Iterator[str]:
     lines = difflib.unified_diff(before, after, lineterm="", n=1)
     # Without the two lines that name the files.
     yield from list(lines)[2:]
+
+
+def render_kept(home: Path, user_home: Path) -> str:
+    """What stays when we are taken out of programs."""
+    shown = neutralize(render_path(str(home), user_home))
+    return f"Your history and notes are still in {shown}."
+
+
+def render_findings(findings: Sequence[Finding]) -> Iterator[str]:
+    """What the doctor found, each with its fix below it."""
+    width = max(len(each.about) for each in findings)
+    for each in findings:
+        yield neutralize(f"{each.mark:7}  {each.about:{width}}  {each.text}")
+        if each.fix:
+            yield neutralize(f"{'':7}  {'':{width}}  fix: {each.fix}")
+
+
+# -- what to do next ---
+
+
+def render_next(left: Iterable[str], first: Iterable[str]) -> Iterator[str]:
+    """What is left to do after an installation, and what to try first."""
+    to_do = [f"  {line}" for line in left]
+    if to_do:
+        yield from ("", "Still to do:", *to_do)
+    yield from ("", "Try it:", *(f"  {line}" for line in first))
+
+
+def suggest_first(memory: Memory, rows: Sequence[HostRow]) -> list[str]:
+    """What to do first, with a question about the user's own history."""
+    recent = memory.sessions(limit=_RECENT_SESSIONS)
+    titles = (_to_topic(session) for session in recent)
+    topic = next((title for title in titles if title), None)
+    if topic is None:
+        return ["have a conversation with an agent, then ask another one about it"]
+    return [
+        f'ask {rows[0].title}: What do you remember about "{topic}"?',
+        f"or search yourself: backstory search '{topic.replace(chr(39), '')}'",
+    ]
+
+
+def _to_topic(session: Session) -> str:
+    """What a session was about; empty if its title is a whole prompt, or one word."""
+    title = neutralize(session.title)
+    is_short = len(title) <= _MAX_TITLE_CHARS and "\n" not in title
+    is_telling = is_short and len(title.split()) >= _MIN_TITLE_WORDS
+    return title.replace('"', "") if is_telling and not session.parent_id else ""
+
+
+# -- as JSON ---
 
 
 def host_object(report: HostReport, *, is_dry_run: bool) -> dict[str, object]:

@@ -403,6 +403,39 @@ SETTING_SCHEMA = _object(
 SETTINGS_SCHEMA = _list(SETTING_SCHEMA)
 
 # What is being done on the page, or was done last.
+# Of ``web.agents``, and of ``install.report.host_object``.
+AGENTS_SCHEMA = _list(
+    _object(
+        {
+            "host": _TEXT,
+            "title": _TEXT,
+            "is_here": _FLAG,
+            "mark": _TEXT,
+            "text": _TEXT,
+            "fix": _TEXT,
+        }
+    )
+)
+
+AGENT_CHANGES_SCHEMA = _object(
+    {
+        "host": _TEXT,
+        "title": _TEXT,
+        "changes": _list({"type": "object"}),
+        "dry_run": _FLAG,
+        "error": {"type": "null"},
+    }
+)
+
+# Of ``install.doctor.Finding``.
+FINDINGS_SCHEMA = _object(
+    {
+        "findings": _list(
+            _object({"mark": _TEXT, "about": _TEXT, "text": _TEXT, "fix": _TEXT})
+        )
+    }
+)
+
 JOB_SCHEMA = _object(
     {
         "name": _MAYBE_TEXT,

@@ -18,12 +18,16 @@ from backstory.errors import (
     ConfigError,
     FactAmbiguous,
     FactNotFound,
+    InstallRefused,
     NotesConflict,
     UnknownName,
 )
 from backstory.render.hit_parts import unchanged
 from backstory.render.object_schemas import (
+    AGENT_CHANGES_SCHEMA,
+    AGENTS_SCHEMA,
     CONTEXT_SCHEMA,
+    FINDINGS_SCHEMA,
     FORGET_SCHEMA,
     FORGETTINGS_SCHEMA,
     JOB_SCHEMA,
@@ -55,13 +59,15 @@ from backstory.render.objects import (
 )
 from backstory.text.arguments import to_date
 from backstory.values.identity import bytes_hash
-from backstory.values.structs import FrozenStruct, field
+from backstory.values.structs import FrozenStruct, field, to_builtins
+from backstory.web.agents import Agents, agent_object, change_object
 from backstory.web.forms import read_body
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from backstory.memory import Memory
+    from backstory.web.doctor import Doctor
     from backstory.web.jobs import Jobs
     from backstory.web.settings import OwnSettings
 
@@ -72,6 +78,7 @@ _STATUSES: Mapping[type[BackstoryError], int] = {
     BadQuery: 400,
     ConfigError: 400,
     FactAmbiguous: 400,
+    InstallRefused: 400,
     NotesConflict: 409,
 }
 _TEXT: JsonSchema = {"type": "string"}
@@ -121,7 +128,9 @@ class Served(FrozenStruct):
     memory: "Memory"
     jobs: "Jobs"
     own: "OwnSettings"
-    start: Callable[[str], None]
+    agents: "Agents"
+    doctor: "Doctor"
+    start: Callable[[str], object]
 
 
 class Operation(FrozenStruct):
@@ -275,6 +284,22 @@ def _list_forgettings(served: Served, _: Arguments) -> object:
 def _undo_forget(served: Served, given: Arguments) -> object:
     undone = served.memory.undo_forget(given.count("number", 0))
     return [forgetting_object(undone)]
+
+
+def _list_agents(served: Served, _: Arguments) -> object:
+    return [agent_object(each) for each in served.agents.list_all()]
+
+
+def _change_agent(served: Served, given: Arguments) -> object:
+    is_dry_run = given.flag("dry_run", default=True)
+    report = served.agents.change(
+        given.verbatim("host"), given.verbatim("do"), is_dry_run=is_dry_run
+    )
+    return change_object(report, is_dry_run=is_dry_run)
+
+
+def _examine(served: Served, _: Arguments) -> object:
+    return {"findings": [to_builtins(each) for each in served.doctor.examine()]}
 
 
 def _start(served: Served, given: Arguments) -> object:
@@ -483,14 +508,42 @@ OPERATIONS = (
         _undo_forget,
     ),
     Operation(
+        "GET",
+        "/agents",
+        "listAgents",
+        "The agent programs that can be connected, and whether they are.",
+        AGENTS_SCHEMA,
+        _list_agents,
+    ),
+    Operation(
+        "POST",
+        "/agents/{host}",
+        "changeAgent",
+        "Connect or disconnect an agent program, or tell what would change.",
+        AGENT_CHANGES_SCHEMA,
+        _change_agent,
+        body=(
+            Parameter("do", "install or uninstall.", is_required=True),
+            Parameter("dry_run", "Only tell what would change; the default.", _FLAG),
+        ),
+    ),
+    Operation(
+        "POST",
+        "/doctor",
+        "examine",
+        "Check what is installed where, and whether it works; takes some seconds.",
+        FINDINGS_SCHEMA,
+        _examine,
+    ),
+    Operation(
         "POST", "/job/stop", "stopJob", "Stop what is being done.", JOB_SCHEMA, _stop
     ),
     Operation(
         "POST",
         "/job/{work}",
         "startJob",
-        "Begin to read, rebuild, check, write logs or curate (read, rebuild, check, "
-        "logs, curate), unless something else is being done.",
+        "Begin with work (read, rebuild, check, check-deep, repair, salvage, logs, "
+        "curate), unless something else is being done.",
         JOB_SCHEMA,
         _start,
     ),

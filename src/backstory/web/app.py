@@ -11,6 +11,7 @@ from starlette.staticfiles import StaticFiles
 from backstory.errors import BackstoryError, BadQuery, UnknownName
 from backstory.system.machine import Machine
 from backstory.web.access import Guard
+from backstory.web.agents import Agents, AgentsPage
 from backstory.web.api import (
     OPERATIONS,
     PREFIX,
@@ -18,7 +19,9 @@ from backstory.web.api import (
     build_route,
     render_refusal,
 )
+from backstory.web.commands import CommandsPage, ListCommands
 from backstory.web.conversation import ConversationPage
+from backstory.web.doctor import Doctor, DoctorPage
 from backstory.web.exports import ExportsPage
 from backstory.web.forgetting import ForgetPage
 from backstory.web.jobs import Jobs
@@ -30,7 +33,7 @@ from backstory.web.settings import OwnSettings, SettingsPage
 from backstory.web.site import Closable, Site
 from backstory.web.status import StatusPage
 from backstory.web.templating import HERE, Templates, static_folder
-from backstory.web.work import start_work
+from backstory.web.work import CHECK_PAGE, start_work
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -63,6 +66,7 @@ def build_app(
     port: int,
     jobs: Jobs,
     reopen: "Callable[[], Memory]",
+    list_commands: ListCommands,
     start_upkeep: "Callable[[Memory], Closable]" = lambda _: NoUpkeep(),
 ) -> Guard:
     """The application that answers a browser's requests for a memory.
@@ -74,7 +78,10 @@ def build_app(
 
     def build_pages(memory: "Memory", on_changed: Callable[[], None]) -> Starlette:
         return Starlette(
-            routes=list(iter_routes(memory, machine, templates, jobs, on_changed)),
+            routes=[
+                *iter_routes(memory, machine, templates, jobs, on_changed),
+                Route("/commands", CommandsPage(list_commands, templates).show),
+            ],
             exception_handlers={
                 HTTPException: errors.show_refused,
                 BackstoryError: errors.show_known,
@@ -125,6 +132,16 @@ def iter_routes(
     yield Route("/status", status.show)
     yield Route("/status/stop", status.stop, methods=["POST"])
     yield Route("/status/{work}", status.start, methods=["POST"])
+    yield Route(CHECK_PAGE, status.show_check)
+    agents = Agents(memory, machine)
+    agents_page = AgentsPage(agents, templates, jobs)
+    yield Route("/agents", agents_page.show)
+    yield Route("/agents/{name}", agents_page.show_preview)
+    yield Route("/agents/{name}", agents_page.change, methods=["POST"])
+    doctor = Doctor(memory, machine)
+    doctor_page = DoctorPage(doctor, templates, jobs)
+    yield Route("/doctor", doctor_page.show)
+    yield Route("/doctor", doctor_page.start, methods=["POST"])
     own = OwnSettings(machine, on_changed)
     settings = SettingsPage(memory, templates, machine, own)
     yield Route("/settings", settings.show)
@@ -135,6 +152,8 @@ def iter_routes(
         memory,
         jobs,
         own,
+        agents,
+        doctor,
         start=lambda name: start_work(jobs, name, memory, machine.home),
     )
     for operation in OPERATIONS:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from backstory.memory import Memory
     from backstory.values.reports import OnCount
 
+_PAGE = "/export"
 _FIELDS = ("session", "host", "project", "since", "until", "only", "path")
 
 
@@ -44,6 +45,7 @@ class ExportsPage:
             "asked": {name: given.get(name, "").strip() for name in _FIELDS},
             "hosts": sorted({each.host for each in sessions}),
             "projects": list_folder_names(sessions),
+            "job": self._jobs.find_for(_PAGE),
         }
         return self._templates.render("exports.html", values)
 
@@ -72,8 +74,8 @@ class ExportsPage:
                 return ["There is nothing to export; nothing was written."]
             return render_export(report, home=self._machine.home)
 
-        self._jobs.start("Exporting", export)
-        return RedirectResponse("/status#job", status_code=303)
+        self._jobs.start("Exporting", export, page=_PAGE)
+        return RedirectResponse(f"{_PAGE}#job", status_code=303)
 
     async def start_import(self, request: "Request") -> "Response":
         form = await read_form(request)
@@ -91,8 +93,8 @@ class ExportsPage:
             )
             return render_import(report, home=self._machine.home)
 
-        self._jobs.start("Importing", take_in)
-        return RedirectResponse("/status#job", status_code=303)
+        self._jobs.start("Importing", take_in, page=_PAGE)
+        return RedirectResponse(f"{_PAGE}#job", status_code=303)
 
     def _read_path(self, form: dict[str, str]) -> "Path":
         typed = form.get("path", "").strip()

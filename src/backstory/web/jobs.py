@@ -10,8 +10,10 @@ from backstory.values.structs import FrozenStruct, replace
 
 logger = logging.getLogger(__name__)
 
-# Does the work, tells how far it is, and returns lines that say what it did.
+# Does the work, tells how far it is, and gives lines that say what it did; those that
+# it gave before it failed or was stopped are kept.
 Work = Callable[[OnCount], Iterable[str]]
+STATUS_PAGE = "/status"
 
 
 class Stopped(BaseException):
@@ -23,9 +25,13 @@ class Stopped(BaseException):
 
 
 class Job(FrozenStruct):
-    """What is being done, and how far it is; ``lines`` say what came of it."""
+    """What is being done, and how far it is; ``lines`` say what came of it.
+
+    ``page`` is the address of the page that shows what came of it.
+    """
 
     name: str
+    page: str = STATUS_PAGE
     done: int = 0
     total: int = 0
     lines: tuple[str, ...] = ()
@@ -46,37 +52,48 @@ class Jobs:
         return self._job
 
     @property
-    def is_running(self) -> bool:
-        return self._job is not None and not self._job.is_over
+    def running(self) -> Job | None:
+        """The job that runs now."""
+        job = self._job
+        return None if job is None or job.is_over else job
 
-    def start(self, name: str, work: Work) -> None:
-        """Begin to work, unless something else is being done."""
+    def find_for(self, page: str) -> Job | None:
+        """What a page shows: the job that runs, or the last one if it is the page's."""
+        job = self._job
+        if job is None or (job.is_over and job.page != page):
+            return None
+        return job
+
+    def start(self, name: str, work: Work, *, page: str = STATUS_PAGE) -> bool:
+        """Begin to work; False if something else is being done."""
         with self._lock:
-            if self.is_running:
-                return
+            if self.running is not None:
+                return False
             self._stop.clear()
-            self._job = Job(name)
+            self._job = job = Job(name, page)
         # A daemon, so that the process can end while it works; all that it does can be
         # killed at any time.
         threading.Thread(
-            target=self._run, args=(name, work), name="backstory-job", daemon=True
+            target=self._run, args=(job, work), name="backstory-job", daemon=True
         ).start()
+        return True
 
     def stop(self) -> None:
         """Stop what is being done, the next time that it tells how far it is."""
         self._stop.set()
 
-    def _run(self, name: str, work: Work) -> None:
+    def _run(self, job: Job, work: Work) -> None:
+        lines: list[str] = []
         try:
-            lines = tuple(work(self._count))
+            lines.extend(work(self._count))
         except Stopped:
-            lines = ("It was stopped. Nothing is lost.",)
+            lines.append("It was stopped. Nothing is lost.")
         except BackstoryError as exc:
-            lines = (str(exc), *([exc.hint] if exc.hint else []))
+            lines += [str(exc), *([exc.hint] if exc.hint else [])]
         except Exception:
-            logger.exception("%s", name)
-            lines = ("Something went wrong; the terminal shows what happened.",)
-        self._job = Job(name, lines=lines, is_over=True)
+            logger.exception("%s", job.name)
+            lines.append("Something went wrong; the terminal shows what happened.")
+        self._job = replace(job, lines=tuple(lines), is_over=True)
 
     def _count(self, done: int, total: int) -> None:
         if self._stop.is_set():

@@ -110,7 +110,7 @@ class SearchPage:
         if wants_part(request, "results"):
             return self._templates.render("results.html", values, status)
         sessions = self._memory.sessions()
-        values["job"] = self._jobs.current
+        values["job"] = self._jobs.running
         values["scopes"] = _SCOPE_NAMES
         values["hosts"] = sorted({each.host for each in sessions})
         values["projects"] = list_folder_names(sessions)
@@ -123,7 +123,7 @@ class SearchPage:
             values["recent"] = nest_subagents(latest)[:_RECENT]
             values["questions"] = suggest_questions(latest)
             values["sources"] = () if latest else self._list_unread()
-            values["is_reading"] = self._jobs.is_running
+            values["is_reading"] = self._jobs.running is not None
             return values, 200
         try:
             result = self._search(asked)

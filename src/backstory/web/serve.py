@@ -9,6 +9,7 @@ from backstory.hooks.upkeep import Upkeep
 from backstory.system.loopback import ADDRESS, listen, port_of, serve_until_ended
 from backstory.system.machine import Machine
 from backstory.web.app import build_app
+from backstory.web.commands import ListCommands
 from backstory.web.jobs import Jobs
 from backstory.web.work import READ, start_work
 
@@ -22,6 +23,7 @@ def serve_page(
     *,
     machine: Machine,
     tell: Callable[[str], None],
+    list_commands: ListCommands,
 ) -> None:
     """Answer a browser's requests; ``tell`` is given the link to open.
 
@@ -41,6 +43,7 @@ def serve_page(
         jobs=jobs,
         reopen=open_memory,
         start_upkeep=start_upkeep,
+        list_commands=list_commands,
     )
     # So that a browser that is opened now is answered as soon as we are ready.
     listener.listen()

@@ -109,7 +109,7 @@ class Site:
     def _close_retired(self) -> None:
         with self._lock:
             # A job goes on with the memory that it was started with.
-            is_busy = self._jobs.is_running
+            is_busy = self._jobs.running is not None
             unused = [each for each in self._retired if not (each.users or is_busy)]
             self._retired = [each for each in self._retired if each not in unused]
         for each in unused:

@@ -10,10 +10,10 @@ from starlette.responses import RedirectResponse
 from backstory.render.people.reports import render_status
 from backstory.values.structs import FrozenStruct
 from backstory.web.forms import read_form
-from backstory.web.jobs import Jobs
+from backstory.web.jobs import STATUS_PAGE, Jobs
 from backstory.web.settings import list_excluded
 from backstory.web.templating import Templates, wants_part
-from backstory.web.work import start_work
+from backstory.web.work import CHECK_PAGE, start_work
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -50,9 +50,10 @@ class StatusPage:
         self._user_home = user_home
 
     def show(self, request: "Request") -> "Response":
-        values: dict[str, object] = {"job": self._jobs.current}
         if wants_part(request, "job"):
+            values: dict[str, object] = {"job": self._jobs.current}
             return self._templates.render("job.html", values)
+        values = {"job": self._jobs.find_for(STATUS_PAGE)}
         status = self._memory.status()
         values["status"] = status
         values["problems"] = status.problems[:_MAX_PROBLEMS]
@@ -65,15 +66,21 @@ class StatusPage:
 
     async def start(self, request: "Request") -> "Response":
         name = request.path_params["work"]
-        start_work(self._jobs, name, self._memory, self._user_home)
+        page = start_work(self._jobs, name, self._memory, self._user_home)
         form = await read_form(request)
         # From the first visit, back to the search box.
-        place = "/" if form.get("then") == "search" else "/status#job"
+        place = "/" if form.get("then") == "search" else f"{page}#job"
         return RedirectResponse(place, status_code=303)
 
     async def stop(self, request: "Request") -> "Response":
         self._jobs.stop()
-        return RedirectResponse("/status", status_code=303)
+        job = self._jobs.current
+        page = STATUS_PAGE if job is None else job.page
+        return RedirectResponse(f"{page}#job", status_code=303)
+
+    def show_check(self, request: "Request") -> "Response":
+        values = {"job": self._jobs.find_for(CHECK_PAGE)}
+        return self._templates.render("check.html", values)
 
 
 def group_by_day(calls: "Sequence[ModelCall]") -> list[LedgerDay]:

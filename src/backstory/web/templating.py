@@ -36,6 +36,16 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 _VERSION_CHARS = 12
+# The pages below Status, by the name of the page: its address and its title.
+_CARE = {
+    "status": ("/status", "Overview"),
+    "agents": ("/agents", "Agents"),
+    "doctor": ("/doctor", "Doctor"),
+    "check": ("/check", "Check"),
+    "exports": ("/export", "Export and import"),
+    "forget": ("/forget", "Forget"),
+    "commands": ("/commands", "Commands"),
+}
 # Scripts ask with this header for a part of a page instead of all of it.
 _PART = "backstory-part"
 
@@ -64,6 +74,7 @@ class Templates:
             verbatim=keep_verbatim,
         )
         self._environment.globals.update(
+            care=_CARE,
             exclude_url=exclude_url,
             export_url=export_url,
             forget_url=forget_url,

@@ -1,7 +1,7 @@
 """WORK: what takes long and can be started on the page, as a command does it."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,27 +12,33 @@ from backstory.render.people.reports import (
     render_checked,
     render_indexed,
     render_report,
+    render_salvaged,
+    render_saved,
 )
-from backstory.repair import check_home
+from backstory.repair import check_home, check_repaired, repair_home
 from backstory.values.structs import FrozenStruct
-from backstory.web.jobs import Jobs
+from backstory.web.jobs import STATUS_PAGE, Jobs
 
 if TYPE_CHECKING:
     from backstory.memory import Memory
     from backstory.values.reports import OnCount
 
 READ = "read"
+CHECK_PAGE = "/check"
 
 
 class WorkRow(FrozenStruct):
-    """One row: what it is called while it runs, and what does it."""
+    """One row: what it is called while it runs, what does it, and where it is shown."""
 
     name: str
     title: str
     run: "Callable[[Memory, Path, OnCount], Iterable[str]]"
+    page: str = STATUS_PAGE
 
 
-def _read(memory: "Memory", user_home: Path, on_count: "OnCount") -> Iterable[str]:
+def read_agents(
+    memory: "Memory", user_home: Path, on_count: "OnCount"
+) -> Iterable[str]:
     started = time.monotonic()
     report = memory.index(
         on_progress=lambda each: on_count(each.done_bytes, each.total_bytes)
@@ -48,6 +54,22 @@ def _rebuild(memory: "Memory", user_home: Path, on_count: "OnCount") -> Iterable
 
 def _check(memory: "Memory", user_home: Path, _: "OnCount") -> Iterable[str]:
     return render_checked(check_home(memory.home), home=user_home)
+
+
+def _check_all(memory: "Memory", user_home: Path, _: "OnCount") -> Iterable[str]:
+    return render_checked(check_home(memory.home, is_deep=True), home=user_home)
+
+
+def _repair(memory: "Memory", user_home: Path, on_count: "OnCount") -> Iterator[str]:
+    saved = repair_home(memory.home)
+    if saved is not None:
+        yield from render_salvaged(saved, home=user_home)
+    rebuild = partial(memory.rebuild, on_taken=on_count)
+    yield from render_checked(check_repaired(memory.home, rebuild), home=user_home)
+
+
+def _salvage(memory: "Memory", user_home: Path, _: "OnCount") -> Iterable[str]:
+    return [render_saved(memory.salvage(), home=user_home)]
 
 
 def _write_logs(memory: "Memory", _: Path, on_count: "OnCount") -> Iterable[str]:
@@ -66,19 +88,23 @@ def _curate(memory: "Memory", _: Path, on_count: "OnCount") -> Iterable[str]:
 
 
 WORK = (
-    WorkRow(READ, "Reading what your agents wrote", _read),
+    WorkRow(READ, "Reading what your agents wrote", read_agents),
     WorkRow("rebuild", "Rebuilding the index", _rebuild),
-    WorkRow("check", "Looking for damage", _check),
+    WorkRow("check", "Looking for damage", _check, CHECK_PAGE),
+    WorkRow("check-deep", "Comparing all rows", _check_all, CHECK_PAGE),
+    WorkRow("repair", "Repairing what is damaged", _repair, CHECK_PAGE),
+    WorkRow("salvage", "Saving what only the index knows", _salvage, CHECK_PAGE),
     WorkRow("logs", "Writing the daily logs that are due", _write_logs),
     WorkRow("curate", "Tidying MEMORY.md", _curate),
 )
 
 
-def start_work(jobs: Jobs, name: str, memory: "Memory", user_home: Path) -> None:
-    """Begin with it, unless something else is being done."""
+def start_work(jobs: Jobs, name: str, memory: "Memory", user_home: Path) -> str:
+    """Begin with it, unless something else is being done; returns its page."""
     rows = {row.name: row for row in WORK}
     if name not in rows:
         hint = nearest_hint(name, rows)
         raise UnknownName(f"there is no work called '{name:.100}'", hint=hint)
     row = rows[name]
-    jobs.start(row.title, partial(row.run, memory, user_home))
+    jobs.start(row.title, partial(row.run, memory, user_home), page=row.page)
+    return row.page

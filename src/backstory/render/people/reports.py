@@ -17,6 +17,7 @@ from backstory.values.reports import (
     KeptExcluded,
     LogStatus,
     SalvagedHistory,
+    SavedTexts,
     SourceSummary,
     Status,
 )
@@ -132,6 +133,14 @@ def render_salvaged(saved: SalvagedHistory, *, home: Path) -> Iterator[str]:
             "was damaged. Look with 'backstory sessions', and forget it again."
         )
     yield f"The damaged file is kept as {render_path(str(saved.kept_as), home)}."
+
+
+def render_saved(saved: SavedTexts | None, *, home: Path) -> str:
+    """What was saved of messages that only the index knew."""
+    if saved is None:
+        return "The index has no message that the history lacks."
+    path = render_path(str(saved.path), home)
+    return f"Saved {render_count(saved.messages, 'message')} to {path}."
 
 
 def render_sources(
