@@ -43,6 +43,22 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+# More lines than are shown at once, with code among them.
+PASTED = "\n".join(
+    (
+        "Why does this fail?",
+        "",
+        "```python",
+        "def lend(book):",
+        "    # Nobody has it yet.",
+        "    return book.loans[-1]",
+        "```",
+        "",
+        "This is the log:",
+        *(f"  step {number}:  looked at shelf {number}" for number in range(60)),
+        "and after that, nothing.",
+    )
+)
 NOTES = """# Memory
 
 ## Preferences
@@ -86,6 +102,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
             "WAL is on:\n\n```python\nreturn connect(PATH, wal=True)\n```\n\n"
             "| reader | waits |\n|---|---|\n| before | yes |\n| now | no |\n",
         )
+        memory.record("pasted", "user", PASTED, title="A long prompt with code")
+        memory.record("pasted", "assistant", "It is in line 3.")
         memory.record("part", "user", "Look for writers", title="Look", parent="edit")
         task = json.dumps({"description": "Look", "prompt": "Look for writers"})
         memory.record("edit", "tool_call", task, tool_name="Task", sent_at=BEFORE_PART)

@@ -6,7 +6,7 @@ import pytest
 from tests.processes import comes_true
 from tests.web.server import Page
 
-from browser.conftest import LONG, OpenWindow
+from browser.conftest import LONG, PHONE, OpenWindow
 
 if TYPE_CHECKING:
     from playwright.sync_api import Dialog, Locator
@@ -95,6 +95,77 @@ def test_the_ends_of_a_long_conversation_are_a_click_away(tab: "Tab") -> None:
     api.expect(tab.get_by_text(f"number {LONG - 1}", exact=True)).to_be_in_viewport()
     tab.get_by_role("link", name="First", exact=True).click()
     api.expect(tab.get_by_text("number 0", exact=True)).to_be_in_viewport()
+
+
+def test_the_slider_says_where_one_is_and_goes_anywhere(tab: "Tab") -> None:
+    tab.goto("/session/python/long")
+    slider = tab.get_by_role("slider", name="Go to message")
+    api.expect(slider).to_have_attribute("aria-valuetext", "1 of 1,500")
+    slider.fill("900")
+
+    api.expect(tab.get_by_text("number 899", exact=True)).to_be_in_viewport()
+    tab.wait_for_url("**/long?nr=900")
+    # What is before and after it is loaded, and it stays where it is.
+    api.expect(tab.get_by_text("number 850", exact=True)).to_have_count(1)
+    api.expect(tab.get_by_text("number 899", exact=True)).to_be_in_viewport()
+    tab.mouse.move(600, 500)
+    tab.mouse.wheel(0, 3_000)
+    api.expect(tab.get_by_text("900 of 1,500")).to_have_count(0)
+    assert comes_true(lambda: int(slider.input_value()) > 920)
+    tab.reload()
+    api.expect(tab.get_by_text("number 899", exact=True)).to_be_in_viewport()
+
+
+def test_a_long_prompt_is_folded_and_its_code_coloured(tab: "Tab") -> None:
+    tab.goto("/session/python/pasted")
+    api.expect(tab.locator(".message.user pre .k").first).to_have_text("def")
+    end = tab.get_by_text("and after that, nothing.")
+    api.expect(end).to_be_hidden()
+    tab.get_by_text("Show 38 more lines").click()
+
+    api.expect(end).to_be_visible()
+    shown = tab.locator(".message.user .plain").all_inner_texts()
+    assert "\n  step 3:  looked at shelf 3\n" in "\n".join(shown)
+    tab.get_by_text("Show less").click()
+    api.expect(end).to_be_hidden()
+
+
+def test_what_is_folded_is_found_and_a_link_to_it_unfolds_it(tab: "Tab") -> None:
+    tab.goto("/session/python/pasted")
+    tab.get_by_role("searchbox").fill("after that, nothing")
+    tab.keyboard.press("Enter")
+    tab.locator(".finds a").click()
+
+    api.expect(tab.get_by_text("and after that, nothing.").last).to_be_visible()
+    assert tab.evaluate("CSS.highlights.get('found').size") >= 1
+    link = tab.locator(".message.user header a").get_attribute("href")
+    tab.goto("/session/python/pasted")
+    tab.goto(f"{link}")
+    api.expect(tab.get_by_text("and after that, nothing.")).to_be_visible()
+
+
+def test_a_day_of_the_year_is_large_enough_for_a_finger(
+    open_window: OpenWindow,
+) -> None:
+    tab = open_window(PHONE).tab
+    tab.goto("/sessions")
+    day = tab.locator(".year a").last
+    api.expect(day).to_be_in_viewport()
+    # The gap around a day belongs to it.
+    sizes = day.locator("rect").evaluate(
+        """each => {
+          const { width, height } = each.getBoundingClientRect();
+          const stroke = each.getScreenCTM().a * 2;
+          return [width + stroke, height + stroke];
+        }"""
+    )
+    assert min(sizes) >= 24
+    first = tab.locator(".year rect").first
+    api.expect(first).not_to_be_in_viewport()
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    day.click()
+
+    tab.wait_for_url("**/sessions?since=*&until=*")
 
 
 def test_a_conversation_is_forgotten_after_a_preview(page: Page, tab: "Tab") -> None:

@@ -19,10 +19,18 @@ PAGES = {
     "nothing": "/?q=zebra",
     "conversation": "/session/claude-code/3c71e0d8-02b6-4c3e-8f19-7be5a4d0c922",
     "edit-as-diff": "/session/python/edit",
+    "pasted": "/session/python/pasted",
+    "in-the-middle": "/session/python/long?nr=700",
     "find": "/session/python/long?find=number+7",
     "hostile": "/session/python/hostile",
     "sessions": "/sessions",
+    "day": "/sessions?since=2026-02-25&until=2026-02-25",
     "status": "/status",
+    "agents": "/agents",
+    "agent": "/agents/claude-code?do=install",
+    "doctor": "/doctor",
+    "check": "/check",
+    "commands": "/commands",
     "forget": "/forget?session=python%2Fedit",
     "forget-what": "/forget",
     "settings": "/settings",
@@ -46,6 +54,8 @@ def test_every_page_fits_its_window_and_is_accessible(
     wide, serious = [], {}
     for name, path in PAGES.items():
         tab.goto(path)
+        if name == "in-the-middle":
+            tab.get_by_text("700 of 1,500").wait_for()
         if name == "edit-as-diff":
             tab.locator("summary", has_text="Edit").click()
         tab.screenshot(path=SCREENSHOTS / f"{name}-{size[0]}-{scheme}.png")

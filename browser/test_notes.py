@@ -99,6 +99,31 @@ def test_what_was_typed_stays_if_the_server_has_ended(
     window.forgive("ERR_INTERNET_DISCONNECTED")
 
 
+def test_what_was_saved_is_said_once(tab: "Tab") -> None:
+    tab.goto("/memory/edit")
+    tab.get_by_label("Text").fill(f"{NOTES}- Has a ladder\n")
+    tab.get_by_role("button", name="Save").click()
+    api.expect(tab.get_by_text("Saved.", exact=True)).to_be_visible()
+    tab.reload()
+
+    api.expect(tab.get_by_text("Has a ladder")).to_be_visible()
+    api.expect(tab.get_by_text("Saved.", exact=True)).to_have_count(0)
+
+
+def test_a_preview_that_nobody_answers_says_so(open_window: OpenWindow) -> None:
+    window = open_window()
+    tab = window.tab
+    tab.goto("/memory/edit")
+    tab.context.set_offline(True)
+    tab.get_by_role("button", name="Preview").click()
+
+    api.expect(tab.get_by_role("status")).to_contain_text("There is no preview")
+    tab.context.set_offline(False)
+    tab.get_by_role("button", name="Preview").click()
+    api.expect(tab.locator("#preview h2").first).to_have_text("Preferences")
+    window.forgive("ERR_INTERNET_DISCONNECTED")
+
+
 def test_a_day_of_the_calendar_leads_to_its_log(tab: "Tab") -> None:
     tab.goto("/logs")
     tab.get_by_role("link", name="2026-02-25").click()

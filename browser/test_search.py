@@ -147,6 +147,23 @@ def test_a_search_that_nobody_answers_says_so_and_can_be_tried_again(
     window.forgive("ERR_INTERNET_DISCONNECTED")
 
 
+def test_a_day_that_is_none_is_explained_beside_its_field(
+    open_window: OpenWindow,
+) -> None:
+    window = open_window()
+    window.tab.goto("/sessions?since=garbage")
+
+    api.expect(window.tab.get_by_label("From")).to_have_attribute(
+        "aria-describedby", "wrong-since"
+    )
+    api.expect(window.tab.locator("#wrong-since")).to_contain_text(
+        "'garbage' is not a date; write it as 2026-02-25"
+    )
+    # The browser itself complains of the status.
+    assert len(window.complaints) == 1
+    window.complaints.clear()
+
+
 def test_it_works_without_scripts(open_window: OpenWindow) -> None:
     tab = open_window(with_scripts=False).tab
     tab.goto("/")

@@ -58,7 +58,7 @@ def test_the_browser_itself_refuses_what_is_out_of_range(tab: "Tab") -> None:
 
 def test_a_folder_is_excluded_and_what_was_kept_of_it_forgotten(tab: "Tab") -> None:
     tab.goto("/session/python/hush")
-    tab.get_by_role("link", name="exclude …").click()
+    tab.get_by_role("link", name="exclude folder …").click()
     api.expect(tab.get_by_text("What was read before stays: 1 session")).to_be_visible()
     tab.get_by_role("button", name="Exclude it").click()
     api.expect(tab.get_by_text("/home/hush is excluded")).to_be_visible()
@@ -67,4 +67,4 @@ def test_a_folder_is_excluded_and_what_was_kept_of_it_forgotten(tab: "Tab") -> N
 
     api.expect(tab.get_by_text("Forgotten: 1 message of 1 session")).to_be_visible()
     tab.goto("/sessions")
-    api.expect(tab.get_by_text("There are no such conversations")).to_be_visible()
+    api.expect(tab.get_by_text("There are no conversations.")).to_be_visible()

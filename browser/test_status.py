@@ -27,6 +27,14 @@ def test_the_first_visit_reads_what_agents_left_and_suggests_what_to_ask(
     ):
         tab = open_window(of=empty).tab
         tab.goto("/")
+        tab.keyboard.type("council export")
+        heading = tab.get_by_role("heading", level=2)
+        api.expect(heading).to_have_text(
+            "Nothing can be found: no conversation has been read yet"
+        )
+        tab.keyboard.press("Control+a")
+        tab.keyboard.press("Delete")
+        api.expect(heading).to_have_text("No conversation has been read yet")
         api.expect(tab.get_by_text("Claude Code")).to_be_visible()
         tab.screenshot(path=SCREENSHOTS / "first-visit.png")
         tab.get_by_role("button", name="Read them").click()

@@ -30,6 +30,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         record_hostile(memory)
         record_tools(memory)
         record_subagents(memory)
+        record_pasted(memory)
         memory.index()
         with serve(memory, folder) as served:
             yield served
@@ -84,6 +85,12 @@ def numbers(page: Page, path: str) -> list[str]:
     return re.findall(r"number (\d+)", seen.text)
 
 
+def record_pasted(memory: Memory) -> None:
+    code = "```js\nconst a = '<b>';\n```"
+    text = "\n".join(("Why\n  so?", code, *(f"line {each}" for each in range(60))))
+    memory.record("pasted", "user", text, title="Pasted")
+
+
 def link_to(seen: Seen, kind: str) -> str:
     (found,) = (link for link in seen.links if f"{kind}=" in link)
     return found
@@ -125,6 +132,31 @@ def test_numbers_are_not_mixed_up_with_the_ids_that_a_program_gave(page: Page) -
         path = next((link for link in seen.links if "after=" in link), "")
 
     assert shown == [f"{number:03}" for number in range(140)]
+
+
+def test_a_window_begins_at_any_message(page: Page) -> None:
+    place = "/session/python/long?nr="
+
+    assert numbers(page, f"{place}150") == [f"{each:03}" for each in range(149, 200)]
+    assert numbers(page, f"{place}1")[0] == "000"
+    assert numbers(page, f"{place}9999") == ["199"]
+    assert numbers(page, f"{place}x")[0] == "000"
+    assert "1 – 60 of 200" in page.see("/session/python/long").text
+
+
+def test_a_long_prompt_keeps_its_text_with_its_code_coloured_and_the_rest_folded(
+    page: Page,
+) -> None:
+    html = page.get("/session/python/pasted").text
+
+    assert '<div class="plain">Why\n  so?</div>' in html
+    assert """<span class="s1">'&lt;b&gt;'</span>""" in html
+    assert '<summary><span class="more">Show 33 more lines</span>' in html
+    folded = html.partition('<details class="rest">')[2].partition("</details>")[0]
+    assert re.findall(r"line (\d+)", folded) == [str(each) for each in range(27, 60)]
+    (message,) = page.memory.messages("pasted")
+    link = f"/session/python/pasted?at={message.message_id}"
+    assert '<details class="rest" open>' in page.get(link).text
 
 
 def test_words_are_found_within_a_conversation(page: Page) -> None:
@@ -230,9 +262,9 @@ def test_what_conversations_say_becomes_no_element_and_no_attribute(
         """
         action aria-current aria-hidden aria-label aria-labelledby aria-live
         autocapitalize autocomplete autofocus charset checked class content data-copy
-        data-find data-item data-keys data-message data-more data-nested for hidden href
-        id lang list max method name open placeholder rel role scope selected spellcheck
-        src tabindex title type value
+        data-find data-item data-keys data-message data-more data-nested data-nr
+        data-total for hidden href id lang list max method min name open placeholder rel
+        role scope selected spellcheck src tabindex title type value
         """.split()  # noqa: SIM905
     )
 
@@ -275,6 +307,7 @@ def test_pages_with_hostile_content_link_and_load_only_what_is_ours(
                 "tools",
                 "part",
                 "tools-2",
+                "pasted",
                 *SUBAGENTS,
             )
         ),

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from backstory.render.part_meanings import RAW_PARTS, SCORE_PARTS
+from backstory.search.notices import render_missing
+from backstory.web.search import sort_notices
 from backstory.web.suggestions import find_topic
+from tests.builders import a_line, append, session_file
 from tests.samples import a_memory
 from tests.web.server import Page, serve
 
@@ -36,6 +40,30 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         memory.index()
         with serve(memory, folder) as served:
             yield served
+
+
+def test_that_texts_wait_for_vectors_is_said_only_if_many_do() -> None:
+    few, many = render_missing(1, 1_000), render_missing(300, 1_000)
+
+    assert sort_notices(["time ran out", few]) == (["time ran out"], [])
+    assert sort_notices([many]) == ([], [many])
+
+
+def test_of_an_empty_store_it_is_said_that_nothing_was_read(
+    tmp_path: Path, home: Path
+) -> None:
+    append(session_file(home), a_line("Where is the ladder?", uuid="u1"))
+    settings = ("embedder.name=none",)
+    with (
+        a_memory(tmp_path, home=home, settings=settings) as memory,
+        serve(memory, home) as empty,
+    ):
+        text = empty.see("/?q=ladder").text
+
+    assert "no conversation has been read yet" in text
+    assert "Claude Code 1 file" in text
+    assert "Read them" in text
+    assert "Nothing found" not in text
 
 
 def titles(page: Page, path: str) -> list[str]:

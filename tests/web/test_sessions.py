@@ -141,6 +141,32 @@ def test_subagents_stand_below_the_conversation_they_worked_for() -> None:
     assert sorted(each.session_id for each in listed) == [6, 7]
 
 
+def test_days_are_named_in_the_words_of_the_command(page: Page) -> None:
+    answers = {
+        words: page.get(f"/sessions?since={words}").status_code
+        for words in ("1990-01-01", "yesterday")
+    }
+    wrong = page.get("/sessions?until=garbage")
+    refused = page.get("/api/sessions?since=garbage")
+
+    assert set(answers.values()) == {200}
+    assert wrong.status_code == 400
+    assert (
+        "&#39;garbage&#39; is not a date; write it as 2026-02-25, or in words: "
+        "yesterday, last week, 3 days ago." in wrong.text
+    )
+    assert "There are no such conversations" not in wrong.text
+    assert refused.status_code == 400
+    assert refused.json() == {
+        "error": {
+            "code": "BadQuery",
+            "message": "since is 'garbage', not a date",
+            "hint": "write it as 2026-02-25, or in words: yesterday, last week, "
+            "3 days ago",
+        }
+    }
+
+
 def test_what_names_nothing_is_explained_in_place(page: Page) -> None:
     answer = page.get("/sessions?project=nowhere")
 

@@ -360,7 +360,7 @@ def _examine_memory(open_memory: Callable[[], Memory]) -> Iterator[Finding]:
     if index.problem:
         yield Finding(Mark.PROBLEM, "index", index.problem, "backstory rebuild")
     missing = index.with_meaning - index.embedded
-    if missing > 0:
+    if missing > 0 and index.embedder != "none":
         yield Finding(
             Mark.NOTE,
             "vectors",

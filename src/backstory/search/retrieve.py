@@ -17,6 +17,7 @@ from backstory.errors import (
 )
 from backstory.providers.embedders.base import Embedder, model_of
 from backstory.search.by_words import choose_words
+from backstory.search.notices import render_missing
 from backstory.search.parallel import Parallel
 from backstory.search.query_vectors import QueryVectors
 from backstory.store.base.index import (
@@ -369,12 +370,7 @@ class Retriever:
         if embedder is None or not self.index.has_vectors_of(embedder.fingerprint):
             return ()
         waiting, meaningful = self.index.count_to_embed(where)
-        if not waiting:
-            return ()
-        return (
-            f"{waiting:,} of {meaningful:,} texts have no vector yet; "
-            "they were searched by words alone",
-        )
+        return (render_missing(waiting, meaningful),) if waiting else ()
 
     # -- by text ---
 

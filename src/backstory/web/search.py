@@ -1,6 +1,6 @@
 """The search page: one box, what it finds, and what was said last if it is empty."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from backstory.errors import BackstoryError
 from backstory.render.format import render_day
 from backstory.render.hit_parts import number_hits, shown_excerpt, unchanged
+from backstory.search.notices import parse_missing
 from backstory.search.subagents import nest_subagents
 from backstory.values.hits import Hit, HitSource, SearchResult
 from backstory.values.reports import SourceSummary
@@ -32,6 +33,8 @@ _SCOPE_NAMES = {
 _LIMIT = 20
 _MAX_LIMIT = 200
 _RECENT = 12
+# From which share on it matters that texts have no vectors yet.
+_MANY = 0.2
 # Of how many conversations questions are suggested.
 _LATEST = 60
 
@@ -117,7 +120,12 @@ class SearchPage:
         return self._templates.render("search.html", values, status)
 
     def _find(self, asked: Asked) -> tuple[dict[str, object], int]:
-        values: dict[str, object] = {"result": None, "problem": None, "recent": ()}
+        values: dict[str, object] = {
+            "result": None,
+            "problem": None,
+            "recent": (),
+            "is_unread": False,
+        }
         if not asked.q:
             latest = self._memory.sessions(limit=_LATEST)
             values["recent"] = nest_subagents(latest)[:_RECENT]
@@ -131,6 +139,12 @@ class SearchPage:
             # Such as an unknown project: the person corrects it right here.
             return {**values, "problem": exc}, 400
         values["result"] = result
+        values["notices"], values["asides"] = sort_notices(result.notices)
+        if not result.hits and not self._memory.sessions(limit=1):
+            # Of nothing, nothing is found: what can be read is offered instead.
+            values["sources"] = self._list_unread()
+            values["is_reading"] = self._jobs.running is not None
+            values["is_unread"] = True
         values["days"] = group_by_day(self._show_hits(result, asked), asked.by_day)
         return values, 200
 
@@ -174,6 +188,17 @@ class SearchPage:
         if day is not None and hit.path == str(notebook.log_path(day)):
             return f"/logs/{day.isoformat()}"
         return None
+
+
+def sort_notices(notices: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The notices to put above results, and those to mention beside them.
+
+    That a few texts wait for their vectors is not worth a word.
+    """
+    shares = {notice: parse_missing(notice) for notice in notices}
+    loud = [notice for notice, share in shares.items() if share is None]
+    asides = [notice for notice, share in shares.items() if (share or 0) >= _MANY]
+    return loud, asides
 
 
 def group_by_day(

@@ -1,16 +1,19 @@
 """The page of all conversations: a year of days to click on, and a list by day."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from backstory.errors import BackstoryError
+from backstory.errors import BackstoryError, BadQuery
 from backstory.render.calendar import MEASURES, Calendar, describe_day, find_level
 from backstory.render.format import render_day
 from backstory.search.statistics import WEEKS_OF_A_YEAR, count_days, start_of_year
 from backstory.search.subagents import ListedConversation, nest_subagents
+from backstory.system.machine import utc_now
+from backstory.text.arguments import show_name, to_days
 from backstory.values.history import Session
+from backstory.values.query import DayRange
 from backstory.values.statistics import DayCount
 from backstory.values.structs import FrozenStruct
 from backstory.web.lists import list_folder_names, read_number
@@ -58,6 +61,7 @@ class SessionsPage:
         by = by if by in MEASURES else MEASURES[0]
         limit = read_number(given.get("n", ""), _LIMIT, _MAX_LIMIT)
         everything = self._memory.sessions()
+        days, wrong = read_days(asked)
         found, problem = everything, None
         try:
             if asked["host"] or asked["project"]:
@@ -67,13 +71,18 @@ class SessionsPage:
         except BackstoryError as exc:
             # Such as an unknown project: the person corrects it right here.
             found, problem = [], exc
-        listed = nest_subagents([each for each in found if _is_within(each, asked)])
+        is_wrong = any(wrong.values())
+        within = [] if is_wrong else [each for each in found if _is_within(each, days)]
+        listed = nest_subagents(within)
         year = list(iter_year(found, by))
         values = {
             "asked": asked,
             "problem": problem,
+            "wrong": wrong,
+            "days_asked": days,
             "hosts": sorted({each.host for each in everything}),
             "projects": list_folder_names(everything),
+            "has_any": bool(everything),
             "total": len(listed),
             "subagents": sum(len(each.subagents) for each in listed),
             "days": group_by_day(listed[:limit]),
@@ -85,17 +94,46 @@ class SessionsPage:
             "to_day": lambda day: _to_url({**asked, "since": day, "until": day}),
             "more": _to_url({**asked, "n": str(2 * limit)}),
         }
-        status = 200 if problem is None else 400
+        status = 200 if problem is None and not is_wrong else 400
         return self._templates.render("sessions.html", values, status)
 
 
-def _is_within(session: Session, asked: dict[str, str]) -> bool:
+class AskedDays(FrozenStruct):
+    """The first and the last day that are asked for; empty if any will do."""
+
+    since: str = ""
+    until: str = ""
+
+
+def read_days(asked: Mapping[str, str]) -> tuple[AskedDays, dict[str, str]]:
+    """The days that an address names, and what is wrong with those that are none.
+
+    As the command takes them: dates, or words such as yesterday.
+    """
+    days: dict[str, DayRange] = {}
+    wrong: dict[str, str] = {"since": "", "until": ""}
+    today = utc_now().astimezone().date()
+    for name in ("since", "until"):
+        try:
+            found = to_days(asked[name] or None, name, today=today)
+        except BadQuery as exc:
+            wrong[name] = f"'{show_name(asked[name])}' is not a date; {exc.hint}."
+            continue
+        if found is not None:
+            days[name] = found
+    return AskedDays(
+        since=days["since"].first.isoformat() if "since" in days else "",
+        until=days["until"].last.isoformat() if "until" in days else "",
+    ), wrong
+
+
+def _is_within(session: Session, days: AskedDays) -> bool:
     """Whether a session was last active on one of the days that are asked for."""
     # Days in this form are in the order of their texts.
     day = render_day(session.last_active, unknown="")
-    if asked["since"] and day < asked["since"]:
+    if days.since and day < days.since:
         return False
-    return not asked["until"] or "" < day <= asked["until"]
+    return not days.until or "" < day <= days.until
 
 
 def _to_url(asked: dict[str, str]) -> str:

@@ -72,6 +72,86 @@ function dropRepeatedDays() {
   }
 }
 
+// -- where in the conversation this is ---
+
+const place = document.getElementById("nr");
+const shown = document.getElementById("shown");
+const stays = document.querySelector(".stays");
+
+function sayPlace(nr) {
+  const text = `${Number(nr).toLocaleString("en")} of ${shown.dataset.total}`;
+  shown.textContent = text;
+  place.setAttribute("aria-valuetext", text);
+}
+
+// The first message that is not hidden behind the bar.
+function findTopMessage() {
+  const messages = list.querySelectorAll(":scope > article");
+  const edge = stays.getBoundingClientRect().bottom + 8;
+  let [first, last] = [0, messages.length - 1];
+  while (first < last) {
+    const middle = (first + last) >> 1;
+    if (messages[middle].getBoundingClientRect().bottom > edge) last = middle;
+    else first = middle + 1;
+  }
+  return messages[first];
+}
+
+let isWaiting = false;
+function followScroll() {
+  if (isWaiting || place.dataset.moving) return;
+  isWaiting = true;
+  requestAnimationFrame(() => {
+    isWaiting = false;
+    const isAtEnd = !list.querySelector(":scope > .later") && innerHeight + scrollY >= document.body.scrollHeight - 2;
+    const top = isAtEnd ? list.querySelector(":scope > article:last-of-type") : findTopMessage();
+    if (!top || place.dataset.moving) return;
+    place.value = top.dataset.nr;
+    sayPlace(top.dataset.nr);
+  });
+}
+
+// The first message right below the bar.
+function scrollToFirst() {
+  const first = list.querySelector(":scope > article");
+  if (first) scrollBy(0, first.getBoundingClientRect().top - stays.offsetHeight - 8);
+}
+
+async function goTo(nr) {
+  const url = new URL(location.pathname, location.origin);
+  url.searchParams.set("nr", nr);
+  if (list.dataset.find) url.searchParams.set("find", list.dataset.find);
+  const part = await fetchPart(url, "messages");
+  if (place.value !== nr) return; // moved on in the meantime
+  history.replaceState(history.state, "", url);
+  const nodes = [...part.children];
+  list.replaceChildren(...nodes);
+  scrollToFirst();
+  for (const node of nodes) prepare(node);
+  delete place.dataset.moving;
+}
+
+if (place) {
+  // It goes there when it is let go.
+  place.form.querySelector("button").hidden = true;
+  place.addEventListener("input", () => {
+    place.dataset.moving = "yes";
+    sayPlace(place.value);
+  });
+  place.addEventListener("change", () => {
+    goTo(place.value).catch(() => place.form.submit());
+  });
+  addEventListener("scroll", followScroll, { passive: true });
+}
+
+// -- more messages ---
+
+function prepare(node) {
+  markWords(node);
+  showNestedButtons(node);
+  if (node.matches(".earlier, .later")) watcher.observe(node);
+}
+
 async function load(link) {
   watcher.unobserve(link);
   const part = await fetchPart(link.href, "messages");
@@ -85,11 +165,7 @@ async function load(link) {
     dropRepeatedDays();
     trim(isEarlier ? "later" : "earlier");
   });
-  for (const node of nodes) {
-    markWords(node);
-    showNestedButtons(node);
-    if (node.matches(".earlier, .later")) watcher.observe(node);
-  }
+  for (const node of nodes) prepare(node);
 }
 
 const watcher = new IntersectionObserver(
@@ -142,5 +218,11 @@ list.addEventListener("click", (event) => {
 showNestedButtons(list);
 markWords(list);
 unfoldTarget();
+if (new URLSearchParams(location.search).has("nr")) {
+  // The address says where to go; the browser would go where other messages were.
+  history.scrollRestoration = "manual";
+  scrollToFirst();
+}
 addEventListener("hashchange", unfoldTarget);
 for (const link of list.querySelectorAll(".earlier, .later")) watcher.observe(link);
+if (place) followScroll();

@@ -28,12 +28,23 @@ async function canSave() {
   }
 }
 
+const ENDED = "because 'backstory web' has ended. Start it again, open its link in another tab, and";
+
 async function save(button) {
   isSaving = await canSave();
   if (isSaving) form.requestSubmit(button);
-  else
-    state.textContent =
-      "Not saved, because 'backstory web' has ended. Start it again, open its link in another tab, and save here.";
+  else state.textContent = `Not saved, ${ENDED} save here.`;
+}
+
+async function showPreview(button) {
+  const body = new URLSearchParams(new FormData(form, button));
+  try {
+    const preview = await fetchPart(form.action, "preview", { method: "POST", body });
+    document.getElementById("preview").replaceWith(preview);
+    preview.scrollIntoView({ block: "nearest" });
+  } catch {
+    state.textContent = `There is no preview, ${ENDED} try again here.`;
+  }
 }
 
 form.addEventListener("submit", async (event) => {
@@ -43,10 +54,7 @@ form.addEventListener("submit", async (event) => {
     await save(event.submitter);
     return;
   }
-  const body = new URLSearchParams(new FormData(form, event.submitter));
-  const preview = await fetchPart(form.action, "preview", { method: "POST", body });
-  document.getElementById("preview").replaceWith(preview);
-  preview.scrollIntoView({ block: "nearest" });
+  await showPreview(event.submitter);
 });
 
 document.addEventListener("keydown", (event) => {

@@ -58,6 +58,11 @@ if (opened) {
   item?.focus({ preventScroll: true });
 }
 
+// What is said once, such as that something was saved, is not said again on reloading.
+if (document.querySelector("[data-once]")) {
+  history.replaceState(history.state, "", location.pathname + location.hash);
+}
+
 for (const button of document.querySelectorAll("[data-keys]")) {
   button.hidden = false;
   button.addEventListener("click", () => help.showModal());

@@ -1,0 +1,22 @@
+"""What a search says about texts that could not be searched by their meaning yet."""
+
+import re
+
+_MISSING = re.compile(r"([\d,]+) of ([\d,]+) texts have no vector yet; .*")
+
+
+def render_missing(waiting: int, total: int) -> str:
+    """The notice that some of the texts wait for their vectors."""
+    return (
+        f"{waiting:,} of {total:,} texts have no vector yet; "
+        "they were searched by words alone"
+    )
+
+
+def parse_missing(notice: str) -> float | None:
+    """The share of texts that wait, for that notice; None for any other."""
+    found = _MISSING.fullmatch(notice)
+    if found is None:
+        return None
+    waiting, total = (int(number.replace(",", "")) for number in found.groups())
+    return waiting / max(1, total)
