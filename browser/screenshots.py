@@ -17,6 +17,7 @@ PICTURES = Path(__file__).parents[1] / "docs" / "images"
 PAGES = {
     "page-search": "/?q=council+export",
     "page-settings": "/settings",
+    "page-agents": "/agents",
     "page-conversation": "/session/claude-code/3c71e0d8-02b6-4c3e-8f19-7be5a4d0c922",
 }
 WIDTH, HEIGHT = 960, 600

@@ -182,6 +182,28 @@ def test_damage_is_looked_for_and_repaired_as_the_commands_do_it(page: Page) -> 
     assert "The index has no message" not in page.see("/status").text
 
 
+def test_a_damaged_history_is_repaired_while_it_is_open(page: Page) -> None:
+    for number in range(300):
+        page.memory.record("talk", "user", f"Shelf {number} has {'books ' * 20}")
+    page.memory.rebuild()
+    history = page.memory.home / "history.db"
+    raw = history.read_bytes()
+    at = raw.index(b"Shelf 150 has") // 4096 * 4096
+    with history.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes(4096))
+
+    page.save("/status/check")
+    damaged = outcome(page)
+    page.save("/status/repair")
+    repaired = outcome(page)
+
+    assert "history.db: damaged" in damaged
+    assert "The damaged file is kept as" in repaired
+    assert "history.db: sound" in repaired
+    assert "Shelf 0 has" in page.see("/session/python/talk").text
+
+
 def test_every_command_is_named_with_its_sentence(page: Page) -> None:
     seen = page.see("/commands")
 
