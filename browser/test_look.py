@@ -51,6 +51,8 @@ def test_every_page_fits_its_window_and_is_accessible(
 ) -> None:
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     tab = open_window(size, scheme).tab
+    # In the dark, nothing but the colours is different.
+    rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else None
     wide, serious = [], {}
     for name, path in PAGES.items():
         tab.goto(path)
@@ -63,7 +65,7 @@ def test_every_page_fits_its_window_and_is_accessible(
             wide.append(name)
         serious[name] = [
             f"{each['id']}: {each['nodes'][0]['html'][:80]}"
-            for each in axe.Axe().run(tab).response["violations"]
+            for each in axe.Axe().run(tab, options=rules).response["violations"]
             if each["impact"] in ("serious", "critical")
         ]
 

@@ -14,6 +14,7 @@ api = pytest.importorskip("playwright.sync_api", reason="run 'make browser'")
 
 def test_results_appear_as_one_types_and_the_address_follows(tab: "Tab") -> None:
     tab.goto("/")
+    api.expect(tab.get_by_role("searchbox")).to_be_focused()
     tab.keyboard.type("council export")
 
     api.expect(tab.locator(".hit mark").first).to_be_visible()
@@ -25,6 +26,7 @@ def test_results_appear_as_one_types_and_the_address_follows(tab: "Tab") -> None
 
 def test_going_back_shows_what_was_there_before(tab: "Tab") -> None:
     tab.goto("/")
+    api.expect(tab.get_by_role("searchbox")).to_be_focused()
     tab.keyboard.type("council")
     api.expect(tab.locator(".hit").first).to_be_visible()
     tab.keyboard.press("Enter")

@@ -27,6 +27,7 @@ def test_the_first_visit_reads_what_agents_left_and_suggests_what_to_ask(
     ):
         tab = open_window(of=empty).tab
         tab.goto("/")
+        api.expect(tab.get_by_role("searchbox")).to_be_focused()
         tab.keyboard.type("council export")
         heading = tab.get_by_role("heading", level=2)
         api.expect(heading).to_have_text(
