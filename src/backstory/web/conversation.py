@@ -10,13 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from backstory.errors import UnknownName
 from backstory.render.format import render_day
-from backstory.render.people.prose import (
-    MAX_CHARS,
-    TextPiece,
-    code_to_html,
-    split_fences,
-    to_html,
-)
+from backstory.render.people.prose import MAX_CHARS, code_to_html, to_html
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_match
 from backstory.text.tool_calls import CallPart, DiffLine, parse_call
@@ -25,6 +19,13 @@ from backstory.values.history import Message, Role, Session
 from backstory.values.structs import FrozenStruct, replace
 from backstory.web.lists import read_number
 from backstory.web.templating import Templates, wants_part
+from backstory.web.user_text import (
+    ShownPiece,
+    fold_pieces,
+    has_fences,
+    show_piece,
+    split_fences,
+)
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -37,12 +38,6 @@ _WINDOW = 60
 # How much of a message or a tool's answer is shown before one asks for all of it.
 _MAX_CHARS = 40_000
 _MAX_TOOL_CHARS = 8_000
-# A message of the user with more lines than that is folded to fewer; a line that is
-# longer than so many characters counts for several, and code scrolls in its box.
-_MAX_LINES = 40
-_FOLDED_LINES = 30
-_LINE_CHARS = 100
-_MAX_CODE_LINES = 25
 # How much Markdown and code is rendered for one window; the rest is shown as it is.
 _MAX_PROSE_CHARS = 150_000
 _MAX_FINDS = 100
@@ -59,17 +54,6 @@ class ShownPart(FrozenStruct):
 
     part: CallPart
     html: Markup | None = None
-
-
-class ShownPiece(FrozenStruct):
-    """A piece of the user's text; ``html`` is set if it is code that was coloured."""
-
-    piece: TextPiece
-    html: Markup | None = None
-
-    @property
-    def is_code(self) -> bool:
-        return self.piece.language is not None
 
 
 class ReadMessage(FrozenStruct):
@@ -256,7 +240,9 @@ def show_messages(
     for message in messages:
         if message.role is Role.TOOL_RESULT and message.call_id in calls:
             continue
-        if message.role in (Role.ASSISTANT, Role.TOOL_CALL) or has_fences(message):
+        if message.role in (Role.ASSISTANT, Role.TOOL_CALL) or (
+            message.role is Role.USER and has_fences(message.text)
+        ):
             prose_left -= min(len(message.text), MAX_CHARS)
         shown = _show_message(message, is_rendered=prose_left >= 0)
         subagent = find_subagent(message, shown.point, subagents)
@@ -306,8 +292,12 @@ def _show_message(message: Message, *, is_rendered: bool = False) -> ReadMessage
             shown, folded = fold_pieces(split_fences(text[:_MAX_CHARS]))
             return ReadMessage(
                 message,
-                pieces=tuple(_show_piece(each, is_rendered) for each in shown),
-                folded=tuple(_show_piece(each, is_rendered) for each in folded),
+                pieces=tuple(
+                    show_piece(each, is_coloured=is_rendered) for each in shown
+                ),
+                folded=tuple(
+                    show_piece(each, is_coloured=is_rendered) for each in folded
+                ),
                 is_cut=len(text) > _MAX_CHARS,
             )
         case Role.ASSISTANT:
@@ -316,61 +306,6 @@ def _show_message(message: Message, *, is_rendered: bool = False) -> ReadMessage
             most = _MAX_TOOL_CHARS
     text = message.text.strip("\n")
     return ReadMessage(message, text=text[:most], is_cut=len(text) > most)
-
-
-def has_fences(message: Message) -> bool:
-    """Whether a message of the user may have code in it."""
-    return message.role is Role.USER and any(
-        fence in message.text for fence in ("```", "~~~")
-    )
-
-
-def fold_pieces(pieces: Sequence[TextPiece]) -> tuple[list[TextPiece], list[TextPiece]]:
-    """What is shown of a text at once, and what is folded, which may be nothing."""
-    if sum(map(_count_lines, pieces)) <= _MAX_LINES:
-        return list(pieces), []
-    shown: list[TextPiece] = []
-    left = _FOLDED_LINES
-    for number, piece in enumerate(pieces):
-        height = _count_lines(piece)
-        if height <= left or (piece.language is not None and not shown):
-            shown.append(piece)
-            left -= height
-            continue
-        begin, rest = _split_lines(piece, left)
-        return [*shown, *begin], [*rest, *pieces[number + 1 :]]
-    return shown, []
-
-
-def _split_lines(
-    piece: TextPiece, left: int
-) -> tuple[list[TextPiece], list[TextPiece]]:
-    """As many lines as there is room for, and the rest; code is not split."""
-    if piece.language is not None:
-        return [], [piece]
-    lines = piece.text.split("\n")
-    taken = 0
-    while taken < len(lines) and (left := left - _count_rows(lines[taken])) >= 0:
-        taken += 1
-    begin = [TextPiece("\n".join(lines[:taken]))] if taken else []
-    return begin, [TextPiece("\n".join(lines[taken:]))]
-
-
-def _count_lines(piece: TextPiece) -> int:
-    """How many lines a piece takes on the screen, about."""
-    if piece.language is not None:
-        return min(piece.text.count("\n") + 1, _MAX_CODE_LINES)
-    return sum(map(_count_rows, piece.text.split("\n")))
-
-
-def _count_rows(line: str) -> int:
-    return 1 + len(line) // _LINE_CHARS
-
-
-def _show_piece(piece: TextPiece, is_rendered: bool) -> ShownPiece:
-    if not (is_rendered and piece.language):
-        return ShownPiece(piece)
-    return ShownPiece(piece, code_to_html(piece.text, piece.language))
 
 
 def _show_part(part: CallPart, is_rendered: bool) -> ShownPart:

@@ -5,7 +5,6 @@ makes passes a list of harmless tags all the same. Only this module makes HTML o
 was said; everything else escapes it.
 """
 
-import re
 from functools import cache
 
 import nh3
@@ -18,7 +17,6 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from backstory.text.escape import neutralize
-from backstory.values.structs import FrozenStruct
 
 # Longer texts are shown as they are: what parsing costs grows faster than the text.
 MAX_CHARS = 20_000
@@ -38,54 +36,6 @@ blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table t
 th thead tr ul
 """
 _ATTRIBUTES = {"span": {"class"}, "ol": {"start"}}
-# A line that opens or closes a block of code, and the language it names.
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]{0,20})[^`\n]*")
-
-
-class TextPiece(FrozenStruct):
-    """A piece of a text; ``language`` is set for a block of code, and may be empty."""
-
-    text: str
-    language: str | None = None
-
-
-def split_fences(text: str) -> list[TextPiece]:
-    """A text as it is, with its blocks of fenced code apart and without the fences.
-
-    A block that is never closed is none: whatever follows is part of the text.
-    """
-    pieces: list[TextPiece] = []
-    lines = text.split("\n")
-    # By the character of a fence, the length of one that nothing closes: no longer one
-    # is closed after it, and looking for that again would take long.
-    unclosed: dict[str, int] = {}
-    start = at = 0
-    while at < len(lines):
-        opened = _FENCE.fullmatch(lines[at])
-        fence = opened[1] if opened else ""
-        if not opened or len(fence) >= unclosed.get(fence[0], len(text) + 1):
-            at += 1
-            continue
-        end = _find_end(lines, at + 1, fence)
-        if end is None:
-            unclosed[fence[0]] = len(fence)
-            continue
-        if at > start:
-            pieces.append(TextPiece("\n".join(lines[start:at])))
-        pieces.append(TextPiece("\n".join(lines[at + 1 : end]), opened[2]))
-        start = at = end + 1
-    if start < len(lines):
-        pieces.append(TextPiece("\n".join(lines[start:])))
-    return pieces
-
-
-def _find_end(lines: list[str], start: int, fence: str) -> int | None:
-    """Where a block of code ends; None if it never does."""
-    for number in range(start, len(lines)):
-        closing = lines[number].strip()
-        if len(closing) >= len(fence) and not closing.strip(fence[0]):
-            return number
-    return None
 
 
 def to_html(text: str) -> Markup | None:

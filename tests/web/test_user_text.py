@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.render.people.prose import TextPiece, split_fences
-from backstory.web.conversation import fold_pieces
+from backstory.web.user_text import TextPiece, fold_pieces, split_fences
 
 LINES = st.sampled_from(["", "```", "```py", "~~~", "````", "  ```", "a", "``` b ```"])
 
