@@ -49,7 +49,7 @@ def test_a_working_installation_is_well(shell: Shell, tmp_path: Path) -> None:
         0,
         {
             "home": ("ok", f"{shell.kept}, only for you", ""),
-            "Cursor": ("ok", "installed", ""),
+            "Cursor": ("ok", "connected", ""),
             "MCP server": ("ok", "7 tools, in 0.0 s", ""),
             "hook": ("ok", "runs, in 0.0 s", ""),
             "history": ("note", "nothing was read yet", "backstory index"),
@@ -113,12 +113,12 @@ def test_what_is_missing_broken_or_open_to_others_is_found(
         ),
         "Gemini CLI": (
             "problem",
-            "installed by another version, or for another home",
+            "connected by another version, or for another home",
             "backstory install gemini",
         ),
         "GitHub Copilot CLI": (
             "note",
-            "here, but not installed in it",
+            "on this machine, but not connected",
             "backstory install copilot",
         ),
     }
@@ -209,7 +209,7 @@ def test_a_server_that_hangs_is_not_waited_for(
             )
         }
 
-    assert found["Cursor"] == (Mark.OK, "installed", "")
+    assert found["Cursor"] == (Mark.OK, "connected", "")
     assert found["MCP server"] == (
         Mark.PROBLEM,
         "it does not answer and end within 0.2 s",
@@ -252,10 +252,10 @@ def test_what_a_plugin_manager_or_a_person_installed_is_run_as_they_start_us(
 
     about = {"home", "history", "index", "embedder", "language model"}
     assert {name: found[name][:2] for name in found.keys() - about} == {
-        "Claude Code": ("ok", "installed as a plugin"),
-        "Codex": ("ok", "installed as a plugin"),
-        "GitHub Copilot CLI": ("note", "here, but not installed in it"),
-        "opencode": ("ok", "installed by name"),
+        "Claude Code": ("ok", "connected by a plugin"),
+        "Codex": ("ok", "connected by a plugin"),
+        "GitHub Copilot CLI": ("note", "on this machine, but not connected"),
+        "opencode": ("ok", "connected by name"),
         "MCP server": ("ok", "7 tools, in 0.0 s"),
         "hook": ("ok", "runs, in 0.0 s"),
     }
@@ -279,12 +279,12 @@ def test_a_plugin_that_cannot_start_us_or_is_one_too_many_is_a_problem(
         3,
         (
             "problem",
-            "installed as a plugin, but 'backstory' is not on your PATH",
+            "connected by a plugin, but 'backstory' is not on your PATH",
             f"add {bin_folder} to your PATH",
         ),
         (
             "problem",
-            "installed twice, also as a plugin: memories are given twice",
+            "connected twice, also by a plugin: memories are given twice",
             "backstory uninstall codex",
         ),
     )

@@ -53,7 +53,7 @@ def test_an_agent_is_connected_after_a_preview_and_disconnected_again(
     goes = page.see("/agents/cursor?do=uninstall").text
     page.save("/agents/cursor", do="uninstall")
 
-    assert "Cursor here, but not installed in it" in before
+    assert "Cursor on this machine, but not connected" in before
     assert "would change: ~/.cursor/mcp.json" in preview
     assert '+ "backstory"' in preview
     assert untouched == '{"mcpServers": {}}'
@@ -62,7 +62,7 @@ def test_an_agent_is_connected_after_a_preview_and_disconnected_again(
     assert "changed: ~/.cursor/mcp.json (backup: " in connected
     assert "Found nothing to read" in connected
     assert "Try it:" in connected
-    assert "Cursor installed" in after
+    assert "Cursor connected" in after
     assert list(servers) == ["backstory"]
     assert "would change: ~/.cursor/mcp.json" in goes
     assert "Your history and notes are still in" in outcome(page)
@@ -90,7 +90,7 @@ def test_the_program_of_an_agent_runs_only_when_a_person_says_so(
         page.save("/agents/claude-code", do="install")
         connected = outcome(page)
 
-    assert "Claude Code here, but not installed in it" in listed
+    assert "Claude Code on this machine, but not connected" in listed
     assert "would run: claude mcp add-json -s user backstory" in preview
     assert (elsewhere.status_code, stranger.status_code) == (403, 403)
     assert is_untouched
@@ -145,7 +145,7 @@ def test_an_api_client_connects_and_is_told_what_would_change(
     path = str(home / ".cursor/mcp.json")
     assert (told["dry_run"], told["changes"][0]["path"]) == (True, path)
     assert (done["dry_run"], done["changes"][0]["path"]) == (False, path)
-    assert (cursor["mark"], cursor["text"]) == ("ok", "installed")
+    assert (cursor["mark"], cursor["text"]) == ("ok", "connected")
     assert ask(do="x").json()["error"]["code"] == "BadQuery"
 
 

@@ -146,25 +146,25 @@ def examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | Non
         return Finding(Mark.PROBLEM, row.title, str(exc), exc.hint)
     if plugin is not None:
         if any(there):
-            text = "installed twice, also as a plugin: memories are given twice"
+            text = "connected twice, also by a plugin: memories are given twice"
             fix = f"backstory uninstall {row.name}"
             return Finding(Mark.PROBLEM, row.title, text, fix)
-        return _examine_path(row, target, "installed as a plugin")
+        return _examine_path(row, target, "connected by a plugin")
     if not any(there):
         if not row.is_here(target):
             return None
-        return Finding(Mark.NOTE, row.title, "here, but not installed in it", fix)
+        return Finding(Mark.NOTE, row.title, "on this machine, but not connected", fix)
     if not all(there):
         missing = render_path(str(steps[there.index(False)].path), user_home)
         return Finding(
             Mark.PROBLEM, row.title, f"our part of {missing} is missing", fix
         )
     if _is_by_name(row, target):
-        return _examine_path(row, target, "installed by name")
+        return _examine_path(row, target, "connected by name")
     if not all(is_current(step) for step in steps):
-        text = "installed by another version, or for another home"
+        text = "connected by another version, or for another home"
         return Finding(Mark.PROBLEM, row.title, text, fix)
-    return Finding(Mark.OK, row.title, "installed")
+    return Finding(Mark.OK, row.title, "connected")
 
 
 def _examine_path(row: HostRow, target: Target, text: str) -> Finding:
