@@ -67,7 +67,7 @@ def test_the_doctor_finds_what_can_be_mended_and_leads_there(tab: "Tab") -> None
     tab.get_by_role("button", name="Examine").click()
     cursor = tab.get_by_role("listitem").filter(has_text="Cursor")
 
-    api.expect(cursor).to_contain_text("here, but not installed in it")
+    api.expect(cursor).to_contain_text("on this machine, but not connected")
     cursor.get_by_role("button", name="Copy").click()
     copied = tab.evaluate("navigator.clipboard.readText()")
     assert copied == "backstory install cursor"
