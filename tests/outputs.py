@@ -1,4 +1,4 @@
-"""What ``sessions`` and ``show`` print for the sample conversations, as whole files.
+"""What commands print for the sample conversations, as whole files.
 
 ``python -m tests.outputs`` writes them anew. The difference is the review: read every
 line of it before it is committed.
@@ -22,6 +22,8 @@ _EDITS, _PATCH, _REPLACED = "6f1d2c30", "019c9a10", "5a6b7c8d"
 _LISTS = {
     "sessions": ["sessions"],
     "sessions-all": ["sessions", "--subagents", "--warm-ups", "--resume"],
+    "sources": ["sources"],
+    "tools": ["tools"],
 }
 _CONVERSATIONS = {
     "show": ["show", _EDITS],
@@ -58,8 +60,10 @@ def iter_outputs(shell: Shell) -> Iterator[tuple[str, str]]:
         yield name, _print(shell, *words)
     for width in _WIDTHS:
         with (
+            patch("backstory.cli.index.terminal_width", return_value=width),
             patch("backstory.cli.sessions.terminal_width", return_value=width),
             patch("backstory.cli.show.terminal_width", return_value=width),
+            patch("backstory.cli.tools.terminal_width", return_value=width),
         ):
             for name, words in (_LISTS | _CONVERSATIONS).items():
                 yield f"{name}-{width}.txt", _print(shell, *words)

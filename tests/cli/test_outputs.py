@@ -1,4 +1,4 @@
-"""``sessions`` and ``show`` print what the files in ``data/outputs`` hold."""
+"""Commands print what the files in ``data/outputs`` hold."""
 
 from pathlib import Path
 

@@ -443,6 +443,78 @@ def test_settings_are_listed_with_their_origins() -> None:
     ]
 
 
+def test_a_narrow_terminal_shows_the_whole_status() -> None:
+    status = Status("/home/dev/a", 3, 4, 5, {"codex": 1, "gemini-cli": 2}, LATER.at, ())
+
+    lines = list(render_status(status, home=HOME, width=32))
+
+    assert lines[:4] == [
+        "Home:      ~/a",
+        "Sessions:  3 (codex 1,",
+        "           gemini-cli 2)",
+        "Messages:  4",
+    ]
+
+
+LONG = "How long a search may take before it gives what it has found."
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        pytest.param(
+            70,
+            [
+                "NAME    VALUE    FROM     WHAT IT DOES",
+                "a.long  2.5      default  How long a search may take before it gives",
+                "                          what it has found.",
+                "a.text  (empty)  default  Text.",
+            ],
+            id="beside the others",
+        ),
+        pytest.param(
+            40,
+            [
+                "NAME    VALUE    FROM",
+                "  WHAT IT DOES",
+                "a.long  2.5      default",
+                "  How long a search may take before it",
+                "  gives what it has found.",
+                "a.text  (empty)  default",
+                "  Text.",
+            ],
+            id="below the others",
+        ),
+        pytest.param(
+            20,
+            [
+                "NAME  VALUE  FROM",
+                "  WHAT IT DOES",
+                "a.long  2.5",
+                "  default",
+                "  How long a search",
+                "  may take before it",
+                "  gives what it has",
+                "  found.",
+                "a.text  (empty)",
+                "  default",
+                "  Text.",
+            ],
+            id="no columns",
+        ),
+    ],
+)
+def test_what_a_setting_does_is_whole_at_any_width(
+    width: int, expected: list[str]
+) -> None:
+    chosen = [
+        Chosen(Setting("a.long", 1.0, LONG), 2.5, "default"),
+        Chosen(Setting("a.text", "", "Text."), "", "default"),
+    ]
+
+    assert list(render_settings(chosen, home=HOME, width=width)) == expected
+
+
 # -- pieces ---
 
 

@@ -26,7 +26,8 @@ def status(app: App, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(status_object(found)))
     else:
-        echo_lines(render_status(found, home=app.user_home))
+        lines = render_status(found, home=app.user_home, width=terminal_width())
+        echo_lines(lines)
 
 
 @commands.group(cls=Group, invoke_without_command=True)

@@ -163,7 +163,7 @@ def tools(app: App, format: str | None) -> None:
         return
     rows = [(tool.name, tool.description.partition(". ")[0]) for tool in bound]
     heads = ("NAME", "WHAT IT DOES")
-    echo_lines(render_columns(heads, rows, width=terminal_width()))
+    echo_lines(render_columns(heads, rows, width=terminal_width(), is_whole=True))
 
 
 def _parse_arguments(text: str) -> dict[str, object]:

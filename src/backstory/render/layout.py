@@ -10,6 +10,8 @@ GUTTER = "│ "
 _TAB_WIDTH = 4
 _MIN_TEXT_WIDTH = 10
 _INDENT = "  "
+# A sentence in a narrower column is hard to read.
+_MIN_COLUMN_WIDTH = 40
 # Nobody reads a longer name or path; as JSON it is whole.
 _MAX_CELL_CHARS = 1_000
 # Marks take no room of their own: the characters of one line are at most so many times
@@ -34,10 +36,13 @@ def render_columns(
     right: set[int] | frozenset[int] = frozenset(),
     width: int | None,
     most: Mapping[int, int] | None = None,
+    is_whole: bool = False,
 ) -> Iterator[str]:
     """Aligned columns; with a ``width``, the last column is cut to fit a terminal.
 
     ``most`` is how wide some columns are made; a longer cell moves its own row only.
+    With ``is_whole``, nothing is cut: the last column is wrapped, and stands below the
+    others where it has little room.
     """
     rows = [[to_cell(cell) for cell in row] for row in rows]
     widths = [
@@ -54,7 +59,31 @@ def render_columns(
             for index, cell in enumerate(row[:-1])
         ]
         line = "  ".join([*cells, row[-1]]).rstrip()
-        yield line if width is None else cut_to_width(line, width)
+        if width is None:
+            yield line
+        elif is_whole:
+            yield from _wrap_row(cells, row, width, longest=widths[-1])
+        else:
+            yield cut_to_width(line, width)
+
+
+def _wrap_row(
+    cells: Sequence[str], row: Sequence[str], width: int, *, longest: int
+) -> Iterator[str]:
+    """A row whose last cell goes on in further lines, or stands below the others."""
+    before = "".join(f"{cell}  " for cell in cells)
+    room = width - cell_len(before)
+    if room >= min(longest, _MIN_COLUMN_WIDTH):
+        for piece in wrap_to_width(row[-1], room):
+            yield (before + piece).rstrip()
+            before = " " * cell_len(before)
+        return
+    if cell_len(before) - len("  ") <= width:
+        yield before.rstrip()
+    else:
+        yield from wrap_indented("  ".join(row[:-1]), width)
+    for piece in wrap_to_width(row[-1], width - len(_INDENT)):
+        yield (_INDENT + piece).rstrip()
 
 
 def cell_len(text: str) -> int:

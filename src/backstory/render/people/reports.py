@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from backstory.render.format import render_count, render_local, render_path, render_size
-from backstory.render.layout import render_columns, to_cell
+from backstory.render.layout import render_columns, to_cell, wrap_to_width
 from backstory.render.people.vectors import render_vectors
 from backstory.settings import Chosen
 from backstory.text.escape import neutralize
@@ -161,10 +161,15 @@ def render_sources(
         for source in sources
     ]
     heads = ("HOST", "FOUND", "SIZE", "INDEXED", "SESSIONS", "MESSAGES", "WHERE")
-    yield from render_columns(heads, rows, right={1, 2, 3, 4, 5}, width=width)
+    yield from render_columns(
+        heads, rows, right={1, 2, 3, 4, 5}, width=width, is_whole=True
+    )
 
 
-def render_status(status: Status, *, home: Path) -> Iterator[str]:
+def render_status(
+    status: Status, *, home: Path, width: int | None = None
+) -> Iterator[str]:
+    """What is kept; on a terminal of a ``width``, facts that do not fit go on below."""
     hosts = ", ".join(
         f"{host} {number:,}" for host, number in status.sessions_by_host.items()
     )
@@ -182,7 +187,11 @@ def render_status(status: Status, *, home: Path) -> Iterator[str]:
         ("Problems", f"{len(status.problems):,}" if status.problems else "none"),
     )
     for name, value in facts:
-        yield f"{name + ':':<11}{to_cell(value)}"
+        label, text = f"{name + ':':<11}", to_cell(value)
+        pieces = [text] if width is None else wrap_to_width(text, width - len(label))
+        for piece in pieces:
+            yield label + piece
+            label = " " * len(label)
     yield from render_excluded(status.excluded)
     yield from _list_problems(status.problems, home)
 
@@ -248,14 +257,14 @@ def render_settings(
     rows = [
         (
             chosen.setting.name,
-            render_value(chosen.shown),
+            render_value(chosen.shown) or "(empty)",
             render_path(chosen.origin, home),
             chosen.setting.summary,
         )
         for chosen in settings
     ]
     yield from render_columns(
-        ("NAME", "VALUE", "FROM", "WHAT IT DOES"), rows, width=width
+        ("NAME", "VALUE", "FROM", "WHAT IT DOES"), rows, width=width, is_whole=True
     )
 
 
