@@ -176,7 +176,11 @@ def test_nothing_that_fits_is_told_with_what_would_help(shell: Shell) -> None:
         ),
         (
             ["--days", "x"],
-            "Invalid value for '--days': 'x' is not a whole number from 0 to 100,000.",
+            "Invalid value for '--days': 'x' is not a whole number from 1 to 100,000.",
+        ),
+        (
+            ["--days", "0"],
+            "Invalid value for '--days': '0' is not a whole number from 1 to 100,000.",
         ),
         (
             ["-n", "0"],

@@ -175,13 +175,16 @@ def test_without_conversations_it_says_so(tmp_path: Path) -> None:
 def test_what_excludes_each_other_is_refused(shell: Shell) -> None:
     refused = {
         words: shell.run("stats", *words.split()).stderr.splitlines()[-1]
-        for words in ("--year 2026 --days 3", "--svg - --json", "--year 20")
+        for words in ("--year 2026 --days 3", "--svg - --json", "--year 20", "--days 0")
     }
 
     assert refused == {
-        "--year 2026 --days 3": "Error: --year cannot be used with other days.",
+        "--year 2026 --days 3": "Error: --year cannot be used with --since, --until "
+        "or --days.",
         "--svg - --json": "Error: --svg cannot be used with --json.",
-        "--year 20": "Error: 20 is not a year like 2025.",
+        "--year 20": "Error: Invalid value for '--year': 20 is not a year like 2025.",
+        "--days 0": "Error: Invalid value for '--days': '0' is not a whole number "
+        "from 1 to 100,000.",
     }
 
 

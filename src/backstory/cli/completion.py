@@ -84,6 +84,15 @@ def _iter_hosts(ctx: click.Context, beginning: str) -> Iterator[Item]:
         yield _item(name, title)
 
 
+def _iter_installable(ctx: click.Context, beginning: str) -> Iterator[Item]:
+    """The names of agent programs that we can be installed in."""
+    # Slow to import, and needed for two commands alone.
+    from backstory.install.hosts import HOST_ROWS
+
+    for row in HOST_ROWS:
+        yield _item(row.name, row.title)
+
+
 def _iter_projects(ctx: click.Context, beginning: str) -> Iterator[Item]:
     """The names of folders that sessions ran in, or any folder for a path."""
     if beginning.startswith(("/", "~", ".")):
@@ -146,6 +155,7 @@ def _item(value: str, about: str = "") -> Item:
 
 _LISTS: dict[str, ListItems] = {
     "host": _iter_hosts,
+    "installable": _iter_installable,
     "override": _iter_overrides,
     "project": _iter_projects,
     "session": _iter_sessions,

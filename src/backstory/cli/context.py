@@ -11,14 +11,19 @@ from backstory.cli.app import (
     commands,
     echo_lines,
 )
-from backstory.cli.parameters import Number
+from backstory.cli.parameters import SESSION, Number
 from backstory.render.objects import context_object, to_json
 from backstory.render.people.notes import render_curation
 
 
 @commands.command()
 @click.argument("prompt", nargs=-1, required=True)
-@click.option("--session", help="The session that asks; what it said is left out.")
+@click.option(
+    "--session",
+    type=SESSION,
+    metavar="ID",
+    help="The session that asks; what it said is left out.",
+)
 @click.option(
     "--max-tokens",
     type=Number(0),

@@ -9,7 +9,7 @@ import click
 
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
-from backstory.cli.parameters import HOST, Number
+from backstory.cli.parameters import INSTALLABLE, Number
 from backstory.errors import ConfigError
 from backstory.install.doctor import Mark, examine, examine_models
 from backstory.install.hosts import HOST_ROWS, get_host_row
@@ -47,7 +47,7 @@ def _host_options(command: _Command) -> _Command:
             is_flag=True,
             help="Only for the current folder, in files of its own.",
         ),
-        click.argument("names", type=HOST, metavar="[HOST]...", nargs=-1),
+        click.argument("names", type=INSTALLABLE, metavar="[HOST]...", nargs=-1),
     ):
         command = option(command)
     return command

@@ -142,6 +142,7 @@ class Name(click.ParamType[str]):
 
 
 HOST = Name("host")
+INSTALLABLE = Name("installable")
 OVERRIDE = Name("override")
 PROJECT = Name("project")
 SESSION = Name("session")

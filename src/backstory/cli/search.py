@@ -49,7 +49,7 @@ class SearchFlags(FrozenStruct):
     project: str | None
     since: date | None
     until: date | None
-    days: int
+    days: int | None
     limit: int
 
     def search(self, memory: Memory, query: str) -> SearchResult:
@@ -61,7 +61,7 @@ class SearchFlags(FrozenStruct):
             project=to_folder(self.project),
             date_from=self.since,
             date_to=self.until,
-            days=self.days,
+            days=self.days or 0,
             limit=self.limit,
         )
 
@@ -77,7 +77,7 @@ class SearchFlags(FrozenStruct):
             project=to_folder(self.project),
             date_from=self.since,
             date_to=self.until,
-            days=self.days,
+            days=self.days or 0,
             limit=self.limit,
         )
 
@@ -115,8 +115,7 @@ class SearchFlags(FrozenStruct):
 @click.option("--until", type=LAST_DAY, help="Only up to and including this day.")
 @click.option(
     "--days",
-    type=Number(0, MAX_DAYS),
-    default=0,
+    type=Number(1, MAX_DAYS),
     help="Only the last N days.",
 )
 @click.option(

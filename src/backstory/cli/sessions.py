@@ -32,7 +32,7 @@ class SessionFlags(FrozenStruct):
     project: str | None = None
     since: date | None = None
     until: date | None = None
-    days: int = 0
+    days: int | None = None
 
     def find(self, memory: Memory) -> list[Session]:
         return memory.sessions(
@@ -40,7 +40,7 @@ class SessionFlags(FrozenStruct):
             project=to_folder(self.project),
             since=self.since,
             until=self.until,
-            days=self.days,
+            days=self.days or 0,
         )
 
     def iter_wider(self) -> Iterator[tuple[str, "SessionFlags"]]:
@@ -71,8 +71,7 @@ class SessionFlags(FrozenStruct):
 )
 @click.option(
     "--days",
-    type=Number(0, MAX_DAYS),
-    default=0,
+    type=Number(1, MAX_DAYS),
     help="Only if active in the last N days, today included.",
 )
 @click.option(

@@ -51,8 +51,7 @@ _MIN_YEAR, _MAX_YEAR = 1970, 9998
 @click.option("--until", type=LAST_DAY, help="Only up to and including this day.")
 @click.option(
     "--days",
-    type=Number(0, MAX_DAYS),
-    default=0,
+    type=Number(1, MAX_DAYS),
     help="Only the last N days, today included.",
 )
 @click.option(
@@ -77,7 +76,7 @@ def stats(
     year: int | None,
     since: date | None,
     until: date | None,
-    days: int,
+    days: int | None,
     by: str,
     svg: Path | None,
     as_json: bool,
@@ -88,15 +87,21 @@ def stats(
     subagent counts, the subagent itself does not. Warm-ups of Claude Code do not count.
     """
     if year is not None and (since or until or days):
-        raise click.UsageError("--year cannot be used with other days.")
+        raise click.UsageError("--year cannot be used with --since, --until or --days.")
     if svg is not None and as_json:
         raise click.UsageError("--svg cannot be used with --json.")
     if year is not None:
         if not _MIN_YEAR <= year <= _MAX_YEAR:
-            raise click.UsageError(f"{year} is not a year like 2025.")
+            raise click.BadParameter(
+                f"{year} is not a year like 2025.", param_hint="'--year'"
+            )
         since, until = date(year, 1, 1), date(year, 12, 31)
     found = app.memory.stats(
-        host=host, project=to_folder(project), since=since, until=until, days=days
+        host=host,
+        project=to_folder(project),
+        since=since,
+        until=until,
+        days=days or 0,
     )
     if svg is not None:
         _write(svg, draw_statistics(found, by=by, home=app.user_home))
