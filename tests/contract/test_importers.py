@@ -252,6 +252,34 @@ def test_no_bytes_make_a_document_importer_raise(
     assert all(isinstance(item, Item) for item in found)
 
 
+# Documents that only tell about a session, or are not JSON.
+OTHER_DOCUMENTS = {
+    "aider",
+    "claude-code-agent-meta",
+    "copilot-cli-workspace",
+    "cursor-chat",
+    "oneclaw-notes",
+    "qwen-code-agent-meta",
+    "squidbot-notes",
+}
+
+
+@each_row([row for row in DOCUMENT_ROWS if row.name not in OTHER_DOCUMENTS])
+@pytest.mark.parametrize(
+    "document",
+    [b'{"hologram": 1}\n', b'{"sessionId": "a", "id": "a", "hologram": [1]}\n'],
+)
+def test_a_document_of_another_shape_is_a_problem_and_not_an_empty_session(
+    row: FormatRow, document: bytes
+) -> None:
+    importer = row.load()
+    assert importer.kind == "document"
+
+    found = list(importer.parse(io.BytesIO(document), Origin(Path("/x/a.json"))))
+
+    assert [item for item in found if isinstance(item, Problem)] != []
+
+
 @each_row(list(FORMATS))
 def test_an_importer_does_not_recognize_rubbish(row: FormatRow) -> None:
     names = ["notes.md", "package.json", "log.jsonl", "data.db", "a.zip", "config.yaml"]

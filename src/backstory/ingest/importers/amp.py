@@ -50,7 +50,7 @@ class Amp:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        thread, problem = read_object(file)
+        thread, problem = read_object(file, with_list="messages")
         if problem is not None:
             yield problem
         if not thread:

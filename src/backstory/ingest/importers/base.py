@@ -195,4 +195,6 @@ def first_records(head: bytes, most: int = 20) -> Iterator[JsonObject]:
 
 def unknown_record(kind: object, line: int | None) -> Problem:
     """The problem to report for a record of an unknown kind."""
+    if kind is None:
+        return Problem("a record without a type", line)
     return Problem(f"unknown record type {kind!r:.80}", line)

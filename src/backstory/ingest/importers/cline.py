@@ -85,7 +85,7 @@ class Cline:
         return {key: text for key, text in found.items() if text is not None}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        document, problem = read_object(file)
+        document, problem = read_object(file, with_list="messages")
         if problem is not None:
             yield problem
         if not document:

@@ -65,7 +65,7 @@ class Continue:
         return {}
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        session, problem = read_object(file)
+        session, problem = read_object(file, with_list="history")
         if problem is not None:
             yield problem
         if not session:

@@ -49,7 +49,7 @@ class VsCode:
         return _find_project(path, read)
 
     def parse(self, file: IO[bytes], origin: Origin) -> Iterator[Item]:
-        session, problem = read_object(file)
+        session, problem = read_object(file, with_list="requests")
         if problem is not None:
             yield problem
         if session:

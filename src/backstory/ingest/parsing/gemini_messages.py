@@ -51,7 +51,7 @@ def parse_document(file: IO[bytes], origin: Origin) -> Iterator[Item]:
 
     ``origin.beside`` may hold its ``project``.
     """
-    document, problem = read_object(file)
+    document, problem = read_object(file, with_list="messages")
     if problem is not None:
         yield problem
     if not document:

@@ -44,11 +44,14 @@ def without_surrogates(value: Any) -> Any:
             return value
 
 
-def read_object(file: IO[bytes]) -> tuple[JsonObject, Problem | None]:
+def read_object(
+    file: IO[bytes], *, with_list: str | None = None
+) -> tuple[JsonObject, Problem | None]:
     """The JSON object that a whole document is, and what is wrong with it.
 
     Empty when it cannot be read, or if nothing has been written into it yet; bytes that
-    are not UTF-8 are replaced.
+    are not UTF-8 are replaced. An object without the list ``with_list``, of what was
+    said, is of another format.
     """
     content = file.read(MAX_DOCUMENT_BYTES + 1)
     if not content.strip():
@@ -64,8 +67,8 @@ def read_object(file: IO[bytes]) -> tuple[JsonObject, Problem | None]:
         value = parse_json(text)
     except ValueError as exc:
         return {}, Problem(f"not valid JSON ({exc})")
-    return (
-        (value, problem)
-        if isinstance(value, dict)
-        else ({}, Problem("not a JSON object"))
-    )
+    if not isinstance(value, dict):
+        return {}, Problem("not a JSON object")
+    if with_list is not None and not isinstance(value.get(with_list), list):
+        return {}, Problem(f'unknown format: it has no list "{with_list}"')
+    return value, problem

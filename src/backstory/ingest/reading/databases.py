@@ -47,7 +47,7 @@ class DatabaseReading(FrozenStruct):
                 missing = importer.tables - list_tables(foreign.db)
             if missing:
                 names = ", ".join(sorted(missing))
-                raise SourceUnreadable(f"unknown schema: it has no {names}")
+                raise SourceUnreadable(f"unknown schema; missing tables: {names}")
             reading = cls(source, importer, signature, foreign)
             try:
                 yield reading
