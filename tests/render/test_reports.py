@@ -175,6 +175,25 @@ def test_sessions_are_listed_one_a_line() -> None:
     ]
 
 
+def test_one_long_id_moves_its_own_row_only() -> None:
+    subagent = replace(SESSION, session_id=2, parent_id="5d0c", title="Look it up")
+
+    lines = list(
+        render_sessions(
+            [ListedConversation(SESSION, (subagent,))],
+            names={1: "5d0c", 2: "5d0c1c53-8a57/c6384fe5-bd58"},
+            home=HOME,
+            width=None,
+            subagents=True,
+        )
+    )
+
+    assert [line.partition("claude-code")[2] for line in lines[1:]] == [
+        "  5d0c                         2  ~/demo   Mend the parser",
+        "  5d0c1c53-8a57/c6384fe5-bd58         2  ~/demo     subagent: Look it up",
+    ]
+
+
 def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None:
     bad = "x\x1b[2J\ny\tz"
     session = replace(

@@ -20,6 +20,8 @@ from backstory.text.cut import one_line
 from backstory.values.history import Session
 from backstory.values.structs import FrozenStruct
 
+# Ids of most sessions are shorter; that of a subagent may begin with its parent's.
+_MAX_ID_WIDTH = 20
 _MIN_FOLDER_WIDTH = 12
 _MAX_FOLDER_WIDTH = 40
 # So much of a folder's name is shown where room is short.
@@ -148,8 +150,8 @@ def _render_table(rows: Sequence[_Row], width: int | None) -> Iterator[str]:
         table,
         right=set(range(3, len(heads))),
         width=width,
-        # One long path does not push all titles away from what they belong to.
-        most={len(heads): _MAX_FOLDER_WIDTH},
+        # One long id or path does not push all titles away from what they belong to.
+        most={heads.index("ID"): _MAX_ID_WIDTH, len(heads): _MAX_FOLDER_WIDTH},
     )
 
 
