@@ -794,7 +794,7 @@ def test_a_reply_is_cut_to_the_width_of_the_terminal(text: str) -> None:
     assert 38 <= cell_len(line) <= 40
 
 
-def test_on_a_terminal_lines_are_wrapped_and_the_title_gives_way() -> None:
+def test_on_a_terminal_lines_are_wrapped_and_title_and_folder_stay_in_sight() -> None:
     result = searched("restaurant", (ASKED,))
 
     shown = render_hits(
@@ -805,12 +805,48 @@ def test_on_a_terminal_lines_are_wrapped_and_the_title_gives_way() -> None:
     )
 
     assert list(shown) == [
-        "1  0.64  message  claude-code  2026-02-25 12:00  Dinner Plann…",
+        "1  0.64  message  claude-code  2026-02-25 12:00",
+        "   Title │ Dinner Planning",
+        "   Where │ demo",
         "   User  │ Can you help me find a good sushi <restaurant> near",
         "         │ Shibuya station?",
         "   backstory show 5d0c1c53 --around 1",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (
+            52,
+            [
+                "1  0.64  message  claude-code  2026-02-25 12:00",
+                "  weak match",
+                "   Title │ Where we might have dinner with everyone…",
+                "   Where │ demo",
+            ],
+        ),
+        (
+            91,
+            [
+                "1  0.64  message  claude-code  2026-02-25 12:00  "
+                "Where we might have din…  demo  weak match"
+            ],
+        ),
+    ],
+)
+def test_a_long_title_hides_neither_the_folder_nor_that_a_match_is_weak(
+    width: int, expected: list[str]
+) -> None:
+    session = replace(
+        DINNER, title="Where we might have dinner with everyone on Friday"
+    )
+    hit = replace(ASKED, session=session, strength=Strength.WEAK)
+
+    shown = list(render_hits(searched("x", (hit,)), names={}, width=width))
+
+    assert shown[: len(expected)] == expected
 
 
 @given(st.text(), st.integers(30, 90), st.sampled_from(["", "User", "Tool (長い)"]))

@@ -17,11 +17,13 @@ from backstory.render.hit_parts import (
     unchanged,
 )
 from backstory.render.layout import (
+    GUTTER,
     Style,
     cell_len,
     cut_to_width,
     plain_style,
     quote_lines,
+    wrap_indented,
 )
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
@@ -33,7 +35,7 @@ from backstory.values.query import Query
 
 # The width of a line if there is no terminal.
 _PAGE_WIDTH = 100
-_MIN_TITLE_WIDTH = 12
+_MIN_TITLE_WIDTH = 24
 # Speakers are as wide as most of them, so that texts are below each other; the name of
 # a tool may be long.
 _SPEAKER_WIDTH = 5
@@ -63,7 +65,8 @@ def render_hits(
     for number, hit in number_hits(result, by_date):
         if by_date and day != (day := render_day(hit.said, unknown="no date")):
             yield from _day_heading(day, style)
-        yield style(_person_header(number, hit, width), "head")
+        for line in _person_header(number, hit, width):
+            yield style(line, "head")
         yield from _speech(hit, query, style, width)
         if hit.reply is not None and hit.reply.message_id not in listed:
             yield style(_reply_line(hit.reply, width or _PAGE_WIDTH), "dim")
@@ -95,7 +98,7 @@ def _newer_line(newer: Hit, names: Mapping[int, str]) -> str:
     return f"{_INDENT}newer: {render_time(newer.said)}  {where}"
 
 
-def _person_header(number: int, hit: Hit, width: int | None) -> str:
+def _person_header(number: int, hit: Hit, width: int | None) -> Iterator[str]:
     title = "" if hit.session is None else hit.session.title
     return _header(
         (
@@ -106,32 +109,40 @@ def _person_header(number: int, hit: Hit, width: int | None) -> str:
             render_time(hit.said) or "no date",
         ),
         title or hit.heading,
-        (
-            folder_name(hit.project),
-            "weak match" if hit.strength is Strength.WEAK else "",
-        ),
+        folder_name(hit.project),
         width,
+        mark="weak match" if hit.strength is Strength.WEAK else "",
     )
 
 
 def _header(
-    before: Iterable[str], title: str, after: Iterable[str], width: int | None
-) -> str:
+    before: Iterable[str], title: str, folder: str, width: int | None, *, mark: str = ""
+) -> Iterator[str]:
     """Facts on one line; on a terminal, the title is cut to leave room for the rest.
 
-    If that would leave too little of it, the end of the line is cut instead.
+    If that would leave too little of it, title and folder stand below the other facts,
+    behind the gutter: what history says must not pass for a line of ours.
     """
-    first, last = (
-        [one_line(neutralize(fact), LABEL_CHARS) for fact in facts if fact]
-        for facts in (before, after)
-    )
-    shown = one_line(neutralize(title), LABEL_CHARS)
-    if width is not None:
-        others = sum(cell_len(fact) + 2 for fact in (*first, *last))
-        if width - others >= _MIN_TITLE_WIDTH:
-            shown = cut_to_width(shown, width - others)
-    line = "  ".join([*first, *([shown] if shown else []), *last])
-    return line if width is None else cut_to_width(line, width)
+    first = [_label(fact) for fact in before if fact]
+    title, folder = _label(title), _label(folder)
+    others = sum(cell_len(each) + 2 for each in (*first, folder, mark) if each)
+    if width is None:
+        yield _join(*first, title, folder, mark)
+    elif width - others >= min(cell_len(title), _MIN_TITLE_WIDTH):
+        yield _join(*first, cut_to_width(title, width - others), folder, mark)
+    else:
+        yield from wrap_indented(_join(*first, mark), width)
+        for name, text in (("Title", title), ("Where", folder)):
+            if text:
+                yield cut_to_width(f"{_INDENT}{name} {GUTTER}{text}", width)
+
+
+def _label(text: str) -> str:
+    return one_line(neutralize(text), LABEL_CHARS)
+
+
+def _join(*facts: str) -> str:
+    return "  ".join(filter(None, facts))
 
 
 def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator[str]:
@@ -174,10 +185,11 @@ def render_episodes(
         head = _header(
             (f"{number}", session.host, render_time(matched.sent) or "no date"),
             session.title or session.native_id,
-            (folder_name(session.project),),
+            folder_name(session.project),
             width,
         )
-        yield style(head, "head")
+        for line in head:
+            yield style(line, "head")
         mark = partial(_highlight, query=query, style=style)
         for message in if_present(episode.before):
             yield from _person_lines(message, width)
