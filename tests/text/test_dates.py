@@ -255,6 +255,10 @@ def test_what_is_written_of_a_day_names_that_day(day: date) -> None:
         ("letzte Woche", date(2026, 2, 23), date(2026, 3, 1)),
         ("昨天", date(2026, 3, 3), date(2026, 3, 3)),
         ("last 3 days", date(2026, 3, 1), date(2026, 3, 4)),
+        ("In the last 3 days", date(2026, 3, 1), date(2026, 3, 4)),
+        ("in February 2026", date(2026, 2, 1), date(2026, 2, 28)),
+        ("since yesterday", date(2026, 3, 3), date(2026, 3, 3)),
+        ("on 2026-02-01", date(2026, 2, 1), date(2026, 2, 1)),
         # Within a sentence these are no dates, or others.
         ("tue", date(2026, 3, 3), date(2026, 3, 3)),
         ("feb", date(2026, 2, 1), date(2026, 2, 28)),
@@ -288,6 +292,7 @@ def test_an_argument_names_days(text: str, first: date, last: date) -> None:
         "2026-13",
         "99999 years",
         "yesterday and today",
+        "in the",
         "what we said yesterday",
         "next friday",
     ],

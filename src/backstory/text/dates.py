@@ -57,6 +57,7 @@ def parse_days(text: str, *, today: date) -> DayRange | None:
     text = text.strip()
     if len(text) > _READ_CHARS:
         return None
+    text = _LEADING_WORDS.sub("", text)
     for pattern, meaning in _ARGUMENT_WAYS:
         if match := pattern.fullmatch(text):
             with suppress(ValueError, OverflowError):
@@ -444,3 +445,5 @@ _ARGUMENT_WAYS = (
 )
 # The name of an argument says that its value is a date, as these words do.
 _PREPOSITIONS = ("", "in ", "on ", "im ")
+# What people write before a date out of habit.
+_LEADING_WORDS = lazy_pattern(r"^(?:(?:in|on|from|since)\s+)?(?:the\s+)?", re.I)
