@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backstory.assembly import Parts
 from backstory.system.worker import run_as_worker
 from backstory.text.arguments import to_number
-from backstory.values.exports import ExportReport, ImportReport, WhatToExport
 from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
 from backstory.values.reports import (
     Curation,
@@ -22,6 +22,9 @@ from backstory.values.reports import (
     SourceSummary,
     Status,
 )
+
+if TYPE_CHECKING:
+    from backstory.values.exports import ExportReport, ImportReport
 
 
 class Maintenance:
@@ -187,7 +190,7 @@ class Maintenance:
         force: bool = False,
         on_count: OnCount | None = None,
         on_wait: Callable[[], None] | None = None,
-    ) -> ExportReport:
+    ) -> "ExportReport":
         """Write conversations and notes into a folder, or into a file ``*.zip``.
 
         Everything; or ``sessions`` by name, with their subagents; or those that meet
@@ -196,6 +199,9 @@ class Maintenance:
         ``force`` replaces what somebody has changed there. Whatever ``on_count`` raises
         stops the export, and what was written does not pass for one.
         """
+        # Few uses of a memory export anything.
+        from backstory.values.exports import WhatToExport
+
         what = WhatToExport(sessions, host, project, since, until, only)
         return self._parts.exporter.export(
             path,
@@ -216,7 +222,7 @@ class Maintenance:
         dry_run: bool = False,
         on_count: OnCount | None = None,
         on_taken: OnCount | None = None,
-    ) -> ImportReport:
+    ) -> "ImportReport":
         """Take in an export: what is new of it. Doing it twice changes nothing.
 
         ``only`` is ``conversations`` or ``notes``: notes are what agents are told as

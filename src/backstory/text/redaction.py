@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from backstory.text.patterns import lazy_pattern
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
-
-PRIVATE = "[private]"
+from backstory.values.history import PRIVATE
 
 # Also as JSON texts write it: \u003cprivate\u003e, <\/private>.
 _MARK = lazy_pattern(

@@ -1,13 +1,15 @@
 """Stable ids made from content, tagged with the algorithm that made them."""
 
 from collections.abc import Collection, Sequence
-from hashlib import blake2b
 
 _TAG = "b2:"
 
 
 def content_id(*parts: str) -> str:
     """An id that is the same for the same parts, on every machine and in every run."""
+    # It loads OpenSSL, and most commands need no hash.
+    from hashlib import blake2b
+
     digest = blake2b(digest_size=12)
     for part in parts:
         encoded = part.encode("utf-8", errors="surrogatepass")
@@ -29,6 +31,9 @@ def is_below(native_id: str, others: Collection[str]) -> bool:
 
 def meaning_hash(meaning: str) -> bytes:
     """The key that a text's vector is stored under; short, as there are many."""
+    # It loads OpenSSL, and most commands need no hash.
+    from hashlib import blake2b
+
     raw = meaning.encode("utf-8", errors="surrogatepass")
     return blake2b(raw, digest_size=16).digest()
 
@@ -40,4 +45,7 @@ def passages_hash(passages: Sequence[str]) -> bytes:
 
 def bytes_hash(data: bytes) -> str:
     """A hash of raw bytes, to detect changes."""
+    # It loads OpenSSL, and most commands need no hash.
+    from hashlib import blake2b
+
     return _TAG + blake2b(data, digest_size=16).hexdigest()

@@ -7,7 +7,6 @@ read again, and nothing that tells what it was.
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from hashlib import blake2b
 from itertools import groupby
 from operator import itemgetter
 
@@ -53,6 +52,9 @@ class _Keys(FrozenStruct):
         return self._hash(_TITLE, message_titles.record_of(message))
 
     def _hash(self, *parts: str) -> bytes:
+        # It loads OpenSSL, and most commands need no hash.
+        from hashlib import blake2b
+
         digest = blake2b(key=self.salt, digest_size=_KEY_BYTES)
         for part in (self.host, *parts):
             encoded = part.encode("utf-8", errors="surrogatepass")
