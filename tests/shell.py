@@ -83,7 +83,13 @@ class Shell:
         os.write(leader, typed.encode())
         with subprocess.Popen(
             [*BACKSTORY, *words],
-            env={**self.environ, "TERM": "xterm", "COLUMNS": "80", **more},
+            env={
+                **self.environ,
+                "TERM": "xterm",
+                "COLUMNS": "80",
+                "PAGER": "cat",
+                **more,
+            },
             stdin=follower,
             stdout=follower,
             stderr=follower,

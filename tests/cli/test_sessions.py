@@ -308,6 +308,20 @@ def test_no_pager_where_none_is_wanted(shell: Shell, options: list[str]) -> None
     assert "page: " not in show_on_terminal(shell, *options, PAGER="sed 's/^/page: /'")
 
 
+@pytest.mark.parametrize(
+    "words", [["sessions"], ["search", "opening", "hours"], ["stats"], ["settings"]]
+)
+def test_long_lists_go_through_the_pager_too(shell: Shell, words: list[str]) -> None:
+    pager = "sed 's/^/page: /'"
+
+    shown = shell.on_terminal(*words, PAGER=pager, NO_COLOR="1")
+    printed = shell.on_terminal(*words, "--no-pager", PAGER=pager, NO_COLOR="1")
+
+    assert shown.startswith("page: ")
+    assert "page: " not in printed
+    assert shown.replace("page: ", "") == printed
+
+
 def test_no_pager_in_a_pipe(shell: Shell) -> None:
     done = shell.process("show", EDITS, PAGER="sed 's/^/page: /'")
 

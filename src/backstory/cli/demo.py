@@ -1,6 +1,8 @@
 """demo: a tour of the commands, on sample conversations that come with the package."""
 
 import shlex
+import shutil
+import sys
 import tempfile
 from datetime import UTC, datetime
 from importlib import resources
@@ -9,6 +11,7 @@ from pathlib import Path
 import click
 
 from backstory.cli.app import App, commands
+from backstory.cli.pager import turn_off_pager
 from backstory.system.files import write_new
 from backstory.system.machine import CONFIG_VARIABLE, Machine
 
@@ -43,6 +46,8 @@ _STEPS = (
 @click.pass_context
 def demo(ctx: click.Context) -> None:
     """Show what Backstory does, on sample conversations in a temporary folder."""
+    # A tour is read from top to bottom.
+    turn_off_pager(ctx)
     samples = resources.files("backstory.cli") / "samples"
     with (
         resources.as_file(samples) as home,
@@ -57,7 +62,14 @@ def demo(ctx: click.Context) -> None:
             click.secho("$ backstory " + shlex.join(command), bold=True)
             _run(ctx, _open(Path(folder), machine), command)
             click.echo()
-        click.echo("For your own conversations: .venv/bin/backstory install")
+        click.echo(f"For your own conversations: {_find_program()} install")
+
+
+def _find_program() -> str:
+    """What to type: in a checkout, the program may not be on the path."""
+    typed = Path(sys.argv[0])
+    is_elsewhere = typed.stem == "backstory" and shutil.which("backstory") is None
+    return shlex.quote(str(typed)) if is_elsewhere else "backstory"
 
 
 def _open(home: Path, machine: Machine) -> App:

@@ -10,9 +10,9 @@ from backstory.cli.app import (
     FOUND_NOTHING,
     App,
     commands,
-    echo_lines,
     terminal_width,
 )
+from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import (
     FIRST_DAY,
     HOST,
@@ -136,6 +136,7 @@ class SearchFlags(FrozenStruct):
 @click.option("--by-date", is_flag=True, help="Group by day, newest first.")
 @click.option("--explain", is_flag=True, help="Show how each score was computed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@no_pager_option
 @click.pass_obj
 def search(
     app: App,
@@ -266,7 +267,7 @@ def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> Non
     shown = list(lines)
     if shown:
         # The last line is blank, to separate hits.
-        echo_lines(shown[:-1])
+        page_lines(shown[:-1])
     else:
         click.echo(f"Nothing found for '{echo_query(query)}'.")
     for notice in notices:

@@ -5,7 +5,8 @@ from datetime import date
 
 import click
 
-from backstory.cli.app import App, commands, echo_lines, terminal_width
+from backstory.cli.app import App, commands, terminal_width
+from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import (
     FIRST_DAY,
     HOST,
@@ -91,6 +92,7 @@ class SessionFlags(FrozenStruct):
     help="Show how to continue each in its own program, where it can be.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@no_pager_option
 @click.pass_obj
 def sessions(
     app: App,
@@ -122,7 +124,7 @@ def sessions(
             width=terminal_width(),
             subagents=subagents,
         )
-        echo_lines(lines)
+        page_lines(lines)
     elif not listing.hidden:
         _say_why_none(app.memory, flags)
     if not shown:

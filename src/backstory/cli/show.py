@@ -4,7 +4,7 @@ import click
 
 from backstory.cli.app import App, commands, echo_lines, terminal_width
 from backstory.cli.messages import find_message
-from backstory.cli.pager import page_lines
+from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import SESSION, Number
 from backstory.cli.style import choose_style
 from backstory.render.objects import message_object, session_object, to_json
@@ -40,7 +40,7 @@ _FORMATS = ("text", "markdown", "html", "json")
     help="How to print it; html is a page of its own, for a file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--no-pager", is_flag=True, help="Do not use a pager on a terminal.")
+@no_pager_option
 @click.pass_obj
 def show(
     app: App,
@@ -50,7 +50,6 @@ def show(
     tools: bool,
     as_format: str,
     as_json: bool,
-    no_pager: bool,
 ) -> None:
     """Show a conversation; SESSION is its id or the beginning of its id.
 
@@ -89,7 +88,7 @@ def show(
                 folding=folding,
             )
         )
-        echo_lines(lines) if no_pager else page_lines(lines)
+        page_lines(lines)
 
 
 def _to_object(message: Message) -> dict[str, object]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from backstory.cli.app import App, commands, echo_lines, terminal_width
+from backstory.cli.app import App, commands, terminal_width
+from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import (
     FIRST_DAY,
     HOST,
@@ -68,6 +69,7 @@ _MIN_YEAR, _MAX_YEAR = 1970, 9998
     help="Write a picture instead; - is standard output.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@no_pager_option
 @click.pass_obj
 def stats(
     app: App,
@@ -123,7 +125,7 @@ def _write(path: Path, picture: str) -> None:
 
 
 def _echo(app: App, found: Statistics, by: str) -> None:
-    echo_lines(
+    page_lines(
         render_statistics(
             found,
             by=by,

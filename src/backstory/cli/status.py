@@ -3,6 +3,7 @@
 import click
 
 from backstory.cli.app import App, Group, commands, echo_lines, terminal_width
+from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import SETTING, VALUE
 from backstory.options import EXCLUDED_HOSTS, read_excluded_hosts
 from backstory.render.format import render_path
@@ -32,6 +33,7 @@ def status(app: App, as_json: bool) -> None:
 
 @commands.group(cls=Group, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@no_pager_option
 @click.pass_context
 def settings(ctx: click.Context, as_json: bool) -> None:
     """Show every setting, its value and where the value comes from."""
@@ -43,8 +45,7 @@ def settings(ctx: click.Context, as_json: bool) -> None:
         click.echo(to_json(listed))
         return
     lines = render_settings(app.settings, home=app.user_home, width=terminal_width())
-    echo_lines(lines)
-    click.echo(f"\nYour own values go into {_user_file(app)}.")
+    page_lines([*lines, "", f"Your own values go into {_user_file(app)}."])
 
 
 # A value may begin with a dash, as -1 does; only the setting knows whether it is one.
