@@ -575,6 +575,24 @@ def test_a_mistyped_command_offers_the_nearest(shell: Shell) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("ls", "sessions"), ("remember", "memory add"), ("version", "--version")],
+)
+def test_names_that_other_programs_use(shell: Shell, typed: str, meant: str) -> None:
+    done = shell.run(typed)
+
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        f"Error: No such command '{typed}'. Did you mean '{meant}'?\n"
+    )
+
+
+@pytest.mark.parametrize("words", [[], ["search"], ["memory", "add"]])
+def test_help_can_be_asked_for_in_front(shell: Shell, words: list[str]) -> None:
+    assert shell.out("help", *words) == shell.out(*words, "--help")
+
+
 @pytest.mark.parametrize("width", ["60", "80"])
 def test_no_line_of_the_help_is_cut(shell: Shell, width: str) -> None:
     for group in ((), ("memory",), ("settings",)):

@@ -141,6 +141,14 @@ def test_on_a_terminal_the_message_has_a_line_of_its_own(shell: Shell) -> None:
     )
 
 
+def test_no_answer_to_a_question_ends_its_line(shell: Shell) -> None:
+    shell.out("index")
+
+    shown = shell.on_terminal("forget", "9b2f6c1e", typed="\x04", exit_code=130)
+
+    assert shown.endswith("Delete it for good? [y/N]: \r\n")
+
+
 def test_the_last_bar_says_how_much_was_made_findable(
     shell: Shell, tmp_path: Path
 ) -> None:

@@ -64,6 +64,29 @@ COMMANDS = {
     "web": "web",
     "work": "maintain",
 }
+# What other programs call it, where click would suggest nothing, or the wrong thing.
+_OTHER_NAMES = {
+    "add": "memory add",
+    "config": "settings",
+    "delete": "forget",
+    "find": "search",
+    "history": "sessions",
+    "init": "install",
+    "list": "sessions",
+    "ls": "sessions",
+    "open": "show",
+    "read": "show",
+    "remember": "memory add",
+    "remove": "forget",
+    "rm": "forget",
+    "serve": "web",
+    "setup": "install",
+    "sync": "index",
+    "ui": "web",
+    "update": "index",
+    "version": "--version",
+    "view": "show",
+}
 # What is left when a command that takes long is interrupted, and how to go on.
 _WHEN_STOPPED = {
     "check": "No file is left half repaired; run it again.",
@@ -159,9 +182,17 @@ class Commands(Group):
             import_module(f"backstory.cli.{COMMANDS[cmd_name]}")
         return super().get_command(ctx, cmd_name)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] == ["help"]:
+            # As git, gh and others understand it.
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if known := _OTHER_NAMES.get(args[0]):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{known}'?")
         if args[0] not in COMMANDS:
             # Of those it knows, click suggests the nearest.
             for name in COMMANDS:
@@ -177,10 +208,9 @@ class Commands(Group):
                 _echo_error(f"  hint: {exc.hint}")
             ctx.exit(exc.exit_code)
         except KeyboardInterrupt:
+            _end_line()
             if said := _WHEN_STOPPED.get(ctx.invoked_subcommand or ""):
-                # On a terminal, ^C stands at the beginning of the line.
-                start = "\n" if sys.stderr.isatty() else ""
-                click.echo(f"{start}Stopped. {said}", err=True)
+                click.echo(f"Stopped. {said}", err=True)
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             # The reader of our output, such as head, has seen enough: not a failure.
@@ -191,6 +221,12 @@ class Commands(Group):
             logger.debug("%s", exc, exc_info=True)
             _echo_error(f"backstory: {exc}")
             ctx.exit(BackstoryError.exit_code)
+
+
+def _end_line() -> None:
+    """End the line of the terminal in which ^C stands, or a question."""
+    if sys.stderr.isatty():
+        click.echo(err=True)
 
 
 def _echo_error(line: str) -> None:
@@ -255,6 +291,8 @@ def run(app: App | None = None) -> int:
         exc.show()
         return exc.exit_code
     except click.Abort:
+        # Instead of an answer.
+        _end_line()
         return INTERRUPTED
     except SystemExit as exc:
         # A command found nothing, or had to skip something.

@@ -5,6 +5,7 @@ from datetime import date
 
 import click
 
+from backstory.cli import INTERRUPTED
 from backstory.cli.app import (
     FOUND_NOTHING,
     App,
@@ -161,7 +162,7 @@ def _ask(yes: bool) -> None:
         )
     if not click.confirm("Delete it for good?", err=True):
         click.echo("Nothing was deleted.", err=True)
-        raise click.Abort
+        raise SystemExit(INTERRUPTED)
 
 
 def _list(app: App, as_json: bool) -> None:
