@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "logs": (("--write",), {11}),
     "curate": ((), {11}),
     "settings": ((), {0}),
+    "settings get": (("keep.days",), {0}),
     "settings set": (("keep.days", "0"), {0}),
     "settings unset": (("keep.days",), {0}),
     "status": ((), {0}),

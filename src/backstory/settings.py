@@ -601,6 +601,13 @@ def load_settings(machine: Machine, flags: Sequence[str] = ()) -> Settings:
     return read_settings(user_file=user_file, environ=machine.environ, flags=flags)
 
 
+def get_setting(settings: Settings, name: str) -> Chosen:
+    """A setting by a name that a person typed. Raises ``ConfigError``."""
+    chosen = {each.setting.name: each for each in settings}
+    rows = {key: each.setting for key, each in chosen.items()}
+    return chosen[_find(rows, name, "settings").name]
+
+
 def change_setting(machine: Machine, name: str, text: str) -> Chosen:
     """Set a value in the user's own file, which is made if there is none."""
     with _typed_now():

@@ -566,6 +566,22 @@ def test_settings_say_which_file_is_yours(shell: Shell) -> None:
     assert last == "Your own values go into ~/.config/backstory/config.toml."
 
 
+def test_one_setting_can_be_read(shell: Shell) -> None:
+    shell.out("settings", "set", "exclude.hosts", "codex,goose")
+
+    assert shell.out("settings", "get", "exclude.hosts") == "codex, goose\n"
+    assert shell.out("--set", "keep.days=3", "settings", "get", "keep.days") == "3\n"
+    done = shell.run("settings", "get", "keep.day")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()) == (
+        11,
+        "",
+        [
+            "backstory: settings: unknown setting 'keep.day'",
+            "  hint: did you mean 'keep.days'?",
+        ],
+    )
+
+
 def test_a_mistyped_command_offers_the_nearest(shell: Shell) -> None:
     done = shell.run("serch", "tea")
 

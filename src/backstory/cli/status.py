@@ -12,8 +12,9 @@ from backstory.render.people.reports import (
     render_excluded,
     render_settings,
     render_status,
+    render_value,
 )
-from backstory.settings import change_setting, read_settings, unset_setting
+from backstory.settings import change_setting, get_setting, read_settings, unset_setting
 from backstory.system.machine import find_home, find_user_file
 from backstory.text.escape import neutralize
 
@@ -46,6 +47,14 @@ def settings(ctx: click.Context, as_json: bool) -> None:
         return
     lines = render_settings(app.settings, home=app.user_home, width=terminal_width())
     page_lines([*lines, "", f"Your own values go into {_user_file(app)}."])
+
+
+@settings.command("get", short_help="Show the value of one setting.")
+@click.argument("name", type=SETTING)
+@click.pass_obj
+def get_value(app: App, name: str) -> None:
+    """Show the value of one setting, as it counts now; a key is not shown."""
+    click.echo(neutralize(render_value(get_setting(app.settings, name).shown)))
 
 
 # A value may begin with a dash, as -1 does; only the setting knows whether it is one.
