@@ -238,7 +238,8 @@ class Forgetter(FrozenStruct):
         if period == EVER and what.project is None and what.host is None:
             raise BadQuery(
                 "it is not clear what to forget",
-                hint="name a session, a message, a project, a host, days or a fact",
+                hint="name a session ('backstory sessions' lists them), a message, "
+                "a project, a host, days or a fact",
             )
         where = SessionFilter(self.check_host(what.host))
         found = list_sessions(self.history, where, project=what.project)

@@ -64,7 +64,7 @@ def test_index_says_what_it_read(shell: Shell) -> None:
     first, second = shell.out("index"), shell.out("index")
 
     assert first.startswith("Read 1 source: 1 new session, 2 new messages (")
-    assert second.splitlines()[1] == "Not read: 1 unchanged."
+    assert second.splitlines()[0] == "Nothing new in 1 source."
 
 
 def test_index_with_bad_lines_names_them_and_ends_with_3(shell: Shell) -> None:

@@ -77,7 +77,7 @@ def test_what_was_read_before_an_interrupt_is_kept(shell: Shell) -> None:
     assert count_sessions(shell) == "2"
     assert interrupt(shell, INDEXING, "index") == (130, said)
     assert count_sessions(shell) == "5"
-    assert shell.out("index").splitlines()[0].startswith("Read 0 sources")
+    assert shell.out("index").splitlines()[0].startswith("Nothing new in 5 sources.")
     assert shell.run("search", "council export").returncode == 0
 
 

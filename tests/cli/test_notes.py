@@ -315,7 +315,15 @@ def test_what_is_no_day_is_refused(used: Shell) -> None:
 
 
 def test_no_logs_are_said_so(shell: Shell) -> None:
-    assert shell.out("logs") == "There are no daily logs yet.\n"
+    done = shell.run("logs")
+
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "There are no daily logs yet.\n",
+        "  hint: a language model writes them; "
+        "choose one: backstory settings set llm.name claude (or another)\n",
+    )
+    assert shell.out("--set", "llm.name=ollama", "logs") == done.stdout
     assert shell.out("logs", "--json") == "[]\n"
 
 

@@ -197,7 +197,8 @@ def test_search_from_a_day_after_the_last_says_so(used: Searcher, view: str) -> 
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "Nothing found for 'database'.\n",
-        "Notice: the first day, 2026-03-05, is after the last, 2026-03-01\n",
+        "Notice: the first day, 2026-03-05, is after the last, 2026-03-01\n"
+        "Notice: to search everything, leave out --since and --until\n",
     )
 
 
@@ -357,6 +358,16 @@ def test_search_for_nothing_is_wrong_usage(shell: Searcher, words: list[str]) ->
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "Error: " in done.stderr
+
+
+def test_a_search_that_left_something_out_says_so(used: Searcher) -> None:
+    done = used.run("search", "loans.csv", "--host", "codex", "--until", "2020-01-01")
+
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "Nothing found for 'loans.csv'.\n",
+        "Notice: to search everything, leave out --host and --until\n",
+    )
 
 
 def test_search_on_a_terminal_marks_what_was_found(used: Searcher) -> None:

@@ -168,7 +168,8 @@ def test_without_conversations_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     shell = Shell(tmp_path / "home", tmp_path / "kept")
 
-    assert shell.out("stats") == "No conversations.\n"
+    assert shell.out("stats") == shell.out("sessions")
+    assert shell.out("stats").startswith("No sessions. Run 'backstory index'")
     assert "There is nothing to show." in shell.out("stats", "--svg", "-")
 
 

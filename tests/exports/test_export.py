@@ -413,7 +413,7 @@ def test_the_command_says_what_was_exported(
     assert first == (
         "Exported 4 messages of 3 sessions, MEMORY.md and 1 daily log to ~/out "
         f"({(size - manifest) / 1000:.1f} KB).\n"
-        "It is whole: secrets in it are not masked. --mask-secrets masks them.\n"
+        "Secrets in it are not masked; to share it, export with --mask-secrets.\n"
     )
     assert again.split("\n")[1:3] == [
         "Files: 0 written, 6 unchanged.",

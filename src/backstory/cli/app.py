@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 FOUND_NOTHING = 1
 SKIPPED_SOME = 3
+NO_SESSIONS = "No sessions. Run 'backstory index' to read what your agents wrote."
 # Each command and its module; only that of the command that is called is loaded.
 COMMANDS = {
     "call": "tools",

@@ -22,6 +22,7 @@ from backstory.cli.app import (
 from backstory.cli.parameters import DAY, FIRST_DAY, PATH, FactCommand
 from backstory.errors import (
     BackstoryError,
+    NoModel,
     NotesConflict,
     SourceUnreadable,
     UnknownName,
@@ -270,6 +271,10 @@ def logs(
         echo_lines(render_logs(listed, width=terminal_width()))
     else:
         click.echo("There are no daily logs yet.")
+        if app.settings.text("llm.name") == "none":
+            click.echo(
+                f"  hint: a language model writes them; {NoModel.hint}", err=True
+            )
     if any(log.problem for log in listed):
         raise SystemExit(SKIPPED_SOME)
 

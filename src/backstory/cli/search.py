@@ -52,6 +52,20 @@ class SearchFlags(FrozenStruct):
     days: int | None
     limit: int
 
+    @property
+    def narrowing(self) -> list[str]:
+        """The options that leave some of the memory out."""
+        given = {
+            "--scope": self.scope != "all",
+            "--source": self.sources,
+            "--host": self.host,
+            "--project": self.project,
+            "--since": self.since,
+            "--until": self.until,
+            "--days": self.days,
+        }
+        return [name for name, is_given in given.items() if is_given]
+
     def search(self, memory: Memory, query: str) -> SearchResult:
         return memory.search(
             query,
@@ -167,7 +181,7 @@ def search(
         return
     result = options.search(app.memory, words)
     is_empty = not result.hits
-    notices = _add_notices(app.memory, result.notices, is_empty=is_empty)
+    notices = _add_notices(app.memory, result.notices, options, is_empty)
     result = replace(result, notices=notices)
     if as_json:
         # Slow to import, and people read text.
@@ -219,7 +233,7 @@ def _search_episodes(
 ) -> None:
     result = options.find_episodes(memory, words)
     is_empty = not result.episodes
-    notices = _add_notices(memory, result.notices, is_empty=is_empty)
+    notices = _add_notices(memory, result.notices, options, is_empty)
     result = replace(result, notices=notices)
     sessions = [each.session for each in result.episodes]
     resumes = memory.resume_commands(sessions)
@@ -247,20 +261,26 @@ def _search_episodes(
 
 
 def _add_notices(
-    memory: Memory, notices: tuple[str, ...], *, is_empty: bool
+    memory: Memory, notices: tuple[str, ...], options: SearchFlags, is_empty: bool
 ) -> tuple[str, ...]:
     """Say that an agent would be shown less, or that nothing has been read yet."""
     if memory.settings.flag(ISOLATION):
         notices = (*notices, _NOT_FOR_AGENTS)
-    return _why_nothing(memory, notices) if is_empty else notices
+    return _why_nothing(memory, notices, options) if is_empty else notices
 
 
-def _why_nothing(memory: Memory, notices: tuple[str, ...]) -> tuple[str, ...]:
-    """Add a notice if nothing was found because nothing has been read."""
-    is_said = any("run 'backstory index'" in notice for notice in notices)
-    if is_said or memory.sessions(limit=1):
+def _why_nothing(
+    memory: Memory, notices: tuple[str, ...], options: SearchFlags
+) -> tuple[str, ...]:
+    """Add a notice if nothing has been read, or only some of it was searched."""
+    if any("run 'backstory index'" in notice for notice in notices):
         return notices
-    return (*notices, "no conversation has been read yet; run 'backstory index'")
+    if not memory.sessions(limit=1):
+        return (*notices, "no conversation has been read yet; run 'backstory index'")
+    if options.narrowing:
+        names = " and ".join(options.narrowing)
+        return (*notices, f"to search everything, leave out {names}")
+    return notices
 
 
 def _echo_found(query: str, lines: Iterable[str], notices: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from datetime import date
 
 import click
 
-from backstory.cli.app import App, commands, terminal_width
+from backstory.cli.app import NO_SESSIONS, App, commands, terminal_width
 from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import (
     FIRST_DAY,
@@ -194,7 +194,7 @@ def _say_why_none(memory: Memory, flags: SessionFlags) -> None:
     """Tell what to leave out to find some, or that there are none at all."""
     everything = memory.sessions()
     if not everything:
-        click.echo("No sessions. Run 'backstory index' to read what your agents wrote.")
+        click.echo(NO_SESSIONS)
         return
     click.echo(f"None of {render_count(len(everything), 'session')} matches.")
     click.echo(f"  hint: {_hint(memory, flags, everything)}", err=True)

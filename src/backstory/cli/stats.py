@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from backstory.cli.app import App, commands, terminal_width
+from backstory.cli.app import NO_SESSIONS, App, commands, terminal_width
 from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import (
     FIRST_DAY,
@@ -125,6 +125,9 @@ def _write(path: Path, picture: str) -> None:
 
 
 def _echo(app: App, found: Statistics, by: str) -> None:
+    if not found.sessions and not app.memory.sessions(limit=1):
+        click.echo(NO_SESSIONS)
+        return
     page_lines(
         render_statistics(
             found,

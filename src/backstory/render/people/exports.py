@@ -35,7 +35,7 @@ def render_export(report: ExportReport, *, home: Path) -> Iterator[str]:
     if report.is_masked:
         yield "Secrets that were recognized are masked; read it before you share it."
     else:
-        yield "It is whole: secrets in it are not masked. --mask-secrets masks them."
+        yield "Secrets in it are not masked; to share it, export with --mask-secrets."
     yield from render_problems(report.problems, home=home)
 
 

@@ -45,15 +45,14 @@ def render_report(
             "Found nothing to read; 'backstory index --path' reads any file or folder."
         )
         return
+    is_up_to_date = bool(report.unchanged) and not (report.read or report.problems)
     yield (
-        f"Read {render_count(report.read, 'source')}: "
-        f"{render_count(report.new_sessions, 'new session')}, "
-        f"{render_count(report.new_messages, 'new message')}"
-        + (f", {report.changed_messages:,} changed" if report.changed_messages else "")
-        + f" ({render_size(report.read_bytes)} in {took_s:.1f} s)."
+        f"Nothing new in {render_count(report.unchanged, 'source')}."
+        if is_up_to_date
+        else _describe_reading(report, took_s)
     )
     others = [
-        (report.unchanged, "unchanged"),
+        (0 if is_up_to_date else report.unchanged, "unchanged"),
         (report.excluded, "excluded by your settings"),
         (report.unknown, "of unknown format"),
     ]
@@ -63,6 +62,16 @@ def render_report(
     if index is not None and index.embedded < index.with_meaning:
         yield f"Vectors: {_describe_vectors(index)}."
     yield from render_problems(report.problems, home=home)
+
+
+def _describe_reading(report: IndexReport, took_s: float) -> str:
+    return (
+        f"Read {render_count(report.read, 'source')}: "
+        f"{render_count(report.new_sessions, 'new session')}, "
+        f"{render_count(report.new_messages, 'new message')}"
+        + (f", {report.changed_messages:,} changed" if report.changed_messages else "")
+        + f" ({render_size(report.read_bytes)} in {took_s:.1f} s)."
+    )
 
 
 def render_indexed(
