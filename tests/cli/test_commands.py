@@ -613,7 +613,7 @@ def test_help_can_be_asked_for_in_front(shell: Shell, words: list[str]) -> None:
 def test_no_line_of_the_help_is_cut(shell: Shell, width: str) -> None:
     for group in ((), ("memory",), ("settings",)):
         done = shell.run(*group, "--help", COLUMNS=width)
-        listed = done.stdout.split("Commands:\n")[1]
+        listed = done.stdout.split("\n\nOptions:\n")[1]
 
         assert "..." not in listed
         assert max(map(len, listed.splitlines())) <= int(width)

@@ -195,4 +195,4 @@ def test_it_loads_nothing_slow_and_changes_nothing(shell: Shell) -> None:
 
 
 def test_help_is_still_the_whole_list_of_commands(shell: Shell) -> None:
-    assert "Commands:\n  call" in shell.out("--help")
+    assert "Find and read:\n  search" in shell.out("--help")

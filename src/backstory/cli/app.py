@@ -33,38 +33,54 @@ logger = logging.getLogger(__name__)
 FOUND_NOTHING = 1
 SKIPPED_SOME = 3
 NO_SESSIONS = "No sessions. Run 'backstory index' to read what your agents wrote."
-# Each command and its module; only that of the command that is called is loaded.
-COMMANDS = {
-    "call": "tools",
-    "check": "maintain",
-    "completion": "completion",
-    "context": "context",
-    "curate": "context",
-    "demo": "demo",
-    "doctor": "install",
-    "eval": "evals",
-    "export": "exports",
-    "forget": "forget",
-    "import": "exports",
-    "index": "index",
-    "install": "install",
-    "logs": "notes",
-    "mcp": "mcp",
-    "memory": "notes",
-    "rebuild": "maintain",
-    "salvage": "maintain",
-    "search": "search",
-    "sessions": "sessions",
-    "settings": "status",
-    "show": "show",
-    "sources": "index",
-    "stats": "stats",
-    "status": "status",
-    "tools": "tools",
-    "uninstall": "install",
-    "web": "web",
-    "work": "maintain",
+# Each command and its module, in the sections of the help; only the module of the
+# command that is called is loaded.
+_SECTIONS = {
+    "Find and read": {
+        "search": "search",
+        "sessions": "sessions",
+        "show": "show",
+        "stats": "stats",
+        "web": "web",
+    },
+    "Notes": {
+        "memory": "notes",
+        "logs": "notes",
+        "curate": "context",
+    },
+    "Agents": {
+        "install": "install",
+        "uninstall": "install",
+        "doctor": "install",
+        "context": "context",
+        "tools": "tools",
+        "call": "tools",
+        "mcp": "mcp",
+    },
+    "What is kept": {
+        "index": "index",
+        "sources": "index",
+        "status": "status",
+        "forget": "forget",
+        "export": "exports",
+        "import": "exports",
+    },
+    "Settings and repair": {
+        "settings": "status",
+        "completion": "completion",
+        "check": "maintain",
+        "rebuild": "maintain",
+        "salvage": "maintain",
+        "work": "maintain",
+    },
+    "Try and measure": {
+        "demo": "demo",
+        "eval": "evals",
+    },
 }
+COMMANDS = dict(
+    sorted(each for section in _SECTIONS.values() for each in section.items())
+)
 # What other programs call it, where click would suggest nothing, or the wrong thing.
 _OTHER_NAMES = {
     "add": "memory add",
@@ -159,15 +175,24 @@ class Group(click.Group):
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        found = [
-            (name, self.get_command(ctx, name)) for name in self.list_commands(ctx)
-        ]
+        self.format_section(ctx, formatter, "Commands", self.list_commands(ctx))
+
+    def format_section(
+        self,
+        ctx: click.Context,
+        formatter: click.HelpFormatter,
+        title: str,
+        names: Iterable[str],
+    ) -> None:
+        # All sections have the same columns.
+        width = max(map(len, self.list_commands(ctx)))
+        found = [(name, self.get_command(ctx, name)) for name in names]
         rows = [
-            (name, command.get_short_help_str(_WHOLE))
+            (name.ljust(width), command.get_short_help_str(_WHOLE))
             for name, command in found
             if command is not None and not command.hidden
         ]
-        with formatter.section("Commands"):
+        with formatter.section(title):
             formatter.write_dl(rows)
 
 
@@ -176,6 +201,12 @@ class Commands(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        for title, names in _SECTIONS.items():
+            self.format_section(ctx, formatter, title, names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in COMMANDS:
