@@ -858,3 +858,27 @@ def test_the_result_of_a_memory_tool_is_known_by_its_call(tmp_path: Path) -> Non
 def test_a_limit_below_one_is_refused(used: Memory, limit: int) -> None:
     with pytest.raises(BadQuery, match=f"limit is {limit}"):
         used.search("x", limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        ("tuned", ["Where in the garden are the ocelots?", "Explore the garden."]),
+        ("spec", ["Explore the garden.", "Where in the garden are the ocelots?"]),
+    ],
+)
+def test_what_a_program_said_only_to_be_ready_comes_last(
+    tmp_path: Path, profile: str, expected: list[str]
+) -> None:
+    with open_memory(tmp_path) as memory:
+        for session, asked, answered in (
+            ("real", "Where in the garden are the ocelots?", "Behind the shed."),
+            ("warm", "Warmup", "Explore the garden."),
+        ):
+            memory.record(session, "user", asked, host="claude-code")
+            memory.record(session, "assistant", answered, host="claude-code")
+
+    with open_memory(tmp_path, f"ranking.profile={profile}") as memory:
+        hits = memory.search("garden", sources=["message"]).hits
+
+    assert [hit.text for hit in hits] == expected

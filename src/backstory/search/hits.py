@@ -11,6 +11,7 @@ from backstory.search.request import Request
 from backstory.search.retrieve import POOL, Retrieved
 from backstory.search.strength import CoverageMeter, judge_candidate
 from backstory.search.tuned_profile import Profile
+from backstory.search.warm_ups import find_warm_ups
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import BestPassage, SearchIndex
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt, find_densest
@@ -77,6 +78,10 @@ class HitSearch(FrozenStruct):
         """The first hits that say something new, and later ones that match better."""
         choice = _Choice(limit)
         meter = CoverageMeter(found.rarity, found.highest_rarity, self.index)
+        in_warm_ups: list[Hit] = []
+
+        def is_noise(hit: Hit) -> bool:
+            return profile.is_noise(query, hit)
 
         def add(some: Sequence[Ranked]) -> None:
             hydrator.load(found.units[each.candidate.unit_id] for each in some)
@@ -84,9 +89,14 @@ class HitSearch(FrozenStruct):
                 score_hit(query, each, profile, hydrator=hydrator, meter=meter)
                 for each in some
             ]
+            kept = [hit for hit in hits if hit is not None]
+            warm_ups = (
+                self._find_warm_ups(kept) if profile.ranks_warm_ups_last else set()
+            )
+            in_warm_ups.extend(hit for hit in kept if _session_id(hit) in warm_ups)
             choice.add(
-                [hit for hit in hits if hit is not None],
-                is_noise=lambda hit: profile.is_noise(query, hit),
+                [hit for hit in kept if _session_id(hit) not in warm_ups],
+                is_noise=is_noise,
             )
 
         add(ranked[: 2 * limit])
@@ -98,7 +108,18 @@ class HitSearch(FrozenStruct):
             query, choice.hits, [each.candidate for each in rest], meter
         )
         add([each for each in rest if each.candidate.unit_id in promising])
+        if not choice.is_full:
+            choice.add(in_warm_ups, is_noise=is_noise)
         return choice
+
+    def _find_warm_ups(self, hits: Sequence[Hit]) -> set[int]:
+        """The numbers of the hits' sessions in which nobody asked for anything."""
+        sessions = {hit.session.session_id: hit.session for hit in hits if hit.session}
+        return find_warm_ups(self.history, sessions.values())
+
+
+def _session_id(hit: Hit) -> int | None:
+    return None if hit.session is None else hit.session.session_id
 
 
 class _Choice(Struct):

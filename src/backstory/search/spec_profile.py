@@ -40,6 +40,7 @@ class SpecProfile(FrozenStruct):
 
     retriever: Retriever
     chunk_widths: ClassVar[tuple[int, ...]] = (1,)
+    ranks_warm_ups_last: ClassVar[bool] = False
 
     def retrieve(
         self, query: Query, where: UnitFilter, *, until: float, width: int

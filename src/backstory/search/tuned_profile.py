@@ -36,10 +36,12 @@ class Profile(Protocol):
     """What one profile decides about a search.
 
     ``chunk_widths`` are how many times as much is retrieved, step by step, while most
-    chunks say the same.
+    chunks say the same. ``ranks_warm_ups_last``: what is in sessions that a program
+    started only to be ready comes after everything else.
     """
 
     chunk_widths: ClassVar[tuple[int, ...]]
+    ranks_warm_ups_last: ClassVar[bool]
 
     def retrieve(
         self, query: Query, where: UnitFilter, *, until: float, width: int
@@ -99,6 +101,7 @@ class TunedProfile(FrozenStruct):
 
     retriever: Retriever
     chunk_widths: ClassVar[tuple[int, ...]] = (1, 4, 16)
+    ranks_warm_ups_last: ClassVar[bool] = True
 
     def retrieve(
         self, query: Query, where: UnitFilter, *, until: float, width: int
