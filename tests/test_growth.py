@@ -23,6 +23,7 @@ from backstory.text import (
     envelope,
     excerpts,
     own_calls,
+    private,
     prompt_markup,
     redaction,
     terminal,
@@ -50,7 +51,7 @@ def count_groups(text: str) -> int:
 
 READERS: dict[str, Callable[[str], object]] = {
     "mask secrets": redaction.mask_secrets,
-    "drop private": redaction.drop_private,
+    "drop private": private.drop_private,
     "drop injected": FRAME.drop,
     "own call": lambda text: own_calls.is_own_tool_call("bash", text + " backstory"),
     "mask lines": lambda text: mask_lines(text, redaction.mask_secrets),

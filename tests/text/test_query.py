@@ -326,3 +326,13 @@ def test_code_that_is_all_a_query_asks_for_is_searched_as_it_is_typed(
     text: str, phrases: tuple[str, ...]
 ) -> None:
     assert parse_words(text).phrases == phrases
+
+
+@pytest.mark.parametrize(
+    ("typed", "looked_for"),
+    [("Notariz*", "notariz"), ("**/*.md", "**/*.md"), ("a* path", "a* path")],
+)
+def test_an_asterisk_after_one_word_is_not_looked_for(
+    typed: str, looked_for: str
+) -> None:
+    assert parse_words(typed).folded == looked_for

@@ -36,7 +36,8 @@ from backstory.search.sessions import get_session, list_sessions
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.system.locks import locked
 from backstory.text.arguments import to_day, to_instants, to_text
-from backstory.text.redaction import drop_private, mask_secrets
+from backstory.text.private import drop_private
+from backstory.text.redaction import mask_secrets
 from backstory.values.exports import ExportReport, WhatToExport
 from backstory.values.history import Message, Problem, Session
 from backstory.values.identity import is_below

@@ -290,7 +290,7 @@ class _FoundNotes(Struct):
         if file is not None and file.signature == note.signature:
             return
         # Slow to import, and notes rarely change.
-        from backstory.text.redaction import drop_private_lines
+        from backstory.text.private import drop_private_lines
 
         try:
             text = drop_private_lines(read_note(note))

@@ -29,13 +29,12 @@ from backstory.text.cut import MAX_MARK_BYTES, cut_bytes, utf8_size
 from backstory.text.escape import replace_surrogates
 from backstory.text.memories_frame import DropInjected, keep_all
 from backstory.text.own_calls import is_own_tool_call
+from backstory.text.private import PRIVATE, drop_private, hide_private
 from backstory.text.prompt_markup import is_continuation, split_prompt
-from backstory.text.redaction import drop_private, hide_private
 from backstory.text.terminal import strip_terminal_codes
 from backstory.text.titles import make_title
 from backstory.values.history import (
     MAX_TITLE_CHARS,
-    PRIVATE,
     Item,
     MessageTitle,
     NewMessage,

@@ -7,7 +7,7 @@ inside of it, when they may be stored already; then they are hidden where they a
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from backstory.text.redaction import closes_private
+from backstory.text.private import closes_private
 
 # More messages of the person than this are no passage: they may have said the name of
 # the tag, and of its end much later.

@@ -22,7 +22,7 @@ from backstory.render.models.notes import render_note
 from backstory.render.objects import to_iso
 from backstory.search.own_project import ISOLATION
 from backstory.text.envelope import label
-from backstory.text.redaction import drop_private
+from backstory.text.private import drop_private
 from backstory.tools.base import say_value
 from backstory.values.history import Session
 

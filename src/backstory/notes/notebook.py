@@ -60,7 +60,8 @@ from backstory.system.locks import locked
 from backstory.text.arguments import check_text, to_date
 from backstory.text.escape import replace_surrogates
 from backstory.text.markdown.lines import split_lines
-from backstory.text.redaction import drop_private, mask_secrets
+from backstory.text.private import drop_private
+from backstory.text.redaction import mask_secrets
 from backstory.values.identity import bytes_hash
 from backstory.values.notes import FactOrigin
 from backstory.values.reports import ListedLog

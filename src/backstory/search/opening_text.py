@@ -21,7 +21,7 @@ from backstory.text.memories_frame import (
     MEMORY_HEADING,
     RECENT_HEADING,
 )
-from backstory.text.redaction import drop_private
+from backstory.text.private import drop_private
 
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False

@@ -55,7 +55,8 @@ from backstory.text.memories_frame import (
     MemoriesFrame,
     keep_all,
 )
-from backstory.text.redaction import drop_private, mask_secrets
+from backstory.text.private import drop_private
+from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import CountTokens, most_tokens
 from backstory.values.history import Role, Session
 from backstory.values.hits import Hit, HitSource

@@ -16,7 +16,8 @@ from backstory.text.memories_frame import (
     RELEVANT_NOTE,
 )
 from backstory.text.patterns import lazy_pattern
-from backstory.text.redaction import drop_private, mask_secrets
+from backstory.text.private import drop_private
+from backstory.text.redaction import mask_secrets
 
 # Type checkers read this as true. Importing it from typing would be slow.
 TYPE_CHECKING = False

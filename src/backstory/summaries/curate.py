@@ -19,7 +19,8 @@ from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.memory_changes import DAYS_NEEDED, apply_answer
 from backstory.summaries.who_said import SaidOnDay
 from backstory.text.cut import cut_middle
-from backstory.text.redaction import drop_private, mask_secrets
+from backstory.text.private import drop_private
+from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import most_tokens
 from backstory.values.notes import FactOrigin
 from backstory.values.reports import Curation

@@ -62,6 +62,7 @@ _TYPED_SPACED = lazy_pattern(
     f"|(?P<word>[^\\W_]+(?:[{_JOINERS}]{{1,3}}[^\\W_]+)*)"
 )
 _WORD = lazy_pattern(r"[^\W_]+")
+_WORD_AND_ASTERISK = lazy_pattern(r"[\w-]{3,}\*")
 # What nobody writes in a sentence: src/app.py, user_id, --no-verify, ECONNREFUSED,
 # parseJson, 3f2a9bc, v1.2.3, https://…; but not e-mail, 10:30 or and/or.
 _CODE = lazy_pattern(
@@ -138,13 +139,22 @@ def parse_query(text: str, *, today: "date | None") -> Query:
         subject = ()
     return Query(
         text=text,
-        folded=fold(text),
+        folded=fold(_drop_asterisk(text)),
         terms=terms,
         subject=subject,
         phrases=_parse_phrases(read) or _parse_code(read),
         days=tuple(dict.fromkeys(one.days for one in dates)),
         wants_recent=bool(recent),
     )
+
+
+def _drop_asterisk(text: str) -> str:
+    """A word without the asterisk with which other tools find all that begin like it.
+
+    Here, everything that has the word in it is found anyway.
+    """
+    is_prefix = text.endswith("*") and _WORD_AND_ASTERISK.fullmatch(text)
+    return text[:-1] if is_prefix else text
 
 
 def _find_days(text: str, today: "date | None") -> "tuple[FoundDays, ...]":

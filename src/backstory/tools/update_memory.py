@@ -3,7 +3,8 @@
 from backstory.errors import BadQuery, FactAmbiguous, FactNotFound
 from backstory.notes.facts import MAX_FACT_CHARS
 from backstory.render.object_schemas import UPDATED_SCHEMA
-from backstory.text.redaction import drop_private, mask_secrets
+from backstory.text.private import drop_private
+from backstory.text.redaction import mask_secrets
 from backstory.tools.base import (
     NOT_FOUND,
     SAVE_ERROR,

@@ -43,8 +43,6 @@ class SessionKind(StrEnum):
 
 # Some programs give a whole first prompt as the title.
 MAX_TITLE_CHARS = 500
-# What is kept of a private passage.
-PRIVATE = "[private]"
 
 
 class SessionFacts(FrozenStruct):

@@ -21,7 +21,7 @@ from backstory.text.json_values import (
     plain_text,
 )
 from backstory.text.own_calls import is_own_tool_call
-from backstory.text.redaction import drop_private
+from backstory.text.private import drop_private
 from backstory.values.history import (
     Item,
     MessageTitle,

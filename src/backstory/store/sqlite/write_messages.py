@@ -7,7 +7,8 @@ import apsw
 
 from backstory.store.base.history import KeptMessage
 from backstory.store.sqlite.rows import to_json
-from backstory.values.history import PRIVATE, NewMessage
+from backstory.text.private import PRIVATE
+from backstory.values.history import NewMessage
 from backstory.values.identity import content_id
 from backstory.values.structs import FrozenStruct, field
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstory.text.redaction import drop_private, drop_private_lines
+from backstory.text.private import drop_private, drop_private_lines
 
 
 @pytest.mark.parametrize(
