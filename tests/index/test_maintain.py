@@ -242,9 +242,7 @@ def test_a_search_in_a_home_without_a_worker_takes_vectors_that_exist(
         status = memory.status().index
 
     assert (notices, embedder.embedded) == ((), [])
-    assert later == (
-        "1 of 3 texts have no vector yet; they were searched by words alone",
-    )
+    assert later == ("texts without a vector yet, searched by words alone: 1 of 3",)
     assert (status.embedded, status.with_meaning) == (2, 3)
 
 

@@ -388,14 +388,10 @@ def test_a_search_says_how_much_of_its_scope_has_no_vector(tmp_path: Path) -> No
         memory.embed()
 
         assert notices == {
-            "all": (
-                "2 of 3 texts have no vector yet; they were searched by words alone",
-            ),
-            "memory": (
-                "1 of 1 texts have no vector yet; they were searched by words alone",
-            ),
+            "all": ("texts without a vector yet, searched by words alone: 2 of 3",),
+            "memory": ("texts without a vector yet, searched by words alone: 1 of 1",),
             "sessions": (
-                "1 of 2 texts have no vector yet; they were searched by words alone",
+                "texts without a vector yet, searched by words alone: 1 of 2",
             ),
         }
         assert memory.search("alpha").notices == ()

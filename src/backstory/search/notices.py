@@ -2,14 +2,13 @@
 
 import re
 
-_MISSING = re.compile(r"([\d,]+) of ([\d,]+) texts have no vector yet; .*")
+_MISSING = re.compile(r".*, searched by words alone: ([\d,]+) of ([\d,]+)")
 
 
 def render_missing(waiting: int, total: int) -> str:
     """The notice that some of the texts wait for their vectors."""
     return (
-        f"{waiting:,} of {total:,} texts have no vector yet; "
-        "they were searched by words alone"
+        f"texts without a vector yet, searched by words alone: {waiting:,} of {total:,}"
     )
 
 

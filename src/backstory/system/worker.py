@@ -53,8 +53,8 @@ def start_worker(home: Path, settings: Sequence[str] = ()) -> None:
             if lock is not None:
                 _start(home, settings, lock)
     except (OSError, StoreUnwritable) as exc:
-        # The next search tries again.
-        logger.warning("the worker could not be started: %s", exc)
+        # The next search tries again. In a home that is read-only, nobody can.
+        logger.info("the worker could not be started: %s", exc)
 
 
 def reap_workers() -> None:
