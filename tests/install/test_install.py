@@ -657,6 +657,7 @@ def test_a_dry_run_shows_the_changes_and_makes_none(shell: Shell, path: str) -> 
         "    +      ]",
         "    +    }",
     ]
+    assert done.stdout.endswith("\n\nThis was a dry run: nothing was changed.\n")
     assert everything(shell.home) == before
     assert not shell.kept.exists()
 

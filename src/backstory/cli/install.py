@@ -275,6 +275,8 @@ def _print_installed(
         )
         echo_lines(lines)
     connected = [report.row for report in reports if report.error is None]
+    if is_dry_run:
+        click.echo("\nThis was a dry run: nothing was changed.")
     if is_dry_run or not connected:
         return
     click.echo()
