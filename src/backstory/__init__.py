@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         StoreLocked,
         StoreProblem,
         StoreTooNew,
+        StoreUnreachable,
         StoreUnwritable,
         UnknownName,
         UnusableAnswer,
@@ -181,6 +182,7 @@ __all__ = [
     "StoreLocked",
     "StoreProblem",
     "StoreTooNew",
+    "StoreUnreachable",
     "StoreUnwritable",
     "Strength",
     "Teller",
@@ -205,7 +207,8 @@ _NAMES_BY_MODULE = {
         "InstallRefused "
         "NoModel NotesConflict PromptTooLong ProviderError ProviderRefused "
         "ProviderUnavailable SourceUnreadable StoreDamaged StoreFull StoreLocked "
-        "StoreProblem StoreTooNew StoreUnwritable UnknownName UnusableAnswer"
+        "StoreProblem StoreTooNew StoreUnreachable StoreUnwritable UnknownName "
+        "UnusableAnswer"
     ),
     "memory": "Memory",
     "notes.copies": "FoundFact",

@@ -13,6 +13,7 @@
         StoreTooNew               24   written by a newer version
         StoreFull                 25   the disk is full
         StoreUnwritable           26   the folder or file cannot be written
+        StoreUnreachable          27   the database server cannot be reached
       SourceUnreadable            30   a whole source could not be opened
       NotesConflict               31   a note changed on disk since it was read
       FactNotFound                32   no fact matches
@@ -165,6 +166,17 @@ class StoreUnwritable(StoreProblem):
 
     exit_code = 26
     hint = "check its permissions; BACKSTORY_HOME chooses where everything is kept"
+
+
+class StoreUnreachable(StoreProblem):
+    """The database server does not answer, or does not let us in.
+
+    If the connection was lost while something was written, it may have been written or
+    not; all of it or nothing. Writing it again does no harm.
+    """
+
+    exit_code = 27
+    hint = "check that the server is running, and its address in store.url"
 
 
 class SourceUnreadable(BackstoryError):

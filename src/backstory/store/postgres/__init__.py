@@ -1,0 +1,1 @@
+"""PostgreSQL: one database for many tenants, each of whom sees only its own rows."""

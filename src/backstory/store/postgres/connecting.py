@@ -1,0 +1,149 @@
+"""Connect to a PostgreSQL server, and turn its errors into ours.
+
+An error repeats only the first line of what the server said: others may quote a row.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow
+
+from backstory.errors import (
+    ConfigError,
+    StoreDamaged,
+    StoreFull,
+    StoreLocked,
+    StoreProblem,
+    StoreUnreachable,
+    StoreUnwritable,
+)
+from backstory.store.postgres.nul_characters import ADAPTERS
+from backstory.system.fork_safety import block_forks
+
+Connection = psycopg.Connection[TupleRow]
+
+OLDEST_SERVER = 16
+_CONNECT_TIMEOUT_S = 10
+_KEEPALIVE_S = 30
+_DEFAULT_PORT = "5432"
+
+_CHECK_ACCESS = "check the user, the password and the database in store.url"
+_CHECK_SERVER = "check that the server is running, and its address in store.url"
+_RESTORE = "restore the database from a backup, or ask whoever operates the server"
+
+# What errors mean, and what to do; the first row that matches counts. A class of
+# psycopg stands for one SQLSTATE, or for all of a kind.
+_MEANINGS: tuple[
+    tuple[type[psycopg.Error], type[StoreProblem], str, str | None], ...
+] = (
+    (errors.LockNotAvailable, StoreLocked, "others are writing", None),
+    (errors.DeadlockDetected, StoreLocked, "others are writing", None),
+    (errors.SerializationFailure, StoreLocked, "others are writing", None),
+    (errors.DiskFull, StoreFull, "the server's disk is full", None),
+    (errors.DataCorrupted, StoreDamaged, "it is damaged", _RESTORE),
+    (errors.IndexCorrupted, StoreDamaged, "it is damaged", _RESTORE),
+    (
+        errors.InvalidAuthorizationSpecification,
+        StoreUnreachable,
+        "it refuses the user",
+        _CHECK_ACCESS,
+    ),
+    (errors.InvalidPassword, StoreUnreachable, "wrong password", _CHECK_ACCESS),
+    (errors.InvalidCatalogName, StoreUnreachable, "no such database", _CHECK_ACCESS),
+    (
+        errors.TooManyConnections,
+        StoreUnreachable,
+        "it has too many connections",
+        "let fewer processes use it at once, or raise max_connections there",
+    ),
+    (
+        errors.InsufficientPrivilege,
+        StoreUnwritable,
+        "the role may not do this",
+        "whoever owns its tables has to prepare it again",
+    ),
+    (
+        errors.ReadOnlySqlTransaction,
+        StoreUnwritable,
+        "the server is read-only",
+        "store.url must name the primary server, not a replica",
+    ),
+    (errors.QueryCanceled, StoreLocked, "the statement was canceled", None),
+)
+
+
+class DatabaseServer:
+    """Where a database is, and how to connect to it."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            options = conninfo_to_dict(url)
+        except psycopg.Error:
+            # What libpq says may contain part of the password, so nothing is passed on.
+            raise ConfigError(
+                "store.url is not the address of a PostgreSQL database",
+                hint="it looks like postgresql://user:password@host:5432/database; "
+                "special characters of the password must be percent-encoded",
+            ) from None
+        self._url = url
+        host = options.get("host") or "localhost"
+        port = options.get("port") or _DEFAULT_PORT
+        name = options.get("dbname") or options.get("user") or ""
+        self.name = f"PostgreSQL at {host}:{port}/{name}"
+
+    def connect(self) -> Connection:
+        """A new connection; must be called inside ``translated``."""
+        db = psycopg.connect(
+            self._url,
+            context=ADAPTERS,
+            client_encoding="utf8",
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            keepalives_idle=_KEEPALIVE_S,
+            application_name="backstory",
+        )
+        if db.info.server_version < OLDEST_SERVER * 10_000:
+            found = db.info.parameter_status("server_version")
+            db.close()
+            raise StoreProblem(
+                f"{self.name}: it is version {found}, and {OLDEST_SERVER} is the "
+                "oldest that works"
+            )
+        return db
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn errors of PostgreSQL into ours. Forks wait until it is done."""
+        try:
+            with block_forks():
+                yield
+        except psycopg.Error as exc:
+            raise self._to_problem(exc) from exc
+
+    def _to_problem(self, exc: psycopg.Error) -> StoreProblem:
+        for foreign, problem, words, hint in _MEANINGS:
+            if isinstance(exc, foreign):
+                return problem(f"{self.name}: {words}{_said(exc)}", hint=hint)
+        if isinstance(exc, psycopg.OperationalError | psycopg.InterfaceError):
+            return self._to_connection_problem(exc)
+        return StoreProblem(f"{self.name}: it refused{_said(exc)}")
+
+    def _to_connection_problem(self, exc: psycopg.Error) -> StoreProblem:
+        # Before there is a connection, libpq reports no SQLSTATE, only a text.
+        said = str(exc)
+        if "authentication failed" in said or "no password supplied" in said:
+            words, hint = "it refuses the user or the password", _CHECK_ACCESS
+        elif 'FATAL:  database "' in said or 'FATAL:  role "' in said:
+            words, hint = "no such database or user", _CHECK_ACCESS
+        elif "pg_hba.conf" in said:
+            words, hint = "it accepts no such connection from here", _CHECK_ACCESS
+        else:
+            words, hint = "no connection, or it was lost", _CHECK_SERVER
+        return StoreUnreachable(f"{self.name}: {words}", hint=hint)
+
+
+def _said(exc: psycopg.Error) -> str:
+    first = exc.diag.message_primary
+    return f" ({first})" if first else ""

@@ -1,0 +1,281 @@
+"""The connections of a process to one database, and transactions of its tenants.
+
+A statement can only run in a transaction that is bound to a tenant, and the binding
+ends with the transaction: a connection that waits to be used again belongs to nobody.
+Nothing is set for longer than a transaction, so a pooler such as PgBouncer may stand in
+between.
+"""
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+
+from backstory.errors import (
+    StoreDamaged,
+    StoreLocked,
+    StoreProblem,
+    StoreUnwritable,
+)
+from backstory.store.postgres.connecting import Connection, DatabaseServer
+from backstory.store.postgres.migrate import (
+    check_not_too_new,
+    check_not_too_old,
+    find_version,
+)
+from backstory.system.fork_safety import close_before_fork, reset_in_child
+
+# How long to wait for other writers of the same tenant.
+WAIT_S = 30.0
+# A process that was suspended in the middle of a transaction must not lock out others.
+_MAX_PAUSE = "60s"
+_CANCEL_TIMEOUT_S = 2.0
+
+
+class Database:
+    """Connections that all threads of a process share, up to a number.
+
+    They are opened when they are needed. None crosses a fork: they are closed before
+    it, and a child does not touch those that could not be closed. psycopg's own pool
+    connects in threads of its own, which do not survive a fork, and lets a caller wait
+    without saying why it cannot connect.
+    """
+
+    def __init__(self, url: str, *, max_connections: int = 10) -> None:
+        self.server = DatabaseServer(url)
+        self._max_connections = max_connections
+        self._abandoned: list[object] = []
+        self._reset()
+        reset_in_child(self)
+        close_before_fork(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._free = threading.BoundedSemaphore(self._max_connections)
+        self._idle: list[Connection] = []
+        self._busy: set[Connection] = set()
+        self._is_checked = False
+
+    def reset_after_fork(self) -> None:
+        """Start fresh in a forked child, without closing the parent's connections."""
+        # Kept alive: closing them here would end the parent's sessions.
+        self._abandoned += [*self._idle, *self._busy]
+        self._reset()
+
+    def tenant(self, tenant_id: int) -> "Tenant":
+        """The rows of one tenant. Whether there is such a tenant is not checked."""
+        return Tenant(self, tenant_id)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection that no other thread uses, outside any transaction.
+
+        It sees no row of any tenant; for what concerns whole tables.
+        """
+        with self.server.translated():
+            db, _ = self._take(WAIT_S)
+            try:
+                db.read_only = None
+                yield db
+            finally:
+                self._give_back(db)
+
+    def _take(self, wait_s: float) -> tuple[Connection, bool]:
+        """A connection that nobody uses, and whether it is new."""
+        if not self._free.acquire(timeout=wait_s):
+            raise StoreLocked(
+                f"{self.server.name}: all {self._max_connections} connections of this "
+                "process are in use"
+            )
+        try:
+            with self._lock:
+                idle = self._idle.pop() if self._idle else None
+            db = idle or self._connect()
+        except BaseException:
+            self._free.release()
+            raise
+        with self._lock:
+            self._busy.add(db)
+        return db, idle is None
+
+    def _connect(self) -> Connection:
+        db = self.server.connect()
+        try:
+            if not self._is_checked:
+                _check(db, self.server)
+                self._is_checked = True
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _give_back(self, db: Connection) -> None:
+        if not db.closed and db.info.transaction_status != TransactionStatus.IDLE:
+            with suppress(psycopg.Error):
+                db.rollback()
+        is_usable = (
+            not db.closed and db.info.transaction_status == TransactionStatus.IDLE
+        )
+        with self._lock:
+            self._busy.discard(db)
+            if is_usable:
+                self._idle.append(db)
+        if not is_usable:
+            db.close()
+        self._free.release()
+
+    def interrupt_all(self) -> None:
+        """Stop the statements that all threads are running."""
+        with self._lock:
+            busy = list(self._busy)
+        for db in busy:
+            with suppress(psycopg.Error):
+                db.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
+
+    def close(self) -> None:
+        """Close the connections that nobody uses; used again, new ones are opened."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for db in idle:
+            db.close()
+
+
+class Tenant:
+    """One tenant of a database: the only way to its rows."""
+
+    def __init__(self, database: Database, tenant_id: int) -> None:
+        self.database = database
+        self.tenant_id = tenant_id
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that can only read."""
+        with self._transaction(is_writing=False, wait_s=WAIT_S) as db:
+            yield db
+
+    @contextmanager
+    def writing(
+        self, *, wait_s: float = WAIT_S, is_durable: bool = True
+    ) -> Iterator[Connection]:
+        """A transaction that writes: all of the block is committed, or none of it.
+
+        It waits for other writers of the tenant, and raises ``StoreLocked`` if they
+        take longer than ``wait_s``. Without ``is_durable``, a crash of the server may
+        undo it, together with later ones.
+        """
+        with self._transaction(is_writing=True, wait_s=wait_s) as db:
+            if not is_durable:
+                db.execute("SET LOCAL synchronous_commit TO off")
+            # Before anything else, so that writers of a tenant take turns.
+            if not db.execute("SELECT 1 FROM counters FOR UPDATE").fetchone():
+                raise StoreProblem(
+                    f"{self.database.server.name}: there is no tenant {self.tenant_id}"
+                )
+            yield db
+
+    @contextmanager
+    def _transaction(self, *, is_writing: bool, wait_s: float) -> Iterator[Connection]:
+        with self.database.server.translated():
+            db = self._begin(is_writing=is_writing, wait_s=wait_s)
+            try:
+                yield db
+                db.commit()
+            finally:
+                self.database._give_back(db)
+
+    def _begin(self, *, is_writing: bool, wait_s: float) -> Connection:
+        """A connection in a transaction that is bound to the tenant.
+
+        A connection that was lost while nobody used it is replaced.
+        """
+        while True:
+            db, is_new = self.database._take(wait_s)
+            try:
+                db.read_only = not is_writing
+                db.execute(
+                    """
+                    SELECT set_config('backstory.tenant', %s, true),
+                           set_config('search_path', 'backstory, pg_temp', true),
+                           set_config('lock_timeout', %s, true),
+                           set_config('idle_in_transaction_session_timeout', %s, true)
+                    """,
+                    (
+                        str(self.tenant_id),
+                        f"{max(1, math.ceil(wait_s * 1000))}ms",
+                        _MAX_PAUSE,
+                    ),
+                )
+                return db
+            except BaseException as exc:
+                is_lost = isinstance(exc, psycopg.OperationalError) and db.closed
+                self.database._give_back(db)
+                if is_new or not is_lost:
+                    raise
+                # After a restart of the server, all others are lost as well.
+                self.database.close()
+
+
+def take_numbers(db: Connection, counter: str, count: int) -> int:
+    """The first of some consecutive numbers that the tenant has not used yet.
+
+    ``counter`` is a column of ``counters``; for a transaction that writes.
+    """
+    row = db.execute(
+        sql.SQL("UPDATE counters SET {0} = {0} + %s RETURNING {0}").format(
+            sql.Identifier(counter)
+        ),
+        (count,),
+    ).fetchone()
+    assert row is not None
+    last: int = row[0]
+    return last - count + 1
+
+
+# -- what must hold before a database is used -----------------------------------------
+
+
+def _check(db: Connection, server: DatabaseServer) -> None:
+    """Refuse a database that is not ready, and a role that row security cannot bind."""
+    if db.info.parameter_status("server_encoding") != "UTF8":
+        raise StoreProblem(
+            f"{server.name}: its encoding is not UTF8",
+            hint="create the database with ENCODING 'UTF8'",
+        )
+    row = db.execute(
+        """
+        SELECT COUNT(*) FILTER (WHERE relname = 'migrations') = 0,
+               (SELECT bool_or(rolsuper OR rolbypassrls) FROM pg_roles
+                 WHERE rolname IN (current_user, session_user)),
+               COALESCE(bool_or(pg_has_role(relowner, 'USAGE')), false),
+               COALESCE(bool_or(NOT (relrowsecurity AND relforcerowsecurity)), false)
+          FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+         WHERE nspname = 'backstory' AND relkind IN ('r', 'p')
+        """
+    ).fetchone()
+    assert row is not None
+    is_missing, bypasses, is_owner, is_open = row
+    if bypasses or is_owner:
+        raise StoreUnwritable(
+            f"{server.name}: the role '{db.info.user}' would see the rows of all "
+            "tenants",
+            hint="store.url must name a role that is not a superuser, has no "
+            "BYPASSRLS, and does not own the tables",
+        )
+    if is_missing:
+        raise StoreProblem(
+            f"{server.name}: it has no tables of Backstory",
+            hint="whoever is to own its tables has to prepare it first",
+        )
+    if is_open:
+        raise StoreDamaged(
+            f"{server.name}: a table is not protected by row-level security",
+            hint="whoever owns its tables has to turn it on again",
+        )
+    version, oldest_code = find_version(db)
+    check_not_too_new(version, oldest_code)
+    check_not_too_old(version)
+    db.rollback()

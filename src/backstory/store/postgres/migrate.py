@@ -1,0 +1,188 @@
+"""Prepare a database: bring its tables up to date, and let a role use them.
+
+Migrations are numbered SQL scripts, only ever forwards. Programs of the version before
+are still running while one is applied, so a change takes two: the first one adds what
+new code needs, in a way that old code does not notice ("expand"). Only when no old code
+is left, a later one removes what nobody uses any more ("contract"). The first line of a
+script says which code can use the database after it: ``-- oldest code: N`` means code
+that knows migration N. A program that is older than that refuses to open it.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from psycopg import sql
+
+from backstory.errors import StoreProblem, StoreTooNew, StoreUnwritable
+from backstory.store.postgres.connecting import Connection, DatabaseServer
+from backstory.values.structs import FrozenStruct
+
+OWN_SCHEMA = "backstory"
+_OLDEST_CODE = re.compile(r"-- oldest code: (\d+)\n")
+# Any number that no other program uses for an advisory lock of this database.
+_LOCK = 0x6261636B
+_MAINTAIN_SINCE = 170000
+
+# What the application may do with tables that do not belong to one tenant.
+_PRIVILEGES = {
+    "tenants": (),
+    "migrations": ("SELECT",),
+    "counters": ("SELECT", "UPDATE"),
+}
+_USUAL_PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE")
+
+
+class Migration(FrozenStruct):
+    """One script, and the oldest code that can use a database after it."""
+
+    version: int
+    name: str
+    script: str
+    oldest_code: int
+
+
+def prepare_database(url: str, *, application_role: str) -> int:
+    """Apply what is new, and let the role use the tables; returns the version.
+
+    ``url`` is of the role that owns the tables, or will. Safe to repeat, and to run
+    several times at once.
+    """
+    server = DatabaseServer(url)
+    with server.translated(), server.connect() as db:
+        _check_application_role(db, application_role)
+        # Whoever comes second waits here, and then finds that nothing is left to do.
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        db.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(_SCHEMA))
+        db.execute(sql.SQL("SET LOCAL search_path TO {}, pg_temp").format(_SCHEMA))
+        version = _apply(db)
+        _grant(db, application_role)
+        db.commit()
+        return version
+
+
+def _apply(db: Connection) -> int:
+    db.execute(
+        """
+        CREATE TABLE IF NOT EXISTS migrations (
+            version     integer PRIMARY KEY,
+            name        text NOT NULL,
+            oldest_code integer NOT NULL,
+            applied_at  timestamptz NOT NULL DEFAULT now())
+        """
+    )
+    version, oldest_code = find_version(db)
+    check_not_too_new(version, oldest_code)
+    if not version:
+        for statement in (
+            "ALTER TABLE migrations ENABLE ROW LEVEL SECURITY",
+            "ALTER TABLE migrations FORCE ROW LEVEL SECURITY",
+            "CREATE POLICY readable ON migrations FOR SELECT USING (true)",
+            "CREATE POLICY owner ON migrations TO CURRENT_USER USING (true)",
+        ):
+            db.execute(statement)
+    for migration in list_migrations()[version:]:
+        # The scripts are our own, and have many statements each.
+        db.execute(migration.script.encode())
+        db.execute(
+            "INSERT INTO migrations (version, name, oldest_code) VALUES (%s, %s, %s)",
+            (migration.version, migration.name, migration.oldest_code),
+        )
+    return max(version, len(list_migrations()))
+
+
+def find_version(db: Connection) -> tuple[int, int]:
+    """The latest migration of a database, and the oldest code that can use it."""
+    row = db.execute(
+        """
+        SELECT COALESCE(MAX(version), 0), COALESCE(MAX(oldest_code), 0)
+          FROM backstory.migrations
+        """
+    ).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def check_not_too_new(version: int, oldest_code: int) -> None:
+    """Raise ``StoreTooNew`` if this code cannot use a database of that version."""
+    if oldest_code > len(list_migrations()):
+        raise StoreTooNew(
+            f"the database was changed by a newer Backstory (schema {version}, "
+            f"this version knows {len(list_migrations())})"
+        )
+
+
+def check_not_too_old(version: int) -> None:
+    """Raise if migrations are missing, which only the owner of the tables can apply."""
+    latest = len(list_migrations())
+    if version < latest:
+        raise StoreProblem(
+            f"the database has schema {version}, and this version needs {latest}",
+            hint="whoever owns its tables has to prepare it again",
+        )
+
+
+@cache
+def list_migrations() -> Sequence[Migration]:
+    """All scripts, in order; their numbers have no gaps."""
+    found = []
+    for path in sorted(Path(__file__).with_name("migrations").glob("*.sql")):
+        script = path.read_text(encoding="utf-8")
+        said = _OLDEST_CODE.match(script)
+        assert said, f"{path.name} does not say what its oldest code is"
+        version, _, name = path.stem.partition("_")
+        found.append(Migration(int(version), name, script, int(said[1])))
+    assert [each.version for each in found] == list(range(1, len(found) + 1))
+    return found
+
+
+# -- the role of the application ------------------------------------------------------
+
+_SCHEMA = sql.Identifier(OWN_SCHEMA)
+
+
+def _check_application_role(db: Connection, role: str) -> None:
+    found = db.execute(
+        """
+        SELECT rolsuper OR rolbypassrls, pg_has_role(rolname, current_user, 'MEMBER')
+          FROM pg_roles WHERE rolname = %s
+        """,
+        (role,),
+    ).fetchone()
+    if found is None:
+        raise StoreProblem(
+            f"there is no role '{role}'",
+            hint=f"create it: CREATE ROLE {role} LOGIN PASSWORD '...'",
+        )
+    bypasses, is_owner = found
+    if bypasses or is_owner:
+        raise StoreUnwritable(
+            f"the role '{role}' would see the rows of all tenants",
+            hint="the role that Backstory works with must not be a superuser, have "
+            "BYPASSRLS, or be the owner of the tables or a member of it",
+        )
+
+
+def _grant(db: Connection, role: str) -> None:
+    to = sql.Identifier(role)
+    tables = db.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = %s", (OWN_SCHEMA,)
+    ).fetchall()
+    db.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(_SCHEMA, to))
+    db.execute("REVOKE ALL ON FUNCTION find_tenant FROM PUBLIC")
+    db.execute(sql.SQL("GRANT EXECUTE ON FUNCTION find_tenant TO {}").format(to))
+    for (table,) in tables:
+        granted = _PRIVILEGES.get(table)
+        if granted is None:
+            # Without it, deleted rows cannot be erased: see erase.py.
+            may_maintain = db.info.server_version >= _MAINTAIN_SINCE
+            granted = (*_USUAL_PRIVILEGES, *(["MAINTAIN"] if may_maintain else []))
+        if granted:
+            db.execute(
+                sql.SQL("GRANT {} ON {} TO {}").format(
+                    sql.SQL(", ").join(map(sql.SQL, granted)),
+                    sql.Identifier(table),
+                    to,
+                )
+            )

@@ -1,0 +1,91 @@
+"""Make, name and find tenants: for the role that owns the tables.
+
+Everybody else can only ask for the number of a tenant whose name they know.
+"""
+
+from datetime import datetime
+
+from psycopg import errors
+
+from backstory.errors import BadQuery, UnknownName, show_value
+from backstory.store.postgres.connecting import Connection, DatabaseServer
+from backstory.store.postgres.database import Database
+from backstory.values.structs import FrozenStruct
+
+
+class TenantName(FrozenStruct):
+    """A tenant, as its owner lists it."""
+
+    tenant_id: int
+    name: str
+    created_at: datetime
+
+
+def find_tenant(database: Database, name: str) -> int:
+    """The number of a tenant. Raises ``UnknownName``."""
+    with database.connection() as db, db.transaction():
+        row = db.execute("SELECT backstory.find_tenant(%s)", (name,)).fetchone()
+    if row is None or row[0] is None:
+        raise UnknownName(f"there is no tenant {show_value(name)}")
+    number: int = row[0]
+    return number
+
+
+class TenantList:
+    """All tenants of a database; ``url`` is of the role that owns the tables."""
+
+    def __init__(self, url: str) -> None:
+        self._server = DatabaseServer(url)
+
+    def create(self, name: str) -> int:
+        """Make a tenant; returns its number. Raises ``BadQuery`` for a taken name."""
+        with self._server.translated(), self._server.connect() as db:
+            number = _insert(db, name)
+            db.execute(
+                "SELECT set_config('backstory.tenant', %s, true)", (str(number),)
+            )
+            db.execute("INSERT INTO backstory.counters DEFAULT VALUES")
+            return number
+
+    def rename(self, name: str, *, to: str) -> None:
+        """Give a tenant another name. Raises ``UnknownName`` and ``BadQuery``."""
+        with self._server.translated(), self._server.connect() as db:
+            try:
+                renamed = db.execute(
+                    "UPDATE backstory.tenants SET name = %s WHERE name = %s", (to, name)
+                ).rowcount
+            except (errors.UniqueViolation, errors.CheckViolation) as exc:
+                raise _bad_name(to) from exc
+        if not renamed:
+            raise UnknownName(f"there is no tenant {show_value(name)}")
+
+    def list(self) -> list[TenantName]:
+        """All of them, in the order in which they were made."""
+        with self._server.translated(), self._server.connect() as db:
+            rows = db.execute(
+                """
+                SELECT tenant_id, name, created_at FROM backstory.tenants
+                 ORDER BY tenant_id
+                """
+            )
+            return [TenantName(*row) for row in rows]
+
+
+def _insert(db: Connection, name: str) -> int:
+    try:
+        row = db.execute(
+            "INSERT INTO backstory.tenants (name) VALUES (%s) RETURNING tenant_id",
+            (name,),
+        ).fetchone()
+    except (errors.UniqueViolation, errors.CheckViolation) as exc:
+        raise _bad_name(name) from exc
+    assert row is not None
+    number: int = row[0]
+    return number
+
+
+def _bad_name(name: str) -> BadQuery:
+    return BadQuery(
+        f"{show_value(name)} cannot be the name of a tenant",
+        hint="it must be 1 to 200 characters that no other tenant is named",
+    )

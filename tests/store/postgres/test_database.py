@@ -1,0 +1,186 @@
+"""Connections: refused, lost, shared by threads, and never by processes."""
+
+import os
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from backstory.errors import ConfigError, StoreLocked, StoreUnreachable
+from backstory.store.postgres.database import Database, Tenant, take_numbers
+from tests.postgres_server import PASSWORD, PostgresServer
+from tests.processes import end_of, in_child
+
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres-kills")]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda url: url.replace("s3cret", "wrong"),
+            "refuses the user or the password",
+        ),
+        (lambda url: url.replace("backstory_app", "nobody"), "refuses the user"),
+        (lambda url: url.replace("/memory", "/nowhere"), "no such database or user"),
+        (lambda url: url.replace("host=", "host=/nowhere"), "no connection"),
+        (lambda url: "postgresql://u:s3cret@127.0.0.1:1/memory", "no connection"),
+    ],
+)
+def test_a_refused_connection_says_why_and_never_the_password(
+    postgres: PostgresServer, change: Callable[[str], str], words: str
+) -> None:
+    with (
+        pytest.raises(StoreUnreachable, match=words) as raised,
+        Database(change(postgres.url())).tenant(1).reading(),
+    ):
+        pass
+    assert "store.url" in raised.value.hint
+    assert "s3cret" not in f"{raised.value} {raised.value.hint}"
+    assert PASSWORD not in f"{raised.value} {raised.value.hint}"
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:%zz@h/d", "postgresql://u:p@h/d?zz=1"])
+def test_a_malformed_address_is_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Database(url)
+    assert "zz" not in str(raised.value)
+    # Nor is it what the error was made from.
+    assert raised.value.__suppress_context__
+
+
+def test_writers_of_a_tenant_take_turns(postgres: PostgresServer) -> None:
+    database = Database(postgres.url())
+    one, two = (database.tenant(postgres.create_tenant()) for _ in range(2))
+
+    with one.writing():
+        with (
+            pytest.raises(StoreLocked, match="others are writing"),
+            one.writing(wait_s=0.05),
+        ):
+            pass
+        with two.writing(wait_s=0.05):
+            pass
+        with one.reading():
+            pass
+    with one.writing(wait_s=0.05):
+        pass
+    database.close()
+
+
+def test_a_process_has_no_more_connections_than_it_may(
+    postgres: PostgresServer,
+) -> None:
+    database = Database(postgres.url(), max_connections=2)
+    tenants = [database.tenant(postgres.create_tenant()) for _ in range(3)]
+
+    with (
+        tenants[0].reading(),
+        tenants[1].reading(),
+        pytest.raises(StoreLocked, match="all 2 connections"),
+        tenants[2].writing(wait_s=0.05),
+    ):
+        pass
+    with tenants[2].reading():
+        pass
+    database.close()
+
+
+def test_threads_share_connections(postgres: PostgresServer, tenant: Tenant) -> None:
+    pids = set()
+
+    def count() -> None:
+        for _ in range(20):
+            with tenant.writing() as db:
+                pids.add(db.info.backend_pid)
+                take_numbers(db, "last_message_id", 1)
+
+    threads = [threading.Thread(target=count) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with tenant.writing() as db:
+        assert take_numbers(db, "last_message_id", 1) == 601
+    assert len(pids) <= 10
+
+
+def test_a_connection_that_was_lost_in_the_meantime_is_replaced(
+    postgres: PostgresServer, database: Database, tenant: Tenant
+) -> None:
+    with tenant.reading(), tenant.reading(), tenant.reading():
+        pass
+    postgres.kill()
+    postgres.start()
+
+    with tenant.writing() as db:
+        assert take_numbers(db, "last_message_id", 1) == 1
+
+
+def test_a_connection_that_is_lost_in_a_transaction_undoes_it(
+    postgres: PostgresServer, tenant: Tenant
+) -> None:
+    def lose() -> None:
+        with tenant.writing() as db:
+            take_numbers(db, "last_message_id", 1)
+            postgres.kill()
+            take_numbers(db, "last_message_id", 1)
+
+    try:
+        with pytest.raises(StoreUnreachable, match="no connection, or it was lost"):
+            lose()
+        with pytest.raises(StoreUnreachable, match="no connection"), tenant.reading():
+            pass
+    finally:
+        postgres.start()
+
+    with tenant.writing() as db:
+        assert take_numbers(db, "last_message_id", 1) == 1
+
+
+def test_what_was_committed_survives_a_crash_of_the_server(
+    postgres: PostgresServer, tenant: Tenant
+) -> None:
+    for _ in range(3):
+        with tenant.writing() as db:
+            take_numbers(db, "last_message_id", 1)
+        postgres.kill()
+        postgres.start()
+
+    with tenant.writing() as db:
+        assert take_numbers(db, "last_message_id", 1) == 4
+
+
+def test_a_child_has_connections_of_its_own(
+    postgres: PostgresServer, tenant: Tenant
+) -> None:
+    def own_pid(db_of: Tenant) -> int:
+        with db_of.reading() as db:
+            return db.info.backend_pid
+
+    before = own_pid(tenant)
+    reading, writing = os.pipe()
+    child = in_child(lambda: os.write(writing, str(own_pid(tenant)).encode()))
+    assert end_of(child) == "well"
+
+    assert int(os.read(reading, 20)) not in (before, own_pid(tenant))
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_fork_in_the_middle_of_a_transaction_leaves_the_parents_connection_alone(
+    tenant: Tenant,
+) -> None:
+    def count_in_child() -> None:
+        # The parent holds the lock of its own tenant.
+        with tenant.reading() as db:
+            assert db.execute("SELECT last_message_id FROM counters").fetchone() == (0,)
+
+    with tenant.writing() as db:
+        take_numbers(db, "last_message_id", 1)
+        assert end_of(in_child(count_in_child)) == "well"
+        assert take_numbers(db, "last_message_id", 1) == 2
+
+    with tenant.writing() as db:
+        assert take_numbers(db, "last_message_id", 1) == 3
