@@ -8,8 +8,8 @@ from itertools import takewhile
 
 import apsw
 
+from backstory.store.base.stored_rows import REPLY_STEPS
 from backstory.store.sqlite.messages import (
-    REPLY_STEPS,
     FindProven,
     Place,
     get_messages,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import apsw
 
+from backstory.store.base.stored_rows import MESSAGE_COLUMNS, to_message
 from backstory.store.sqlite.connection import close_database
-from backstory.store.sqlite.messages import MESSAGE_COLUMNS, to_message
 from backstory.store.sqlite.page_checksums import UNVERIFIED
 from backstory.values.history import Message
 from backstory.values.proof import Proof, ProveMessages

@@ -5,7 +5,7 @@ read again, and nothing that tells what it was.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -13,54 +13,18 @@ from operator import itemgetter
 import apsw
 import orjson
 
-from backstory.store.base.history import (
-    Batch,
-    ForgottenPart,
-    KeptMessage,
+from backstory.store.base.forgotten_keys import (
+    KEY_BYTES,
+    SALT_BYTES,
+    ForgottenKeys,
 )
+from backstory.store.base.history import Batch, ForgottenPart
 from backstory.store.sqlite import changes, message_titles, sessions
 from backstory.store.sqlite.rows import to_dict, to_json
-from backstory.store.sqlite.write_messages import id_by_content
 from backstory.text.words import fold
 from backstory.values.forgetting import Forgetting
-from backstory.values.history import Role, SessionFacts
+from backstory.values.history import Role
 from backstory.values.moments import Moment, from_microseconds
-from backstory.values.structs import FrozenStruct, replace
-
-_SALT_BYTES = 16
-_KEY_BYTES = 16
-_SESSION, _MESSAGE, _TITLE = "session", "message", "title"
-
-
-# -- keys -----------------------------------------------------------------------------
-
-
-class _Keys(FrozenStruct):
-    """Makes the keys under which ids are remembered."""
-
-    salt: bytes
-    host: str
-
-    def of_session(self, native_id: str) -> bytes:
-        return self._hash(_SESSION, native_id)
-
-    def of_message(self, session: str, native_id: str) -> bytes:
-        return self._hash(_MESSAGE, session, native_id)
-
-    def of_title(self, message: str) -> bytes:
-        """Of a title that is known by a message; whose session it is, is not known."""
-        return self._hash(_TITLE, message_titles.record_of(message))
-
-    def _hash(self, *parts: str) -> bytes:
-        # It loads OpenSSL, and most commands need no hash.
-        from hashlib import blake2b
-
-        digest = blake2b(key=self.salt, digest_size=_KEY_BYTES)
-        for part in (self.host, *parts):
-            encoded = part.encode("utf-8", errors="surrogatepass")
-            digest.update(len(encoded).to_bytes(8, "big"))
-            digest.update(encoded)
-        return digest.digest()
 
 
 def _find_salt(db: apsw.Connection) -> bytes | None:
@@ -76,58 +40,9 @@ def leave_out_forgotten(db: apsw.Connection, batch: Batch) -> Batch:
     salt = _find_salt(db)
     if salt is None:
         return batch
-    keys = _Keys(salt, batch.host)
-    known = _find_known(db, _iter_keys(keys, batch))
-    if not known:
-        return batch
-
-    def is_forgotten(kept: KeptMessage) -> bool:
-        message = kept.message
-        session = keys.of_session(message.session_id)
-        if session in known and _is_before(message.sent, known[session]):
-            return True
-        return any(key in known for key in _message_keys(keys, kept))
-
-    messages = [each for each in batch.messages if not is_forgotten(each)]
-    said = {each.message.session_id for each in messages}
-    return replace(
-        batch,
-        messages=messages,
-        facts=[
-            facts
-            if keys.of_session(facts.native_id) not in known
-            else SessionFacts(facts.native_id, project=facts.project)
-            for facts in batch.facts
-            if keys.of_session(facts.native_id) not in known or facts.native_id in said
-        ],
-        titles=[
-            each for each in batch.titles if keys.of_title(each.message_id) not in known
-        ],
-        emptied=[each for each in batch.emptied if keys.of_session(each) not in known],
-    )
-
-
-def _iter_keys(keys: _Keys, batch: Batch) -> Iterator[bytes]:
-    ids = {each.message.session_id for each in batch.messages}
-    ids.update(facts.native_id for facts in batch.facts)
-    yield from map(keys.of_session, ids.union(batch.emptied))
-    for kept in batch.messages:
-        yield from _message_keys(keys, kept)
-    for titled in batch.titles:
-        yield keys.of_title(titled.message_id)
-
-
-def _message_keys(keys: _Keys, kept: KeptMessage) -> tuple[bytes, bytes]:
-    """A message whose id was given twice is stored under an id by its content."""
-    message = kept.message
-    return (
-        keys.of_message(message.session_id, message.native_id),
-        keys.of_message(message.session_id, id_by_content(message)),
-    )
-
-
-def _is_before(sent: Moment | None, before_at: int | None) -> bool:
-    return before_at is None or sent is None or sent.to_microseconds() < before_at
+    keys = ForgottenKeys(salt, batch.host)
+    known = _find_known(db, keys.of_batch(batch))
+    return keys.leave_out(batch, known) if known else batch
 
 
 def _find_known(db: apsw.Connection, keys: Iterable[bytes]) -> dict[bytes, int | None]:
@@ -159,7 +74,7 @@ def forget(
     reason: str,
 ) -> Forgetting:
     """Delete parts of sessions and remember their ids; must run in a transaction."""
-    salt = _find_salt(db) or os.urandom(_SALT_BYTES)
+    salt = _find_salt(db) or os.urandom(SALT_BYTES)
     stored = sessions.get_sessions(db, [part.session_id for part in parts])
     db.execute(
         """
@@ -181,12 +96,11 @@ def forget(
         if part.session_id not in stored:
             continue
         session = stored[part.session_id]
-        keys = _Keys(salt, session.host)
+        keys = ForgottenKeys(salt, session.host)
         ids = _list_ids(db, part)
         if part.message_ids is None or len(ids) == session.message_count:
             before_at = None if part.is_lasting else Moment(now).to_microseconds()
             forgotten = [(keys.of_session(session.native_id), before_at)]
-            forgotten += _title_keys(keys, ids.values())
             _delete_session(db, part.session_id)
             whole += 1
         else:
@@ -194,8 +108,8 @@ def forget(
                 (keys.of_message(session.native_id, native_id), None)
                 for native_id in ids.values()
             ]
-            forgotten += _title_keys(keys, ids.values())
             _delete_messages(db, part.session_id, ids)
+        forgotten += [(key, None) for key in keys.of_titles(ids.values())]
         messages += len(ids)
         _remember(db, forgetting_id, forgotten)
     db.execute(
@@ -219,11 +133,6 @@ def _list_ids(db: apsw.Connection, part: ForgottenPart) -> dict[int, str]:
         ),
     )
     return to_dict(rows)
-
-
-def _title_keys(keys: _Keys, native_ids: Iterable[str]) -> list[tuple[bytes, None]]:
-    """Of titles that name one of the messages: a program may write one later."""
-    return [(key, None) for key in dict.fromkeys(map(keys.of_title, native_ids))]
 
 
 def _remember(
@@ -410,7 +319,7 @@ def is_forgetting(values: Sequence[object]) -> bool:
     """Whether the values of a row of a damaged page can be one of ``forgettings``."""
     match values:
         case [_, int(at), int(), int(), str(hosts), bytes(salt), *_]:
-            return _is_time(at) and _is_list(hosts) and len(salt) == _SALT_BYTES
+            return _is_time(at) and _is_list(hosts) and len(salt) == SALT_BYTES
         case _:
             return False
 
@@ -419,7 +328,7 @@ def is_key(values: Sequence[object]) -> bool:
     """Whether the values of a row of a damaged page can be one of ``forgotten``."""
     match values:
         case [_, int(), bytes(key), int() | None]:
-            return len(key) == _KEY_BYTES
+            return len(key) == KEY_BYTES
         case _:
             return False
 

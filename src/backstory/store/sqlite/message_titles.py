@@ -67,19 +67,10 @@ def delete_titles_of(
     _delete_titles(db, session_id, to_json(message_ids))
 
 
-def record_of(native_id: str) -> str:
-    """The id of the record that a message is a part of.
-
-    A title names the record, or any part of it: which of them is a message is not known
-    when it is read.
-    """
-    return native_id.partition("/")[0]
-
-
 def _delete_titles(
     db: apsw.Connection, session_id: int, message_ids: str | None
 ) -> None:
-    # The same as record_of.
+    # The same as ``record_of`` in message_ids.
     record = "substr({0}, 1, instr({0} || '/', '/') - 1)"
     db.execute(
         f"""

@@ -6,19 +6,11 @@ from typing import Any
 
 import apsw
 
+from backstory.store.base.stored_rows import MESSAGE_COLUMNS, REPLY_STEPS, to_message
 from backstory.store.sqlite.rows import to_json
-from backstory.store.sqlite.sessions import read_moment
 from backstory.text.words import fold
 from backstory.values.history import Message, Role
 from backstory.values.moments import WHOLE_DAY
-
-MESSAGE_COLUMNS = """
-    message_id, session_id, native_id, position, role, text, tool_name, call_id,
-    sent_at, utc_offset_min, full_bytes
-"""
-
-# How many messages after the user's are searched for the last reply to it.
-REPLY_STEPS = 100
 
 # A session and a position in it, or the first and the last of several.
 Place = tuple[int, int]
@@ -30,9 +22,6 @@ FindProven = Callable[[Mapping[int, str]], Mapping[int, Message]]
 
 _QUARTER_HOUR_US = 15 * 60 * 1_000_000
 _SEE_MORE = "Run 'backstory check --repair' to save what can be read."
-
-# Ten times faster than ``Role(...)``.
-_ROLES = {role.value: role for role in Role}
 
 
 def list_messages(
@@ -312,36 +301,6 @@ def find_message(db: apsw.Connection, session_id: int, name: str) -> Message | N
         (session_id, name),
     ).fetchone()
     return None if row is None else to_message(row)
-
-
-# Any: SQLite rows carry no types; the schema does.
-def to_message(row: tuple[Any, ...]) -> Message:
-    (
-        message_id,
-        session_id,
-        native_id,
-        position,
-        role,
-        text,
-        tool_name,
-        call_id,
-        sent_at,
-        utc_offset_min,
-        full_bytes,
-    ) = row
-    return Message(
-        message_id=message_id,
-        session_id=session_id,
-        native_id=native_id,
-        position=position,
-        # Only a damaged row has another.
-        role=_ROLES.get(role, Role.ERROR),
-        text=text,
-        tool_name=tool_name,
-        call_id=call_id,
-        sent=read_moment(sent_at, utc_offset_min),
-        full_bytes=full_bytes,
-    )
 
 
 def count_by_quarter_hour(

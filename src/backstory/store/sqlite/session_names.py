@@ -5,8 +5,8 @@ from typing import Any
 
 import apsw
 
+from backstory.store.base.stored_rows import SESSION_COLUMNS, to_session
 from backstory.store.sqlite.rows import to_json
-from backstory.store.sqlite.sessions import COLUMNS, to_session
 from backstory.values.history import Session
 from backstory.values.identity import is_below
 
@@ -26,7 +26,7 @@ def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
     host, _, native_id = name.partition("/")
     exact = db.execute(
         f"""
-        SELECT {COLUMNS} FROM sessions
+        SELECT {SESSION_COLUMNS} FROM sessions
          WHERE native_id = ?1 OR (host = ?2 AND native_id = ?3)
          ORDER BY session_id
         """,
@@ -36,7 +36,7 @@ def find_sessions(db: apsw.Connection, name: str) -> list[Session]:
         return [to_session(row) for row in exact]
     rows = db.execute(
         f"""
-        SELECT {COLUMNS} FROM sessions
+        SELECT {SESSION_COLUMNS} FROM sessions
          WHERE message_count > 0 AND (
                substr(native_id, 1, length(?1)) = ?1
                OR (host = ?2 AND ?3 != '' AND substr(native_id, 1, length(?3)) = ?3))

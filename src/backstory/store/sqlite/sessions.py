@@ -2,42 +2,22 @@
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any
 
 import apsw
 
 from backstory.store.base.history import Counts, SessionFilter
+from backstory.store.base.stored_rows import (
+    EXCERPT_SOURCE_CHARS,
+    SESSION_COLUMNS,
+    to_opening,
+    to_preview,
+    to_session,
+)
 from backstory.store.sqlite.message_titles import delete_titles
 from backstory.store.sqlite.rows import to_dict, to_json
-from backstory.text.cut import one_line
-from backstory.text.terminal import strip_terminal_codes
-from backstory.text.titles import make_title, name_session
-from backstory.values.history import (
-    Session,
-    SessionFacts,
-    SessionKind,
-)
-from backstory.values.moments import (
-    WHOLE_DAY,
-    Moment,
-    from_microseconds,
-    start_in_utc,
-)
+from backstory.values.history import Session, SessionFacts
+from backstory.values.moments import WHOLE_DAY, Moment, start_in_utc
 from backstory.values.structs import FrozenStruct
-
-OPENING_CHARS = 200
-PREVIEW_CHARS = 200
-TITLE_CHARS = 80
-
-COLUMNS = """
-    session_id, host, native_id, COALESCE(title, message_title), opening, project,
-    git_branch, parent_id, started_at, started_offset_min, last_active_at,
-    last_active_offset_min, message_count, preview, read_from,
-    last_logged_message_id, kind
-"""
-
-_KINDS = {kind.value: kind for kind in SessionKind}
-
 
 # -- writing --------------------------------------------------------------------------
 
@@ -179,8 +159,8 @@ def refresh_excerpts(
         db, session_id, "assistant"
     )
     preview = db.execute(
-        """
-        SELECT substr(text, 1, 1000) FROM messages
+        f"""
+        SELECT substr(text, 1, {EXCERPT_SOURCE_CHARS}) FROM messages
          WHERE session_id = ? AND role IN ('user', 'assistant')
          ORDER BY position DESC LIMIT 1
         """,
@@ -197,7 +177,7 @@ def refresh_excerpts(
             read_from,
             new_messages,
             opening,
-            one_line(strip_terminal_codes(preview or ""), PREVIEW_CHARS),
+            to_preview(preview or ""),
             session_id,
         ),
     )
@@ -207,14 +187,14 @@ def _find_opening(db: apsw.Connection, session_id: int, role: str) -> str:
     """The first message of that role that can be a title, as one."""
     # Its first characters are enough for one line.
     first = db.execute(
-        """
-        SELECT substr(text, 1, 1000) FROM messages
+        f"""
+        SELECT substr(text, 1, {EXCERPT_SOURCE_CHARS}) FROM messages
          WHERE session_id = ? AND role = ?
          ORDER BY position
         """,
         (session_id, role),
     )
-    titles = (make_title(text, OPENING_CHARS) for (text,) in first)
+    titles = (to_opening(text) for (text,) in first)
     return next(filter(None, titles), "")
 
 
@@ -243,7 +223,7 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
     folder = where.folder and where.folder.rstrip("/\\")
     rows = db.execute(
         f"""
-        SELECT {COLUMNS}
+        SELECT {SESSION_COLUMNS}
           FROM sessions
          WHERE message_count > 0
            AND (?1 IS NULL OR host = ?1)
@@ -287,7 +267,7 @@ def get_sessions(
 ) -> dict[int, Session]:
     rows = db.execute(
         f"""
-        SELECT {COLUMNS} FROM sessions
+        SELECT {SESSION_COLUMNS} FROM sessions
          WHERE session_id IN (SELECT value FROM json_each(?))
         """,
         (to_json(session_ids),),
@@ -346,49 +326,3 @@ def list_projects(db: apsw.Connection) -> list[str]:
         "SELECT DISTINCT project FROM sessions WHERE project IS NOT NULL ORDER BY 1"
     )
     return [project for (project,) in rows]
-
-
-# Any: SQLite rows carry no types; the schema does.
-def to_session(row: tuple[Any, ...]) -> Session:
-    (
-        session_id,
-        host,
-        native_id,
-        title,
-        opening,
-        project,
-        git_branch,
-        parent_id,
-        started_at,
-        started_offset_min,
-        last_active_at,
-        last_active_offset_min,
-        message_count,
-        preview,
-        read_from,
-        last_logged_message_id,
-        kind,
-    ) = row
-    return Session(
-        session_id=session_id,
-        host=host,
-        native_id=native_id,
-        title=name_session(title or "", opening),
-        project=project,
-        git_branch=git_branch,
-        parent_id=parent_id,
-        started=read_moment(started_at, started_offset_min),
-        last_active=read_moment(last_active_at, last_active_offset_min),
-        message_count=message_count,
-        preview=preview,
-        read_from=read_from,
-        last_logged_message_id=last_logged_message_id,
-        # Only a damaged row has another.
-        kind=_KINDS.get(kind, SessionKind.CONVERSATION),
-    )
-
-
-def read_moment(microseconds: int | None, utc_offset_min: int | None) -> Moment | None:
-    if microseconds is None:
-        return None
-    return from_microseconds(microseconds, utc_offset_min)

@@ -11,13 +11,10 @@ from datetime import datetime
 import apsw
 
 from backstory.store.base.history import Batch, KeptMessage, Written
+from backstory.store.base.message_ids import SessionMessages
 from backstory.store.sqlite import changes, message_titles, sessions, sources
 from backstory.store.sqlite.forgotten import leave_out_forgotten
-from backstory.store.sqlite.write_messages import (
-    SessionMessages,
-    hide_message,
-    write_messages,
-)
+from backstory.store.sqlite.write_messages import hide_message, write_messages
 from backstory.values.history import Problem, SessionFacts
 from backstory.values.moments import Moment
 from backstory.values.structs import replace
