@@ -1,13 +1,30 @@
-"""An index of every kind there is."""
+"""A history, summaries and an index of every kind there is."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
 from tests.contract.indexes import INDEXES, OpenIndex
+from tests.contract.stores import STORES, Stores
 from tests.index_builders import close_index
+
+
+@pytest.fixture(scope="session", params=STORES)
+def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
+    """Makes stores; for the whole session, as one law makes many."""
+    with request.param(request) as made:
+        yield made
+
+
+@pytest.fixture
+def store(stores: Stores) -> Iterator[HistoryStore]:
+    """An empty history."""
+    opened = stores.make_history()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(params=INDEXES.values(), ids=list(INDEXES))

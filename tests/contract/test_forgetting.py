@@ -1,8 +1,8 @@
 """What was forgotten is gone from every history store, and is never stored again."""
 
+import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,18 +16,17 @@ from backstory.store.base.history import (
     SourceState,
     Written,
 )
-from backstory.store.sqlite.history import SqliteHistory
 from backstory.values.forgetting import Forgetting
 from backstory.values.history import MessageTitle, NewMessage, Role, SessionFacts
 from backstory.values.moments import Moment
+from tests.contract.stores import Stores
 
 NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
-STORES = {"sqlite": SqliteHistory}
 
 
-@pytest.fixture(params=STORES.values(), ids=list(STORES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HistoryStore]:
-    opened: HistoryStore = request.param(tmp_path / "history.db")
+@pytest.fixture
+def store(stores: Stores) -> Iterator[HistoryStore]:
+    opened = stores.make_history()
     opened.write(
         Batch(
             "host",
@@ -215,10 +214,23 @@ def test_a_number_that_was_never_given_undoes_nothing(store: HistoryStore) -> No
     assert store.undo_forgetting(7) is None
 
 
-def test_nothing_of_it_is_left_in_the_file(store: HistoryStore, tmp_path: Path) -> None:
-    read_again(store)
-    store.forget([ForgottenPart(1, (2,))], now=NOW)
+def test_nothing_of_it_is_left_in_the_files(
+    stores: Stores, store: HistoryStore
+) -> None:
+    # Other histories may be in the same files.
+    needle = secrets.token_hex(8)
+    read_again(
+        store,
+        *(a_message(f"{needle} {number}", f"x{number}") for number in range(50)),
+        a_message(needle * 9_000, "long"),
+    )
+    (session,) = store.find_sessions("s1")
+    found = store.iter_messages(session.session_id)
+    numbers = tuple(each.message_id for each in found if needle in each.text)
+    assert len(numbers) == 51
+    store.make_durable()
+    assert stores.find_in_files(store, needle.encode())
+    store.forget([ForgottenPart(1, numbers)], now=NOW)
 
     assert store.erase_deleted()
-    for file in tmp_path.iterdir():
-        assert b"walrus" not in file.read_bytes(), file.name
+    assert stores.find_in_files(store, needle.encode()) == []

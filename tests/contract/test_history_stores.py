@@ -1,8 +1,7 @@
 """What every history store must do, whatever database is behind it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -18,7 +17,6 @@ from backstory.store.base.history import (
     SourceState,
     Written,
 )
-from backstory.store.sqlite.history import SqliteHistory
 from backstory.values.history import (
     Message,
     MessageTitle,
@@ -29,16 +27,9 @@ from backstory.values.history import (
 )
 from backstory.values.moments import Moment, whole_day
 from tests.chance import examples
+from tests.contract.stores import Stores
 
 NOW = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
-STORES = {"sqlite": SqliteHistory}
-
-
-@pytest.fixture(params=STORES.values(), ids=list(STORES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HistoryStore]:
-    opened: HistoryStore = request.param(tmp_path / "history.db")
-    yield opened
-    opened.close()
 
 
 def a_message(
@@ -131,16 +122,12 @@ def test_how_far_a_session_was_summarized_only_moves_on(store: HistoryStore) -> 
     assert logged == [2, 2, 2, 3]
 
 
-def test_what_was_written_quickly_can_be_made_durable(tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
-    store = SqliteHistory(path)
-    store.write(a_batch(a_message("a quick brown text")), now=NOW, is_durable=False)
-    assert b"a quick brown text" not in path.read_bytes()
+def test_what_was_written_quickly_can_be_made_durable(store: HistoryStore) -> None:
+    store.write(a_batch(a_message("quick")), now=NOW, is_durable=False)
 
     store.make_durable()
 
-    assert b"a quick brown text" in path.read_bytes()
-    store.close()
+    assert texts(store) == ["quick"]
 
 
 def test_a_replacing_batch_changes_the_message_and_keeps_its_place(
@@ -423,7 +410,6 @@ _native_id = st.builds(
 )
 
 
-@pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
 @given(
     sessions=st.lists(
         st.tuples(st.sampled_from(["host", "a"]), _native_id, st.booleans()),
@@ -440,11 +426,9 @@ _native_id = st.builds(
     ]
 )
 def test_no_shorter_name_finds_a_session_alone(
-    make: type[SqliteHistory],
-    tmp_path_factory: pytest.TempPathFactory,
-    sessions: list[tuple[str, str, bool]],
+    stores: Stores, sessions: list[tuple[str, str, bool]]
 ) -> None:
-    store: HistoryStore = make(tmp_path_factory.mktemp("store") / "history.db")
+    store = stores.make_history()
     for host, native_id, has_messages in sessions:
         facts = [SessionFacts(native_id)]
         messages = [a_message(session=native_id)] if has_messages else []
@@ -486,17 +470,14 @@ _kept = st.builds(
 )
 
 
-@pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
 @settings(max_examples=examples(30))
 @given(
     batches=st.lists(st.tuples(st.lists(_kept, max_size=6), st.booleans()), max_size=6)
 )
 def test_any_sequence_of_batches_leaves_a_sound_store(
-    make: type[SqliteHistory],
-    tmp_path_factory: pytest.TempPathFactory,
-    batches: list[tuple[list[KeptMessage], bool]],
+    stores: Stores, batches: list[tuple[list[KeptMessage], bool]]
 ) -> None:
-    store = make(tmp_path_factory.mktemp("store") / "history.db")
+    store = stores.make_history()
 
     for messages, replaces in batches:
         store.write(a_batch(*messages, replaces=replaces), now=NOW)
@@ -511,19 +492,15 @@ def test_any_sequence_of_batches_leaves_a_sound_store(
 @settings(max_examples=examples(30))
 @given(messages=st.lists(_kept, max_size=12), cut=st.integers(0, 12))
 def test_how_messages_are_cut_into_batches_makes_no_difference(
-    tmp_path_factory: pytest.TempPathFactory, messages: list[KeptMessage], cut: int
+    stores: Stores, messages: list[KeptMessage], cut: int
 ) -> None:
-    folder = tmp_path_factory.mktemp("stores")
-    whole, parts = (
-        SqliteHistory(folder / "whole.db"),
-        SqliteHistory(folder / "parts.db"),
-    )
+    whole, parts = stores.make_history(), stores.make_history()
 
     whole.write(a_batch(*messages), now=NOW)
     parts.write(a_batch(*messages[:cut]), now=NOW)
     parts.write(a_batch(*messages[cut:]), now=NOW)
 
-    def held(store: SqliteHistory) -> dict[str, list[tuple[str, int, str]]]:
+    def held(store: HistoryStore) -> dict[str, list[tuple[str, int, str]]]:
         return {
             session.native_id: [
                 (message.native_id, message.position, message.text)

@@ -3,20 +3,20 @@
 import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from backstory.memory import Memory
+from backstory.store.base.history import Batch, HistoryStore, KeptMessage
 from backstory.store.base.summaries import (
     Due,
     SetAside,
     Summary,
     SummaryStore,
 )
-from backstory.store.sqlite.summaries import SqliteSummaryStore
+from backstory.values.history import NewMessage, Role, Session
+from backstory.values.moments import Moment
 from backstory.values.reports import ModelCall
-from tests.samples import a_memory
+from tests.contract.stores import Stores
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -24,22 +24,30 @@ DAY = date(2026, 3, 1)
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with a_memory(tmp_path, settings=("embedder.name=none",), clock=lambda: NOW) as it:
-        yield it
-
-
-@pytest.fixture
-def store(memory: Memory) -> Iterator[SummaryStore]:
-    made = SqliteSummaryStore(memory.home / "history.db")
+def history(stores: Stores) -> Iterator[HistoryStore]:
+    made = stores.make_history()
     yield made
     made.close()
 
 
-def say(memory: Memory, role: str, text: str, session: str = "s") -> int:
-    number = memory.record(session, role, text, sent_at=NOW)
-    assert number is not None
-    return number
+@pytest.fixture
+def store(stores: Stores, history: HistoryStore) -> Iterator[SummaryStore]:
+    made = stores.open_summaries(history)
+    yield made
+    made.close()
+
+
+def say(history: HistoryStore, role: str, text: str, session: str = "s") -> int:
+    """Store one more message; returns its number."""
+    message = NewMessage(session, text, Role(role), text, sent=Moment(NOW))
+    written = history.write(Batch("host", messages=[KeptMessage(message)]), now=NOW)
+    assert written.last_message_id is not None
+    return written.last_message_id
+
+
+def the_session(history: HistoryStore) -> Session:
+    (session,) = history.find_sessions("s")
+    return session
 
 
 def a_summary(session_id: int, first: int, last: int, marker: str = "m") -> Summary:
@@ -50,12 +58,12 @@ def a_summary(session_id: int, first: int, last: int, marker: str = "m") -> Summ
 
 
 def test_a_session_that_is_asked_for_twice_is_due_once(
-    memory: Memory, store: SummaryStore
+    history: HistoryStore, store: SummaryStore
 ) -> None:
-    say(memory, "user", "one")
-    session_id = memory.session("s").session_id
+    say(history, "user", "one")
+    session_id = the_session(history).session_id
     assert store.mark_due(session_id, "session end", now=NOW)
-    last = say(memory, "assistant", "two")
+    last = say(history, "assistant", "two")
 
     assert store.mark_due(session_id, "background", now=LATER)
 
@@ -63,32 +71,38 @@ def test_a_session_that_is_asked_for_twice_is_due_once(
     assert store.count_due() == 1
 
 
-def test_nothing_is_due_where_nobody_spoke(memory: Memory, store: SummaryStore) -> None:
-    say(memory, "tool_result", "output")
-    session_id = memory.session("s").session_id
+def test_nothing_is_due_where_nobody_spoke(
+    history: HistoryStore, store: SummaryStore
+) -> None:
+    say(history, "tool_result", "output")
+    session_id = the_session(history).session_id
 
     assert not store.mark_due(session_id, "session end", now=NOW)
     assert not store.mark_due(999, "session end", now=NOW)
     assert store.list_due(now=NOW) == []
 
 
-def test_what_is_logged_is_not_due_again(memory: Memory, store: SummaryStore) -> None:
-    last = say(memory, "user", "one")
-    session_id = memory.session("s").session_id
+def test_what_is_logged_is_not_due_again(
+    history: HistoryStore, store: SummaryStore
+) -> None:
+    last = say(history, "user", "one")
+    session_id = the_session(history).session_id
     summary = a_summary(session_id, last, last)
     store.add_summary(summary)
     store.finish([summary])
-    say(memory, "tool_result", "output")
+    say(history, "tool_result", "output")
 
     assert not store.mark_due(session_id, "session end", now=NOW)
 
-    say(memory, "user", "two")
+    say(history, "user", "two")
     assert store.mark_due(session_id, "session end", now=NOW)
 
 
-def test_a_session_is_tried_again_later(memory: Memory, store: SummaryStore) -> None:
-    last = say(memory, "user", "one")
-    session_id = memory.session("s").session_id
+def test_a_session_is_tried_again_later(
+    history: HistoryStore, store: SummaryStore
+) -> None:
+    last = say(history, "user", "one")
+    session_id = the_session(history).session_id
     store.mark_due(session_id, "session end", now=NOW)
     (due,) = store.list_due(now=NOW)
 
@@ -106,13 +120,13 @@ def test_a_session_is_tried_again_later(memory: Memory, store: SummaryStore) -> 
 
 
 def test_what_was_asked_for_meanwhile_stays_due(
-    memory: Memory, store: SummaryStore
+    history: HistoryStore, store: SummaryStore
 ) -> None:
-    say(memory, "user", "one")
-    session_id = memory.session("s").session_id
+    say(history, "user", "one")
+    session_id = the_session(history).session_id
     store.mark_due(session_id, "session end", now=NOW)
     (due,) = store.list_due(now=NOW)
-    last = say(memory, "user", "two")
+    last = say(history, "user", "two")
     store.mark_due(session_id, "session end", now=NOW)
 
     store.delete_due(due)
@@ -127,12 +141,12 @@ def test_what_was_asked_for_meanwhile_stays_due(
 
 
 def test_what_waits_for_the_notes_is_not_summarized_again(
-    memory: Memory, store: SummaryStore
+    history: HistoryStore, store: SummaryStore
 ) -> None:
-    first = say(memory, "user", "one")
-    second = say(memory, "assistant", "two")
-    say(memory, "user", "three")
-    session_id = memory.session("s").session_id
+    first = say(history, "user", "one")
+    second = say(history, "assistant", "two")
+    say(history, "user", "three")
+    session_id = the_session(history).session_id
     assert store.next_position(session_id) == 0
     summary = a_summary(session_id, first, second)
 
@@ -141,15 +155,15 @@ def test_what_waits_for_the_notes_is_not_summarized_again(
     assert store.next_position(session_id) == 2
     assert store.list_summaries(session_id) == [summary]
     assert store.list_waiting_sessions() == [session_id]
-    assert memory.session("s").last_logged_message_id is None
+    assert the_session(history).last_logged_message_id is None
 
 
 def test_what_stands_in_the_notes_is_logged(
-    memory: Memory, store: SummaryStore
+    history: HistoryStore, store: SummaryStore
 ) -> None:
-    first = say(memory, "user", "one")
-    second = say(memory, "assistant", "two")
-    session_id = memory.session("s").session_id
+    first = say(history, "user", "one")
+    second = say(history, "assistant", "two")
+    session_id = the_session(history).session_id
     summaries = [
         a_summary(session_id, first, first, "a"),
         a_summary(session_id, second, second, "b"),
@@ -162,7 +176,7 @@ def test_what_stands_in_the_notes_is_logged(
     assert store.list_summaries(session_id) == []
     assert store.list_waiting_sessions() == []
     assert store.next_position(session_id) == 2
-    assert memory.session("s").last_logged_message_id == second
+    assert the_session(history).last_logged_message_id == second
 
 
 # -- what it cost ---
@@ -231,11 +245,11 @@ def test_state_is_kept(store: SummaryStore) -> None:
 
 
 def test_a_session_is_quiet_until_it_is_due_or_logged(
-    memory: Memory, store: SummaryStore
+    history: HistoryStore, store: SummaryStore
 ) -> None:
-    number = say(memory, "user", "one")
-    say(memory, "tool_result", "output", session="silent")
-    session_id = memory.session("s").session_id
+    number = say(history, "user", "one")
+    say(history, "tool_result", "output", session="silent")
+    session_id = the_session(history).session_id
 
     def list_quiet(before: datetime) -> list[int]:
         return store.list_quiet(before=before, read_since=None)
@@ -254,10 +268,10 @@ def test_a_session_is_quiet_until_it_is_due_or_logged(
 
 
 def test_what_is_set_aside_is_passed_by_and_can_be_taken_back(
-    memory: Memory, store: SummaryStore
+    history: HistoryStore, store: SummaryStore
 ) -> None:
-    first, last = say(memory, "user", "one"), say(memory, "assistant", "two")
-    session_id = memory.session("s").session_id
+    first, last = say(history, "user", "one"), say(history, "assistant", "two")
+    session_id = the_session(history).session_id
     messages = SetAside(session_id, first, last, "rubbish")
 
     store.set_aside(messages)
@@ -271,10 +285,10 @@ def test_what_is_set_aside_is_passed_by_and_can_be_taken_back(
 
 
 def test_a_summary_of_what_was_set_aside_does_not_move_the_log_back(
-    memory: Memory, store: SummaryStore
+    history: HistoryStore, store: SummaryStore
 ) -> None:
-    first, last = say(memory, "user", "one"), say(memory, "user", "two")
-    session_id = memory.session("s").session_id
+    first, last = say(history, "user", "one"), say(history, "user", "two")
+    session_id = the_session(history).session_id
     messages = SetAside(session_id, first, first, "rubbish")
     later, earlier = (
         a_summary(session_id, last, last, "later"),
@@ -288,5 +302,5 @@ def test_a_summary_of_what_was_set_aside_does_not_move_the_log_back(
     assert store.list_set_aside() == []
     store.finish([earlier])
 
-    assert memory.session("s").last_logged_message_id == last
+    assert the_session(history).last_logged_message_id == last
     assert store.next_position(session_id) == 2

@@ -120,6 +120,9 @@ class DatabaseServer:
             with block_forks():
                 yield
         except psycopg.Error as exc:
+            if isinstance(exc, psycopg.ProgrammingError) and exc.sqlstate is None:
+                # It was not sent: a value is of a type that no column has.
+                raise TypeError(str(exc)) from exc
             raise self._to_problem(exc) from exc
 
     def _to_problem(self, exc: psycopg.Error) -> StoreProblem:

@@ -1,0 +1,104 @@
+"""Erase what was deleted from the files of the server, as far as our role may.
+
+A deleted row stays in its file until a vacuum, and even then its bytes stay where they
+were until others are written over them. Only a table that is written anew has none of
+them. That locks the table for everybody, so large ones are only vacuumed: their bytes
+go with time, or when the owner writes them anew (VACUUM FULL). Up to PostgreSQL 16,
+only the owner of a table may do either.
+
+What the server wrote into its log of changes (WAL), and what replicas and backups have
+of it, is out of our hands.
+"""
+
+import logging
+
+from psycopg import errors, sql
+
+from backstory.store.postgres.connecting import Connection
+
+logger = logging.getLogger(__name__)
+
+# Tables with what people wrote, and with what tells where and when.
+_TABLES = (
+    "messages",
+    "sessions",
+    "message_titles",
+    "problems",
+    "sources",
+    "seen_notes",
+    "summaries",
+)
+# Writing this much anew takes a few seconds.
+_MAX_REWRITTEN_BYTES = 256_000_000
+
+
+def erase_deleted(db: Connection, *, deleted_by: int | None) -> bool:
+    """Erase it; False if some of it may still be there.
+
+    ``deleted_by`` is the number of the last transaction that deleted something, if it
+    is known. Needs a connection that is in no transaction.
+    """
+    db.autocommit = True
+    try:
+        if not _may_maintain(db):
+            logger.info("deleted rows are not erased: the role may not vacuum")
+            return False
+        if _is_read(db, deleted_by):
+            return False
+        erased = [_erase(db, table) for table in _TABLES]
+        return all(erased)
+    finally:
+        if not db.closed:
+            db.autocommit = False
+
+
+def _may_maintain(db: Connection) -> bool:
+    try:
+        row = db.execute(
+            "SELECT has_table_privilege('backstory.messages', 'MAINTAIN')"
+        ).fetchone()
+    except errors.InvalidParameterValue:
+        # Up to version 16, there is no such privilege.
+        return False
+    return row == (True,)
+
+
+def _is_read(db: Connection, deleted_by: int | None) -> bool:
+    """Whether a transaction may still see what was deleted."""
+    row = db.execute(
+        """
+        SELECT EXISTS (
+               SELECT 1 FROM pg_stat_activity
+                WHERE pid <> pg_backend_pid()
+                  AND GREATEST(age(backend_xmin), age(backend_xid))
+                   >= age(COALESCE(%s::text::xid8,
+                                   pg_snapshot_xmax(pg_current_snapshot()))::xid))
+        """,
+        (None if deleted_by is None else str(deleted_by),),
+    ).fetchone()
+    return row == (True,)
+
+
+def _erase(db: Connection, table: str) -> bool:
+    row = db.execute(
+        "SELECT pg_total_relation_size(%s::regclass)", (f"backstory.{table}",)
+    ).fetchone()
+    is_small = row is not None and row[0] <= _MAX_REWRITTEN_BYTES
+    was_locked = False
+
+    def notice(said: errors.Diagnostic) -> None:
+        nonlocal was_locked
+        was_locked |= said.sqlstate == errors.LockNotAvailable.sqlstate
+
+    db.add_notice_handler(notice)
+    try:
+        # Who waited for the lock would keep others from the table.
+        db.execute(
+            sql.SQL("VACUUM (SKIP_LOCKED, {}) {}").format(
+                sql.SQL("FULL" if is_small else "INDEX_CLEANUP ON"),
+                sql.Identifier("backstory", table),
+            )
+        )
+    finally:
+        db.remove_notice_handler(notice)
+    return is_small and not was_locked
