@@ -130,6 +130,11 @@ class PostgresServer:
             self._process.send_signal(signal.SIGINT)
             self._process.wait()
 
+    @property
+    def version(self) -> int:
+        ((number,),) = self.ask("SELECT current_setting('server_version_num')::int")
+        return int(number) // 10_000
+
     # -- databases ---
 
     def url(self, role: str = APPLICATION, name: str = "memory") -> str:

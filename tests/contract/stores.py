@@ -29,8 +29,15 @@ class Stores(Protocol):
         """The files that a history is kept in and that contain some bytes."""
         ...
 
+    @property
+    def can_erase(self) -> bool:
+        """Whether the store itself may erase what was deleted from its files."""
+        ...
+
 
 class SqliteStores:
+    can_erase = True
+
     def __init__(self, make_folder: Callable[[], Path]) -> None:
         self._make_folder = make_folder
 

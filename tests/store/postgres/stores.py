@@ -23,5 +23,10 @@ class PostgresStores:
     def find_in_files(self, history: HistoryStore, needle: bytes) -> list[str]:
         return self._server.find_in_files(needle)
 
+    @property
+    def can_erase(self) -> bool:
+        # Before, only the owner of a table may.
+        return self._server.version >= 17
+
     def close(self) -> None:
         self._database.close()

@@ -6,12 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from backstory.errors import ConfigError, StoreLocked, StoreUnreachable
+from backstory.errors import (
+    ConfigError,
+    StoreDamaged,
+    StoreFull,
+    StoreLocked,
+    StoreProblem,
+    StoreUnreachable,
+    StoreUnwritable,
+)
 from backstory.store.postgres.database import Database, Tenant, take_numbers
 from tests.postgres_server import PASSWORD, PostgresServer
 from tests.processes import end_of, in_child
 
-pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres-kills")]
+pytestmark = pytest.mark.postgres
 
 
 @pytest.mark.parametrize(
@@ -47,6 +55,37 @@ def test_a_malformed_address_is_not_repeated(url: str) -> None:
     assert "zz" not in str(raised.value)
     # Nor is it what the error was made from.
     assert raised.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("code", "problem", "words"),
+    [
+        ("53100", StoreFull, "the server's disk is full"),
+        ("55P03", StoreLocked, "others are writing"),
+        ("40P01", StoreLocked, "others are writing"),
+        ("42501", StoreUnwritable, "the role may not do this"),
+        ("25006", StoreUnwritable, "the server is read-only"),
+        ("XX001", StoreDamaged, "it is damaged"),
+        ("57P01", StoreUnreachable, "no connection, or it was lost"),
+        ("53300", StoreUnreachable, "too many connections"),
+        ("22000", StoreProblem, "it refused"),
+    ],
+)
+def test_what_the_server_says_becomes_a_problem_of_ours(
+    tenant: Tenant, code: str, problem: type[StoreProblem], words: str
+) -> None:
+    statement = f"""
+        DO $$ BEGIN
+            RAISE EXCEPTION 'said' USING ERRCODE = '{code}', DETAIL = 'a row';
+        END $$
+    """
+
+    with pytest.raises(StoreProblem, match=words) as raised, tenant.reading() as db:
+        db.execute(statement.encode())
+
+    assert type(raised.value) is problem
+    # Details quote rows.
+    assert "a row" not in f"{raised.value} {raised.value.hint}"
 
 
 def test_writers_of_a_tenant_take_turns(postgres: PostgresServer) -> None:
@@ -114,6 +153,10 @@ def test_a_connection_that_was_lost_in_the_meantime_is_replaced(
     postgres.kill()
     postgres.start()
 
+    with database.connection() as db:
+        assert db.execute("SELECT 1").fetchall() == [(1,)]
+    postgres.kill()
+    postgres.start()
     with tenant.writing() as db:
         assert take_numbers(db, "last_message_id", 1) == 1
 

@@ -77,12 +77,33 @@ class Database:
         It sees no row of any tenant; for what concerns whole tables.
         """
         with self.server.translated():
-            db, _ = self._take(WAIT_S)
+            db = self._take_alive()
             try:
-                db.read_only = None
                 yield db
             finally:
                 self._give_back(db)
+
+    def _take_alive(self) -> Connection:
+        while True:
+            db, is_new = self._take(WAIT_S)
+            try:
+                db.read_only = None
+                db.execute("SELECT 1")
+                db.rollback()
+                return db
+            except BaseException as exc:
+                self._give_back_failed(db, exc, is_new=is_new)
+
+    def _give_back_failed(
+        self, db: Connection, exc: BaseException, *, is_new: bool
+    ) -> None:
+        """Raise the error again, unless the connection was lost while it was idle."""
+        is_lost = isinstance(exc, psycopg.OperationalError) and db.closed
+        self._give_back(db)
+        if is_new or not is_lost:
+            raise exc
+        # After a restart of the server, all others are lost as well.
+        self.close()
 
     def _take(self, wait_s: float) -> tuple[Connection, bool]:
         """A connection that nobody uses, and whether it is new."""
@@ -211,12 +232,7 @@ class Tenant:
                 )
                 return db
             except BaseException as exc:
-                is_lost = isinstance(exc, psycopg.OperationalError) and db.closed
-                self.database._give_back(db)
-                if is_new or not is_lost:
-                    raise
-                # After a restart of the server, all others are lost as well.
-                self.database.close()
+                self.database._give_back_failed(db, exc, is_new=is_new)
 
 
 def take_numbers(db: Connection, counter: str, count: int) -> int:

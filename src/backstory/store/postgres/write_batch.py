@@ -23,6 +23,7 @@ from backstory.store.postgres.write_messages import (
     write_messages,
 )
 from backstory.values.history import Problem
+from backstory.values.moments import Moment
 from backstory.values.structs import replace
 
 # More problems of this kind would tell nothing new.
@@ -62,6 +63,7 @@ class _BatchWriting:
         self._saved = {id_: replace(each) for id_, each in self._sessions.items()}
         self._numbers = self._take_session_numbers()
         self._made: set[str] = set()
+        self._file_times: dict[str, Moment] = {}
         self._changes: list[changes.NewChange] = []
         self._titled: set[int] = set()
         self._new_messages = 0
@@ -113,6 +115,8 @@ class _BatchWriting:
                     self._progress = replace(self._progress, signature="")
                 continue
             session = self._find_or_make(native_id)
+            if facts.saved is not None:
+                self._file_times[native_id] = facts.saved
             title, with_messages = session.indexed_title, session.indexed_with_messages
             session.update(facts)
             if session.indexed_with_messages != with_messages:
@@ -210,15 +214,12 @@ class _BatchWriting:
 
         Messages without a time count as sent when the session began.
         """
-        saved = {
-            facts.native_id: facts.saved for facts in self._batch.facts if facts.saved
-        }
         moved = []
         for session, each, written in zip(concerned, new, done, strict=True):
             before = session.started_at
             session.widen(k.message.sent for k in each.kept if k.message.sent)
-            if written.runs and session.native_id in saved:
-                session.note_saving(saved[session.native_id])
+            if written.runs and session.native_id in self._file_times:
+                session.note_saving(self._file_times[session.native_id])
             if session.started_at != before:
                 moved.append(session.session_id)
         return changes.find_spans(self._db, moved, is_timeless_only=True)
