@@ -22,9 +22,8 @@ from backstory.store.base.history import (
 from backstory.store.postgres.database import Database, Tenant
 from backstory.store.postgres.history import PostgresHistory
 from backstory.values.history import NewMessage, Role
-from tests.chance import rounds
 from tests.postgres_server import PostgresServer
-from tests.processes import end_of, in_child, kill_sometime
+from tests.processes import comes_true, end_of, in_child, kill_sometime
 
 pytestmark = pytest.mark.postgres
 
@@ -99,16 +98,17 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(
                 is_over.set()
             except StoreUnreachable:
                 lost += 1
+                is_over.wait(0.01)
 
     reading = threading.Thread(target=read)
     reading.start()
-    for _ in range(rounds(3, soaking=10)):
-        is_over.wait(0.05)
+    for goal in range(5, 20, 5):
+        assert comes_true(lambda goal=goal: len(texts(store)) >= goal * SIZE)  # type: ignore[misc]
         postgres.kill()
         postgres.start()
     reading.join()
 
-    assert lost
+    assert lost >= 3
     assert texts(store) == all_texts(batches)
     assert store.verify() == []
 

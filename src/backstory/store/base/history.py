@@ -183,7 +183,9 @@ class HistoryStore(Protocol):
     """Sessions and messages. Safe to use from several threads and processes.
 
     Every write is one transaction, and durable when the call returns. Failures are
-    raised as ``StoreProblem``; after one, the store is as it was before the call.
+    raised as ``StoreProblem``; after one, the store is as it was before the call. Only
+    after ``StoreUnreachable``, all of it may have been written: the connection to a
+    server was lost before it could say so. Writing it again does no harm.
     """
 
     # -- writing ---
@@ -260,7 +262,11 @@ class HistoryStore(Protocol):
         ...
 
     def erase_deleted(self) -> bool:
-        """Erase deleted text from the log too; False while somebody still reads it."""
+        """Erase what was deleted from the files, too; False if some may still be there.
+
+        Such as while somebody reads an older state, or if only the owner of a shared
+        database may do it.
+        """
         ...
 
     # -- reading ---
@@ -462,7 +468,7 @@ class HistoryStore(Protocol):
         ...
 
     def size_bytes(self) -> int:
-        """How much space the store takes on disk."""
+        """How much space the history takes; of a shared database, its own part."""
         ...
 
     def has_damage(self) -> bool:

@@ -144,9 +144,10 @@ class DatabaseServer:
             words, hint = "it accepts no such connection from here", _CHECK_ACCESS
         else:
             words, hint = "no connection, or it was lost", _CHECK_SERVER
-        return StoreUnreachable(f"{self.name}: {words}", hint=hint)
+        return StoreUnreachable(f"{self.name}: {words}{_said(exc)}", hint=hint)
 
 
 def _said(exc: psycopg.Error) -> str:
-    first = exc.diag.message_primary
-    return f" ({first})" if first else ""
+    """What the server said, or libpq; neither repeats the password."""
+    lines = (exc.diag.message_primary or str(exc)).splitlines()
+    return f" ({lines[0]})" if lines else ""

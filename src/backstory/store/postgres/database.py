@@ -3,7 +3,8 @@
 A statement can only run in a transaction that is bound to a tenant, and the binding
 ends with the transaction: a connection that waits to be used again belongs to nobody.
 Nothing is set for longer than a transaction, so a pooler such as PgBouncer may stand in
-between.
+between. This guards against our own mistakes: who has the role's password can bind a
+transaction to any tenant.
 """
 
 import math
