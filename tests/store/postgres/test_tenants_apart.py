@@ -291,6 +291,7 @@ class View:
             "folder": SessionFilter(folder="/p/"),
             "name": SessionFilter(folder_name="q"),
             "since": SessionFilter(active_since=NOW + timedelta(minutes=3)),
+            "before": SessionFilter(started_before=NOW + timedelta(minutes=3)),
             "limit": SessionFilter(limit=2),
         }
         asked = [*SESSIONS, "abcdef", "host/s", "a/abcdefgh-1234", "", "%", "x" * 70]
@@ -352,6 +353,7 @@ class View:
             },
             "counts": (store.count_messages(), store.has_messages()),
             "hosts": store.count_by_host(),
+            "quarters": store.count_by_quarter_hour(names),
             "projects": store.list_projects(),
             "project": [store.find_project("host", each) for each in SESSIONS],
             "known": [store.has_session("a", each) for each in SESSIONS],

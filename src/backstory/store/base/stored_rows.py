@@ -1,12 +1,13 @@
 """Rows of sessions and messages as values: every database has the same columns."""
 
+from datetime import datetime
 from typing import Any
 
 from backstory.text.cut import one_line
 from backstory.text.terminal import strip_terminal_codes
 from backstory.text.titles import make_title, name_session
 from backstory.values.history import Message, Role, Session, SessionKind
-from backstory.values.moments import Moment, from_microseconds
+from backstory.values.moments import Moment, from_microseconds, start_in_utc
 
 SESSION_COLUMNS = """
     session_id, host, native_id, COALESCE(title, message_title), opening, project,
@@ -18,6 +19,9 @@ MESSAGE_COLUMNS = """
     message_id, session_id, native_id, position, role, text, tool_name, call_id,
     sent_at, utc_offset_min, full_bytes
 """
+
+# What messages are counted by.
+QUARTER_HOUR_US = 15 * 60 * 1_000_000
 
 # How many messages after the user's are searched for the last reply to it.
 REPLY_STEPS = 100
@@ -107,6 +111,15 @@ def read_moment(microseconds: int | None, utc_offset_min: int | None) -> Moment 
     if microseconds is None:
         return None
     return from_microseconds(microseconds, utc_offset_min)
+
+
+def to_bounds(instant: datetime | None) -> tuple[int | None, int | None]:
+    """What times are compared with, and what whole days are compared with."""
+    if instant is None:
+        return None, None
+    moment = Moment(instant)
+    day = moment.in_local_zone().date()
+    return moment.to_microseconds(), start_in_utc(day)
 
 
 def to_opening(text: str) -> str:

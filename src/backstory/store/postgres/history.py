@@ -292,6 +292,10 @@ class PostgresHistory:
         with self.tenant.reading() as db:
             return sessions.count_by_host(db)
 
+    def count_by_quarter_hour(self, session_ids: Collection[int]) -> dict[int, int]:
+        with self.tenant.reading() as db:
+            return messages.count_by_quarter_hour(db, session_ids)
+
     def has_session(self, host: str, native_id: str) -> bool:
         with self.tenant.reading() as db:
             return bool(sessions.find_stored(db, host, [native_id]))

@@ -3,11 +3,17 @@
 import time
 from collections.abc import Callable, Collection, Iterator
 
-from backstory.store.base.stored_rows import MESSAGE_COLUMNS, REPLY_STEPS, to_message
+from backstory.store.base.stored_rows import (
+    MESSAGE_COLUMNS,
+    QUARTER_HOUR_US,
+    REPLY_STEPS,
+    to_message,
+)
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.rows import key_of, to_columns
 from backstory.text.words import fold
 from backstory.values.history import Message
+from backstory.values.moments import WHOLE_DAY
 
 # A session and a position in it, or the first and the last of several.
 Place = tuple[int, int]
@@ -172,6 +178,25 @@ def iter_with_text(
                 return
             if folded in fold(message.text) and where(message):
                 yield message
+
+
+def count_by_quarter_hour(
+    db: Connection, session_ids: Collection[int]
+) -> dict[int, int]:
+    rows = db.execute(
+        """
+        SELECT sent_at / %(quarter)s * %(quarter)s, COUNT(*) FROM messages
+         WHERE session_id = ANY(%(sessions)s::bigint[])
+           AND sent_at IS NOT NULL AND utc_offset_min IS DISTINCT FROM %(whole_day)s
+         GROUP BY 1
+        """,
+        {
+            "quarter": QUARTER_HOUR_US,
+            "sessions": list(session_ids),
+            "whole_day": WHOLE_DAY,
+        },
+    )
+    return dict(rows.fetchall())
 
 
 def find_positions(

@@ -12,6 +12,7 @@ from backstory.store.base.history import Counts, SessionFilter
 from backstory.store.base.stored_rows import (
     EXCERPT_SOURCE_CHARS,
     SESSION_COLUMNS,
+    to_bounds,
     to_opening,
     to_preview,
     to_session,
@@ -21,7 +22,7 @@ from backstory.store.postgres.message_titles import delete_titles
 from backstory.store.postgres.rows import key_of, to_columns
 from backstory.store.postgres.session_names import start_of
 from backstory.values.history import Session, SessionFacts, SessionKind
-from backstory.values.moments import WHOLE_DAY, Moment, start_in_utc
+from backstory.values.moments import WHOLE_DAY, Moment
 from backstory.values.structs import Struct
 
 # How many of the first messages are fetched to find one that can be a title.
@@ -272,11 +273,8 @@ def _find_openings(
 
 
 def list_sessions(db: Connection, where: SessionFilter) -> list[Session]:
-    since = since_day = None
-    if where.active_since is not None:
-        moment = Moment(where.active_since)
-        since = moment.to_microseconds()
-        since_day = start_in_utc(moment.in_local_zone().date())
+    since, since_day = to_bounds(where.active_since)
+    before, before_day = to_bounds(where.started_before)
     rows = db.execute(
         f"""
         SELECT {SESSION_COLUMNS}
@@ -293,6 +291,10 @@ def list_sessions(db: Connection, where: SessionFilter) -> list[Session]:
                 OR last_active_at >= CASE last_active_offset_min
                                      WHEN %(whole_day)s THEN %(since_day)s::bigint
                                      ELSE %(since)s END)
+           AND (%(before)s::bigint IS NULL
+                OR started_at < CASE started_offset_min
+                                WHEN %(whole_day)s THEN %(before_day)s::bigint
+                                ELSE %(before)s END)
          ORDER BY last_active_at DESC NULLS LAST, session_id DESC
          LIMIT %(limit)s
         """,
@@ -302,6 +304,8 @@ def list_sessions(db: Connection, where: SessionFilter) -> list[Session]:
             "name": where.folder_name,
             "since": since,
             "since_day": since_day,
+            "before": before,
+            "before_day": before_day,
             "whole_day": WHOLE_DAY,
             "limit": where.limit,
         },

@@ -6,7 +6,12 @@ from typing import Any
 
 import apsw
 
-from backstory.store.base.stored_rows import MESSAGE_COLUMNS, REPLY_STEPS, to_message
+from backstory.store.base.stored_rows import (
+    MESSAGE_COLUMNS,
+    QUARTER_HOUR_US,
+    REPLY_STEPS,
+    to_message,
+)
 from backstory.store.sqlite.rows import to_json
 from backstory.text.words import fold
 from backstory.values.history import Message, Role
@@ -20,7 +25,6 @@ Range = tuple[int, int, int]
 # why each could not be read.
 FindProven = Callable[[Mapping[int, str]], Mapping[int, Message]]
 
-_QUARTER_HOUR_US = 15 * 60 * 1_000_000
 _SEE_MORE = "Run 'backstory check --repair' to save what can be read."
 
 
@@ -314,6 +318,6 @@ def count_by_quarter_hour(
            AND sent_at IS NOT NULL AND utc_offset_min IS NOT ?3
          GROUP BY 1
         """,
-        (_QUARTER_HOUR_US, to_json(session_ids), WHOLE_DAY),
+        (QUARTER_HOUR_US, to_json(session_ids), WHOLE_DAY),
     )
     return dict(rows)

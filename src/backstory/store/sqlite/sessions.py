@@ -1,7 +1,6 @@
 """The table ``sessions``: what is known about each conversation."""
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
 
 import apsw
 
@@ -9,6 +8,7 @@ from backstory.store.base.history import Counts, SessionFilter
 from backstory.store.base.stored_rows import (
     EXCERPT_SOURCE_CHARS,
     SESSION_COLUMNS,
+    to_bounds,
     to_opening,
     to_preview,
     to_session,
@@ -16,7 +16,7 @@ from backstory.store.base.stored_rows import (
 from backstory.store.sqlite.message_titles import delete_titles
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.values.history import Session, SessionFacts
-from backstory.values.moments import WHOLE_DAY, Moment, start_in_utc
+from backstory.values.moments import WHOLE_DAY, Moment
 from backstory.values.structs import FrozenStruct
 
 # -- writing --------------------------------------------------------------------------
@@ -218,8 +218,8 @@ def empty_session(db: apsw.Connection, session_id: int) -> None:
 
 
 def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
-    since, since_day = _to_bounds(where.active_since)
-    before, before_day = _to_bounds(where.started_before)
+    since, since_day = to_bounds(where.active_since)
+    before, before_day = to_bounds(where.started_before)
     folder = where.folder and where.folder.rstrip("/\\")
     rows = db.execute(
         f"""
@@ -251,15 +251,6 @@ def list_sessions(db: apsw.Connection, where: SessionFilter) -> list[Session]:
         ),
     )
     return [to_session(row) for row in rows]
-
-
-def _to_bounds(instant: datetime | None) -> tuple[int | None, int | None]:
-    """What times are compared with, and what whole days are compared with."""
-    if instant is None:
-        return None, None
-    moment = Moment(instant)
-    day = moment.in_local_zone().date()
-    return moment.to_microseconds(), start_in_utc(day)
 
 
 def get_sessions(
