@@ -218,10 +218,13 @@ class Tenant:
             db, is_new = self.database._take(wait_s)
             try:
                 db.read_only = not is_writing
+                # A table is never read whole, as it has the rows of all tenants. The
+                # planner would do so while it is small, and keep the plan.
                 db.execute(
                     """
                     SELECT set_config('backstory.tenant', %s, true),
                            set_config('search_path', 'backstory, pg_temp', true),
+                           set_config('enable_seqscan', 'off', true),
                            set_config('lock_timeout', %s, true),
                            set_config('idle_in_transaction_session_timeout', %s, true)
                     """,

@@ -61,12 +61,15 @@ CREATE TABLE sessions (
     preview                text NOT NULL,
     read_from              text COLLATE "C",
     last_logged_message_id bigint,
-    PRIMARY KEY (tenant_id, session_id),
     UNIQUE (tenant_id, session_key)
 );
 
 CREATE INDEX sessions_by_start ON sessions (tenant_id, native_start);
 CREATE INDEX sessions_by_activity ON sessions (tenant_id, last_active_at);
+-- While a table is small, all its indexes look alike to the planner, and it takes the
+-- newest. A plan that checks references is kept as long as its connection, and with any
+-- other index it would read all sessions of a tenant for each new message.
+ALTER TABLE sessions ADD PRIMARY KEY (tenant_id, session_id);
 
 CREATE TABLE messages (
     tenant_id      integer NOT NULL,
