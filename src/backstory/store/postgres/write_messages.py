@@ -15,7 +15,7 @@ from backstory.store.base.message_ids import (
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import take_numbers
 from backstory.store.postgres.rows import key_of, to_columns
-from backstory.text.redaction import PRIVATE
+from backstory.text.private import PRIVATE
 from backstory.values.structs import FrozenStruct
 
 # A session and the id of a message.
