@@ -2,7 +2,9 @@
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -222,6 +224,83 @@ def test_no_json_makes_a_line_importer_raise(
     assert all(isinstance(item, Item) for item in found)
 
 
+@each_row(LINE_ROWS)
+def test_no_value_in_a_record_makes_a_line_importer_raise(row: FormatRow) -> None:
+    records = [
+        item.value
+        for data in _line_file(row)
+        for item in LineReader(io.BytesIO(data)).records()
+        if isinstance(item, Record)
+    ]
+
+    found = [
+        item
+        for record in _spoil_each_place(records)
+        for item in _parse_records(row, [Record(1, record)])
+    ]
+
+    assert all(isinstance(item, Item) for item in found)
+
+
+@each_row(DOCUMENT_ROWS)
+def test_no_value_in_a_document_makes_its_importer_raise(row: FormatRow) -> None:
+    importer = row.load()
+    assert importer.kind == "document"
+    documents = list(_iter_documents(row))
+
+    found = [
+        item
+        for document in _spoil_each_place(documents)
+        for item in importer.parse(
+            io.BytesIO(orjson.dumps(document)), Origin(Path("/x/a.json"))
+        )
+    ]
+
+    assert all(isinstance(item, Item) for item in found)
+
+
+# A value of every kind that JSON has.
+_VALUES: tuple[object, ...] = (None, True, 7, "", [], {}, [[]])
+
+
+def _spoil_each_place(samples: list[Any]) -> Iterator[Any]:
+    """The samples, each time with another value of another kind at one place.
+
+    Places with the same names on the way to them are spoiled once.
+    """
+    spoiled = set()
+    for sample in samples:
+        kind = sample.get("type") if isinstance(sample, dict) else None
+        for place in _iter_places(sample):
+            names = (str(kind), *(each for each in place if isinstance(each, str)))
+            if names not in spoiled:
+                spoiled.add(names)
+                for value in _VALUES:
+                    yield _put(sample, place, value)
+
+
+def _iter_places(value: object) -> Iterator[tuple[str | int, ...]]:
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for name, part in inner:
+        yield (name,)
+        yield from ((name, *rest) for rest in _iter_places(part))
+
+
+def _put(sample: object, place: tuple[str | int, ...], value: object) -> object:
+    changed = orjson.loads(orjson.dumps(sample))
+    inner = changed
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    return changed
+
+
 def _spoil(value: object, data: st.DataObject) -> None:
     """Replace one value somewhere inside by any JSON."""
     while True:
@@ -305,6 +384,15 @@ def _line_file(row: FormatRow) -> Iterator[bytes]:
         for file in sorted(case.folder.rglob("*.jsonl")):
             if row.load().recognizes(file, file.read_bytes()[:65536]):
                 yield file.read_bytes()
+
+
+def _iter_documents(row: FormatRow) -> Iterator[Any]:
+    """The samples of a format that are JSON."""
+    for case in CASES:
+        for source in iter_recognized(case.folder, FORMATS):
+            if isinstance(source, Source) and source.format == row.name:
+                with suppress(orjson.JSONDecodeError):
+                    yield orjson.loads(source.file.path.read_bytes())
 
 
 def _first_line_file(row: FormatRow) -> bytes:

@@ -179,7 +179,7 @@ def _message(
         yield unknown_record(message.get("role"), None)
         return
     about = as_object(message.get("metadata"))
-    if about.get("kind") in _NOTICES:
+    if as_text(about.get("kind")) in _NOTICES:
         return
     content = message.get("content")
     if about.get("kind") == "compaction_summary":

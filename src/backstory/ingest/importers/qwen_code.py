@@ -244,7 +244,7 @@ def _messages(value: JsonObject, role: Role, origin: Origin) -> Iterator[Item]:
     sent = origin.moment(value.get("timestamp"))
     parts = as_list(as_object(value.get("message")).get("parts"))
     if role is not Role.TOOL_RESULT:
-        if role is Role.USER and value.get("provenance") in _BY_PROGRAM:
+        if role is Role.USER and as_text(value.get("provenance")) in _BY_PROGRAM:
             role = Role.SYSTEM
         text = _text(value, parts, role)
         if text.strip():
@@ -279,5 +279,5 @@ def _said(parts: list[object]) -> Iterator[object]:
             is_file = True
         elif text == _FILES_END:
             is_file = False
-        elif not is_file and not _REMINDER.fullmatch(text if text else ""):
+        elif not is_file and not _REMINDER.fullmatch(as_text(text) or ""):
             yield part
