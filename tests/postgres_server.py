@@ -158,6 +158,7 @@ class PostgresServer:
         self._databases += 1
         name = name or f"empty{self._databases}"
         self.ask(f"CREATE DATABASE {name} OWNER {OWNER}")
+        self.ask("CREATE EXTENSION vector", name=name)
         return name
 
     def prepare(self, name: str = "memory") -> None:

@@ -47,9 +47,9 @@ from backstory.search.sessions import (
 from backstory.search.warm_ups import find_warm_ups
 from backstory.settings import Settings
 from backstory.store.base.history import HistoryStore, SessionFilter
+from backstory.store.base.recent_vectors import RecentVectors
 from backstory.store.sqlite.connection import limit_page_caches
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
-from backstory.store.sqlite.recent_vectors import RecentVectors
 from backstory.system.files import make_private_folder
 from backstory.system.machine import Machine, absolute
 from backstory.system.threads import share_heaps

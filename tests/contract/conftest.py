@@ -27,13 +27,20 @@ def store(stores: Stores) -> Iterator[HistoryStore]:
     opened.close()
 
 
-@pytest.fixture(params=INDEXES.values(), ids=list(INDEXES))
-def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenIndex]:
+@pytest.fixture(scope="session", params=INDEXES)
+def make(request: pytest.FixtureRequest) -> OpenIndex:
+    """Opens indexes in any folder; for the whole session, as one law makes many."""
+    opener: OpenIndex = request.param(request)
+    return opener
+
+
+@pytest.fixture
+def open_index(make: OpenIndex, tmp_path: Path) -> Iterator[OpenIndex]:
     """Opens the same index once more with each call, or one of another name."""
     opened: list[SearchIndex] = []
 
     def open_once_more(*names: str, **more: str) -> SearchIndex:
-        opened.append(request.param(tmp_path, *names, **more))
+        opened.append(make(tmp_path, *names, **more))
         return opened[-1]
 
     yield open_once_more

@@ -34,7 +34,7 @@ from backstory.values.units import (
     first_note_id,
 )
 from tests.chance import examples
-from tests.contract.indexes import OpenIndex, each_index
+from tests.contract.indexes import OpenIndex
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,
@@ -644,7 +644,6 @@ def test_many_matches_are_found_like_few(index: SearchIndex) -> None:
 _letters = st.text("abAß%_\0é\u0301日\n ", max_size=5)
 
 
-@each_index
 @settings(max_examples=examples(30))
 @given(texts=st.lists(_letters, max_size=12), needle=_letters)
 def test_texts_are_found_as_a_plain_search_would(
@@ -837,7 +836,6 @@ _steps = st.one_of(
 )
 
 
-@each_index
 @settings(max_examples=examples(30))
 @given(steps=st.lists(_steps, max_size=12))
 def test_any_sequence_of_changes_leaves_a_sound_index_that_finds_what_is_there(

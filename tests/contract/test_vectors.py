@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from backstory.store.base.index import MadeVector, SearchIndex, UnitFilter
 from backstory.values.units import SessionRef, UnitKind
 from tests.chance import examples
-from tests.contract.indexes import OpenIndex, each_index
+from tests.contract.indexes import OpenIndex
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,
@@ -438,7 +438,6 @@ _steps = st.one_of(
 )
 
 
-@each_index
 @settings(max_examples=examples(30))
 @given(steps=st.lists(_steps, max_size=10))
 def test_after_any_sequence_the_nearest_are_those_that_are_there(

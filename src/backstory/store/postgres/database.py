@@ -35,6 +35,8 @@ WAIT_S = 30.0
 # A process that was suspended in the middle of a transaction must not lock out others.
 _MAX_PAUSE = "60s"
 _CANCEL_TIMEOUT_S = 2.0
+# What all statements of a transaction see, whatever others commit meanwhile.
+_ONE_STATE = psycopg.IsolationLevel.REPEATABLE_READ
 
 
 class Database:
@@ -88,7 +90,7 @@ class Database:
         while True:
             db, is_new = self._take(WAIT_S)
             try:
-                db.read_only = None
+                db.read_only = db.isolation_level = None
                 db.execute("SELECT 1")
                 db.rollback()
                 return db
@@ -175,7 +177,7 @@ class Tenant:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that can only read."""
+        """A transaction that can only read, and sees one state of the database."""
         with self._transaction(is_writing=False, wait_s=WAIT_S) as db:
             yield db
 
@@ -189,14 +191,25 @@ class Tenant:
         take longer than ``wait_s``. Without ``is_durable``, a crash of the server may
         undo it, together with later ones.
         """
-        with self._transaction(is_writing=True, wait_s=wait_s) as db:
-            if not is_durable:
-                db.execute("SET LOCAL synchronous_commit TO off")
+        with self.writing_apart(wait_s=wait_s, is_durable=is_durable) as db:
             # Before anything else, so that writers of a tenant take turns.
             if not db.execute("SELECT 1 FROM counters FOR UPDATE").fetchone():
                 raise StoreProblem(
                     f"{self.database.server.name}: there is no tenant {self.tenant_id}"
                 )
+            yield db
+
+    @contextmanager
+    def writing_apart(
+        self, *, wait_s: float = WAIT_S, is_durable: bool = True
+    ) -> Iterator[Connection]:
+        """The same, without waiting for other writers of the tenant.
+
+        Whoever uses it locks what it changes, and takes no numbers of ``counters``.
+        """
+        with self._transaction(is_writing=True, wait_s=wait_s) as db:
+            if not is_durable:
+                db.execute("SET LOCAL synchronous_commit TO off")
             yield db
 
     @contextmanager
@@ -218,6 +231,7 @@ class Tenant:
             db, is_new = self.database._take(wait_s)
             try:
                 db.read_only = not is_writing
+                db.isolation_level = None if is_writing else _ONE_STATE
                 # A table is never read whole, as it has the rows of all tenants. The
                 # planner would do so while it is small, and keep the plan.
                 db.execute(

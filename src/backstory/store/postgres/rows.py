@@ -1,4 +1,4 @@
-"""Keys of rows, and rows of values as lists of columns."""
+"""Keys of rows, rows of values as lists of columns, and rows as dictionaries."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -26,3 +26,8 @@ def to_columns(rows: Iterable[Sequence[Any]], count: int) -> list[list[Any]]:
     """
     columns = [list(column) for column in zip(*rows, strict=True)]
     return columns or [[] for _ in range(count)]
+
+
+def to_dict(rows: Iterable[Sequence[Any]]) -> dict[Any, Any]:
+    """Rows of two columns as a dictionary."""
+    return {row[0]: row[1] for row in rows}

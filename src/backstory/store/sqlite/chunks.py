@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 import apsw
 
+from backstory.store.base.containers import from_number, to_number
 from backstory.store.base.index import Chunk
-from backstory.store.sqlite.containers import from_number, to_number
 from backstory.store.sqlite.rows import to_json
 from backstory.values.units import Container, NewChunk, SessionRef
 

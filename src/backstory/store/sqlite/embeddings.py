@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from backstory.errors import StoreProblem
+from backstory.store.base.recent_vectors import RecentVectors
 from backstory.store.sqlite.connection import (
     empty_log,
     is_large,
@@ -24,7 +25,6 @@ from backstory.store.sqlite.connection import (
 )
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.readable_text import read_invalid_text
-from backstory.store.sqlite.recent_vectors import RecentVectors
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.system.fork_safety import reset_in_child
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from backstory.store.base.containers import to_number
 from backstory.store.base.index import IndexedFile, MadePassages, MadeVector
 from backstory.store.sqlite import (
     chunks,
@@ -15,7 +16,6 @@ from backstory.store.sqlite import (
     units,
     words,
 )
-from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.folded_text import FoldedText, to_stored
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import (

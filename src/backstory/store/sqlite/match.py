@@ -133,20 +133,3 @@ def count_word(db: apsw.Connection, word: str) -> int:
         "SELECT doc FROM word_counts WHERE term = ?", (word,)
     ).get
     return count or 0
-
-
-def make_tokenizer(db: apsw.Connection) -> apsw.FTS5Tokenizer:
-    """The tokenizer of the table ``words``."""
-    return db.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
-
-
-def tokenize(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
-    """The words of a text as the index has them."""
-    found: list[str] = tokenizer(  # type: ignore[assignment]
-        text.encode("utf-8", errors="replace"),
-        apsw.FTS5_TOKENIZE_QUERY,
-        None,
-        include_offsets=False,
-        include_colocated=False,
-    )
-    return list(found)

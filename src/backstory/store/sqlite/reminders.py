@@ -6,16 +6,15 @@ It reads the same tables as ``SqliteIndex`` and ``SqliteHistory``.
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+from backstory.store.base.tokens import make_tokenizer, tokenize
 from backstory.store.sqlite.match import (
     any_of,
     count_word,
     keep_fitting,
-    make_tokenizer,
     match_any,
     match_expression,
     match_fitting,
     score_matches,
-    tokenize,
 )
 from backstory.store.sqlite.read_only import open_read_only, read_identity
 

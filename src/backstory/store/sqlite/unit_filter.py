@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from backstory.store.base.containers import to_number
 from backstory.store.base.index import UnitFilter
-from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.rows import to_json
 
 

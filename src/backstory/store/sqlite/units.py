@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 import orjson
 
+from backstory.store.base.containers import from_number, to_number
 from backstory.store.base.index import (
     ActiveSession,
     Note,
@@ -14,7 +15,6 @@ from backstory.store.base.index import (
     Unit,
     UnitFilter,
 )
-from backstory.store.sqlite.containers import from_number, to_number
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.unit_filter import to_clause
 from backstory.store.sqlite.words import delete_words

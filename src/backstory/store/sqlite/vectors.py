@@ -13,13 +13,14 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from backstory.store.base.containers import to_number
+from backstory.store.base.cosines import Vector, find_best_passages, find_cosines
 from backstory.store.base.index import (
     BestPassage,
     EmbeddingCache,
     MadeVector,
     UnitFilter,
 )
-from backstory.store.sqlite.containers import to_number
 from backstory.store.sqlite.index_state import (
     SLOTS,
     VECTOR_COLUMNS,
@@ -35,8 +36,6 @@ try:
     import simsimd
 except ImportError:  # some machines have no wheels of it
     simsimd = None  # type: ignore[assignment]
-
-Vector = NDArray[np.float32]
 
 # This many are compared exactly: enough to find 99 % of the nearest in a million.
 _COMPARED = 300
@@ -207,44 +206,13 @@ class VectorPages:
         self, vector: Vector, embedding_ids: Mapping[int, int]
     ) -> dict[int, float]:
         """The cosine of each unit, given the number of its embedding."""
-        stored = self._embeddings.read(set(embedding_ids.values()))
-        pairs = [
-            (unit_id, stored[embedding_id])
-            for unit_id, embedding_id in embedding_ids.items()
-            if len(stored.get(embedding_id, b"")) == vector.nbytes
-        ]
-        if not pairs:
-            return {}
-        matrix = np.frombuffer(b"".join(raw for _, raw in pairs), np.float32)
-        products = np.einsum("ij,j->i", matrix.reshape(len(pairs), -1), vector)
-        # Rounding may leave the product of two unit vectors slightly above one.
-        found = np.clip(products, -1, 1).tolist()
-        return {
-            unit_id: cosine for (unit_id, _), cosine in zip(pairs, found, strict=True)
-        }
+        return find_cosines(self._embeddings, vector, embedding_ids)
 
     def best_passages(
         self, vector: Vector, embedding_ids: Mapping[int, int]
     ) -> dict[int, BestPassage]:
         """The nearest passage of each unit, given the number of their embedding."""
-        stored = self._embeddings.read(set(embedding_ids.values()))
-        raw = {
-            unit_id: stored[embedding_id]
-            for unit_id, embedding_id in embedding_ids.items()
-            if _is_whole(stored.get(embedding_id, b""), vector)
-        }
-        if not raw:
-            return {}
-        matrix = np.frombuffer(b"".join(raw.values()), np.float32)
-        products = np.einsum("ij,j->i", matrix.reshape(-1, len(vector)), vector)
-        cosines = np.clip(products, -1, 1)
-        found, first = {}, 0
-        for unit_id, each in raw.items():
-            last = first + len(each) // vector.nbytes
-            number = int(cosines[first:last].argmax())
-            found[unit_id] = BestPassage(number, float(cosines[first + number]))
-            first = last
-        return found
+        return find_best_passages(self._embeddings, vector, embedding_ids)
 
     def to_vector(self, stored: bytes) -> Vector:
         return np.frombuffer(stored, np.float32)
@@ -392,11 +360,6 @@ def _smallest(distances: NDArray[np.int16], count: int) -> NDArray[np.intp]:
 
 def _to_code(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.packbits(vectors > 0, axis=1)
-
-
-def _is_whole(stored: bytes, vector: Vector) -> bool:
-    """Whether these are one or more vectors of the same size as another."""
-    return bool(stored) and len(stored) % vector.nbytes == 0
 
 
 def _to_time(said_at: int | None) -> int:

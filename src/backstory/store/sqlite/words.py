@@ -1,28 +1,25 @@
 """The table ``words``: full-text search over the words of units and around them."""
 
-import threading
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 import apsw
 
 from backstory.store.base.index import UnitFilter, Words
+from backstory.store.base.tokens import WordTokenizer
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.match import (
     BM25,
     any_of,
-    make_tokenizer,
     match_best,
     match_expression,
     match_fitting,
     quote,
     score_matches,
-    tokenize,
 )
 from backstory.store.sqlite.rows import to_dict, to_json
 from backstory.store.sqlite.unit_filter import Clause, to_clause
-from backstory.system.fork_safety import block_forks, reset_in_child
 from backstory.values.units import UnitKind
 
 # Up to this many units of the wanted days are listed before words are matched.
@@ -38,12 +35,7 @@ class WordSearch:
     def __init__(self, connection: IndexConnection) -> None:
         self._connection = connection
         self._counted: tuple[int, dict[str, int]] = (0, {})
-        self.reset_after_fork()
-        reset_in_child(self)
-
-    def reset_after_fork(self) -> None:
-        """Start fresh in a forked child."""
-        self._tokenizers = threading.local()
+        self._tokenizer = WordTokenizer()
 
     def match(
         self, words: Words, where: UnitFilter, limit: int
@@ -101,12 +93,7 @@ class WordSearch:
         return {each: counts.get(each) or counted.get(each, 0) for each in spellings}
 
     def tokenize(self, text: str) -> list[str]:
-        local = self._tokenizers
-        with block_forks():
-            if not hasattr(local, "tokenizer"):
-                # From a connection of its own, which no other thread closes.
-                local.tokenizer = make_tokenizer(apsw.Connection(":memory:"))
-            return tokenize(local.tokenizer, text)
+        return self._tokenizer.tokenize(text)
 
 
 # -- writing --------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from backstory.store.base.recent_vectors import RecentVectors
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
-from backstory.store.sqlite.recent_vectors import RecentVectors
 
 ONE, TWO = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
 

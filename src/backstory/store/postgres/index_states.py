@@ -1,0 +1,33 @@
+"""The table ``index_states``: values by name."""
+
+from backstory.store.postgres.connecting import Connection
+
+# The model of the vectors, the cache that they are from, and their dimensions.
+VECTORS_OF = "vectors_of"
+DIMENSIONS = "vector_dimensions"
+
+
+def get_state(db: Connection, index_id: int, name: str) -> str | None:
+    row = db.execute(
+        "SELECT value FROM index_states WHERE index_id = %s AND name = %s",
+        (index_id, name),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def list_states(db: Connection, index_id: int) -> dict[str, str]:
+    rows = db.execute(
+        "SELECT name, value FROM index_states WHERE index_id = %s", (index_id,)
+    )
+    return {str(name): str(value) for name, value in rows}
+
+
+def set_state(db: Connection, index_id: int, name: str, value: str) -> None:
+    db.execute(
+        """
+        INSERT INTO index_states (index_id, name, value) VALUES (%s, %s, %s)
+            ON CONFLICT (tenant_id, index_id, name)
+            DO UPDATE SET value = excluded.value
+        """,
+        (index_id, name, value),
+    )

@@ -1,0 +1,254 @@
+"""One transaction that writes to a search index."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+
+from backstory.store.base.containers import to_number
+from backstory.store.base.index import IndexedFile, MadePassages, MadeVector
+from backstory.store.postgres import (
+    index_chunks,
+    indexed_containers,
+    passages,
+    units,
+    vectors,
+)
+from backstory.store.postgres.connecting import Connection
+from backstory.store.postgres.folded_texts import size_bytes, to_stored
+from backstory.store.postgres.index_connection import (
+    IndexCounters,
+    delete_rows,
+    save_counters,
+)
+from backstory.store.postgres.index_states import VECTORS_OF, get_state, set_state
+from backstory.store.postgres.postings import UnitWords, to_unit_words
+from backstory.store.postgres.vectors import PostgresVectors
+from backstory.store.postgres.word_writer import WordWriter
+from backstory.store.postgres.words import PostgresWords
+from backstory.text.words import fold, index_words
+from backstory.values.identity import meaning_hash, passages_hash
+from backstory.values.units import (
+    Container,
+    FileRef,
+    NewChunk,
+    NewUnit,
+    SessionRef,
+    first_note_id,
+)
+
+
+class PostgresIndexWriter:
+    """An ``IndexWriter`` for one transaction."""
+
+    def __init__(
+        self,
+        db: Connection,
+        counters: IndexCounters,
+        word_search: PostgresWords,
+        vector_search: PostgresVectors,
+    ) -> None:
+        self._db = db
+        self._index_id = counters.index_id
+        self._counters = counters
+        self._word_search = word_search
+        self._vector_search = vector_search
+        self._words = WordWriter(db, counters.index_id, counters.tail_count)
+        # Hashes of texts that may not need their vectors any more.
+        self.deleted_hashes: set[bytes] = set()
+
+    def get_state(self, name: str) -> str | None:
+        return get_state(self._db, self._index_id, name)
+
+    def set_state(self, name: str, value: str) -> None:
+        set_state(self._db, self._index_id, name, value)
+
+    def _count(self, **more: int) -> None:
+        """Add to the counters of the index."""
+        self._counters = self._counters._replace(
+            **{name: getattr(self._counters, name) + by for name, by in more.items()}
+        )
+
+    # -- units ---
+
+    def replace_units(self, new: Iterable[NewUnit], *, are_new: bool = False) -> None:
+        wanted = {unit.unit_id: unit for unit in new}
+        stored = {} if are_new else units.find_stored(self._db, self._index_id, wanted)
+        words = {unit_id: self._to_words(unit) for unit_id, unit in wanted.items()}
+        rows: list[units.UnitRow] = []
+        gone: list[int] = []
+        recounted: dict[int, int] = {}
+        for unit_id, unit in wanted.items():
+            folded = fold(unit.text)
+            text = to_stored(folded)
+            key = None if unit.meaning is None else meaning_hash(unit.meaning)
+            facts = (
+                int(unit.kind),
+                to_number(unit.container),
+                unit.position,
+                unit.said_at,
+            )
+            count = words[unit_id].word_count
+            if unit_id in stored:
+                count_before, *others = stored[unit_id]
+                if unit.heading is None and tuple(others) == (text, key, *facts):
+                    # Only the words around it may have changed.
+                    recounted[unit_id] = count
+                    self._count(word_count=count - count_before)
+                    continue
+                gone.append(unit_id)
+            rows.append((unit_id, *facts, size_bytes(folded), count, key, text))
+        self.delete_units(gone)
+        self._words.delete(recounted)
+        units.set_word_counts(
+            self._db,
+            self._index_id,
+            {
+                unit_id: count
+                for unit_id, count in recounted.items()
+                if count != stored[unit_id][0]
+            },
+        )
+        self._insert(rows, wanted)
+        for unit_id, each in words.items():
+            self._words.add(unit_id, each)
+
+    def _insert(
+        self, rows: Sequence[units.UnitRow], wanted: dict[int, NewUnit]
+    ) -> None:
+        units.insert_units(self._db, self._index_id, rows)
+        added = [wanted[row[0]] for row in rows]
+        units.insert_notes(self._db, self._index_id, added)
+        cut = [
+            (unit.unit_id, to_number(unit.container), passages_hash(unit.passages))
+            for unit in added
+            if unit.passages
+        ]
+        passages.insert_passages(self._db, self._index_id, cut)
+        self._count(unit_count=len(rows), word_count=sum(row[6] for row in rows))
+
+    def _to_words(self, unit: NewUnit) -> UnitWords:
+        tokenize = self._word_search.tokenize
+        return to_unit_words(
+            tokenize(index_words(unit.text)), tokenize(index_words(unit.around))
+        )
+
+    def replace_notes(self, file: FileRef, new: Sequence[NewUnit]) -> None:
+        stored = units.find_stored_notes(self._db, self._index_id, file)
+        fresh = [
+            unit
+            for unit in new
+            if stored.pop((unit.position, unit.said_at, unit.heading, unit.text), 0)
+            == 0
+        ]
+        self.delete_units(list(stored.values()))
+        self.replace_units(fresh, are_new=True)
+
+    def delete_units(self, unit_ids: Collection[int]) -> None:
+        if not unit_ids:
+            return
+        stored = units.find_word_counts(self._db, self._index_id, unit_ids)
+        if not stored:
+            return
+        had_vectors, hashes = units.delete_units(self._db, self._index_id, stored)
+        self._words.delete(stored)
+        self.deleted_hashes |= hashes
+        self._count(
+            unit_count=-len(stored),
+            word_count=-sum(stored.values()),
+            vector_count=-had_vectors,
+        )
+
+    def clear(self) -> None:
+        delete_rows(self._db, self._index_id)
+        self._words.clear()
+        self._counters = IndexCounters(self._index_id)
+
+    def list_message_units(self, session_id: int, first: int, last: int) -> list[int]:
+        return units.list_message_units(
+            self._db, self._index_id, session_id, first, last
+        )
+
+    def delete_container(self, container: Container) -> None:
+        self.delete_units(units.list_unit_ids(self._db, self._index_id, container))
+        index_chunks.delete_chunks(self._db, self._index_id, container)
+        if isinstance(container, SessionRef):
+            indexed_containers.delete_session(
+                self._db, self._index_id, container.session_id
+            )
+
+    # -- chunks ---
+
+    def list_chunks(self, session_id: int) -> list[tuple[int, int]]:
+        return index_chunks.list_chunks(
+            self._db, self._index_id, SessionRef(session_id)
+        )
+
+    def replace_chunks(
+        self,
+        container: Container,
+        new: Sequence[NewChunk],
+        *,
+        first: int = 0,
+        before: int | None = None,
+    ) -> None:
+        index_chunks.delete_chunks(
+            self._db, self._index_id, container, first=first, before=before
+        )
+        first_id = self._counters.last_chunk_id + 1
+        index_chunks.insert_chunks(
+            self._db, self._index_id, container, new, first_id=first_id
+        )
+        self._count(last_chunk_id=len(new))
+
+    # -- what has been indexed ---
+
+    def note_session(self, session_id: int, change_id: int, now: datetime) -> None:
+        indexed_containers.replace_session(
+            self._db, self._index_id, session_id, change_id, now
+        )
+
+    def replace_file(self, file: IndexedFile, now: datetime) -> int:
+        new_id = self._counters.last_file_id + 1
+        file_id = indexed_containers.replace_file(
+            self._db, self._index_id, file, now, new_id=new_id
+        )
+        self._count(last_file_id=int(file_id == new_id))
+        return file_id
+
+    def set_signature(self, file_id: int, signature: str) -> None:
+        indexed_containers.set_signature(self._db, self._index_id, file_id, signature)
+
+    def delete_file(self, file_id: int) -> None:
+        self.delete_container(FileRef(file_id))
+        indexed_containers.delete_file(self._db, self._index_id, file_id)
+
+    def next_note_id(self) -> int:
+        last = units.last_note_id(self._db, self._index_id)
+        return max(first_note_id(), last + 1)
+
+    # -- vectors ---
+
+    def set_vectors(self, fingerprint: str, made: Sequence[MadeVector]) -> int:
+        name = self._vector_search.name_vectors(fingerprint)
+        if self.get_state(VECTORS_OF) != name:
+            vectors.drop_vectors(self._db, self._index_id)
+            self._counters = self._counters._replace(vector_count=0)
+            self.set_state(VECTORS_OF, name)
+        # A unit may have been changed or deleted while its vector was made.
+        taken = self._vector_search.insert(self._db, self._index_id, made)
+        self._count(vector_count=taken)
+        return taken
+
+    def set_passages(self, fingerprint: str, made: Sequence[MadePassages]) -> int:
+        name = self._vector_search.name_vectors(fingerprint)
+        if self.get_state(VECTORS_OF) != name:
+            return 0
+        return passages.set_embeddings(self._db, self._index_id, made)
+
+    # -- the end ---
+
+    def flush(self) -> None:
+        """Write what is still in memory, before the transaction is committed."""
+        self._words.store()
+        save_counters(
+            self._db, self._counters._replace(tail_count=self._words.tail_count)
+        )

@@ -1,0 +1,108 @@
+"""The table ``unit_passages``: which units are also embedded passage by passage."""
+
+from collections.abc import Collection, Sequence
+
+from backstory.store.base.index import MadePassages, ToEmbed
+from backstory.store.postgres.connecting import Connection
+from backstory.store.postgres.rows import to_columns, to_dict
+from backstory.values.units import UnitKind
+
+# Those of chats, in which no tools are used, are never embedded.
+_WAITING = """
+      FROM unit_passages AS waiting
+     WHERE index_id = %s AND embedding_id IS NULL
+       AND EXISTS (SELECT 1 FROM units
+                    WHERE units.index_id = waiting.index_id
+                      AND units.source_id = waiting.source_id AND units.kind = %s)
+"""
+
+
+def insert_passages(
+    db: Connection, index_id: int, rows: Sequence[tuple[int, int, bytes]]
+) -> None:
+    """Store units by number, with their containers and the hashes of their passages."""
+    if rows:
+        db.execute(
+            """
+            INSERT INTO unit_passages (index_id, unit_id, source_id, passages_hash)
+            SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %b::bytea[])
+            """,
+            (index_id, *to_columns(rows, 3)),
+        )
+
+
+def list_to_embed(
+    db: Connection, index_id: int, limit: int, without: Collection[int]
+) -> list[ToEmbed]:
+    """Units of sessions with tools whose passages need vectors, the latest first."""
+    rows = db.execute(
+        f"""
+        SELECT unit_id, passages_hash {_WAITING}
+           AND unit_id <> ALL(%s::bigint[])
+         ORDER BY unit_id DESC LIMIT %s
+        """.encode(),
+        (index_id, UnitKind.OTHER, list(without), limit),
+    )
+    return [ToEmbed(*row) for row in rows]
+
+
+def count_waiting(db: Connection, index_id: int) -> int:
+    """How many units of sessions with tools still need vectors of their passages."""
+    row = db.execute(
+        f"SELECT COUNT(*) {_WAITING}".encode(), (index_id, UnitKind.OTHER)
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def count_embedded(db: Connection, index_id: int) -> int:
+    """How many units have vectors of their passages."""
+    row = db.execute(
+        "SELECT COUNT(embedding_id) FROM unit_passages WHERE index_id = %s", (index_id,)
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def set_embeddings(
+    db: Connection, index_id: int, made: Collection[MadePassages]
+) -> int:
+    """Set the numbers of vectors; returns how many units still needed theirs."""
+    if not made:
+        return 0
+    rows = [(each.unit_id, each.passages_hash, each.embedding_id) for each in made]
+    return db.execute(
+        """
+        UPDATE unit_passages AS waiting SET embedding_id = made.embedding_id
+          FROM unnest(%s::bigint[], %b::bytea[], %s::bigint[])
+               AS made (unit_id, passages_hash, embedding_id)
+         WHERE waiting.index_id = %s AND waiting.unit_id = made.unit_id
+           AND waiting.passages_hash = made.passages_hash
+           AND waiting.embedding_id IS NULL
+        """,
+        (*to_columns(rows, 3), index_id),
+    ).rowcount
+
+
+def find_embedding_ids(
+    db: Connection, index_id: int, unit_ids: Collection[int]
+) -> dict[int, int]:
+    rows = db.execute(
+        """
+        SELECT unit_id, embedding_id FROM unit_passages
+         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+           AND embedding_id IS NOT NULL
+        """,
+        (index_id, list(unit_ids)),
+    )
+    return to_dict(rows)
+
+
+def drop_embeddings(db: Connection, index_id: int) -> None:
+    db.execute(
+        """
+        UPDATE unit_passages SET embedding_id = NULL
+         WHERE index_id = %s AND embedding_id IS NOT NULL
+        """,
+        (index_id,),
+    )

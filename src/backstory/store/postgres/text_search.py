@@ -1,0 +1,64 @@
+"""Find any part of a text by comparing the folded texts of units, the newest first."""
+
+from collections.abc import Collection
+
+from backstory.store.base.index import UnitFilter
+from backstory.store.postgres import units
+from backstory.store.postgres.index_connection import IndexTransactions
+from backstory.store.postgres.words import PostgresWords
+
+# Up to this many units, all texts are compared: some milliseconds.
+_SMALL = 20_000
+# In a larger index, only the texts of units that have the words of the needle, if these
+# are not more than this.
+_MAX_LOOKED_UP = 400
+_TELLING_WORDS = 3
+
+
+class TextSearch:
+    """Finds units by any part of their folded text."""
+
+    def __init__(self, transactions: IndexTransactions, words: PostgresWords) -> None:
+        self._transactions = transactions
+        self._words = words
+
+    def find(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
+        few = self.find_few(folded, where, limit)
+        if few is not None:
+            return few
+        with self._transactions.reading() as (db, counters):
+            return units.list_newest(db, counters.index_id, where, limit, folded=folded)
+
+    def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
+        if not folded or not where.kinds or limit <= 0:
+            return []
+        with self._transactions.reading() as (db, counters):
+            among = None
+            if counters.unit_count > _SMALL:
+                telling = _list_telling_words(folded)
+                if not telling:
+                    return None
+                among = self._words.find_with_words(db, counters, telling)
+                if len(among) > _MAX_LOOKED_UP:
+                    return None
+            return units.list_newest(
+                db, counters.index_id, where, limit, among=among, folded=folded
+            )
+
+    def having(self, folded: str, unit_ids: Collection[int]) -> list[int]:
+        with self._transactions.reading() as (db, counters):
+            return units.list_having_text(db, counters.index_id, folded, unit_ids)
+
+
+def _list_telling_words(folded: str) -> list[str]:
+    """Words that every text with this part has: those in its middle.
+
+    Long words are rare, and others would only take time.
+    """
+    whole = [word for word in folded.split(" ")[1:-1] if _is_plain(word)]
+    return sorted(whole, key=len)[-_TELLING_WORDS:]
+
+
+def _is_plain(word: str) -> bool:
+    """Whether the index has just this one word for it."""
+    return word.isascii() and word.isalnum()

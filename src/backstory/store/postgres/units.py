@@ -1,0 +1,446 @@
+"""The tables ``units`` and ``unit_notes``: what is found, and the texts of files."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from backstory.store.base.containers import from_number, to_number
+from backstory.store.base.index import (
+    ActiveSession,
+    IndexedText,
+    Note,
+    Unit,
+    UnitFilter,
+)
+from backstory.store.postgres.connecting import Connection
+from backstory.store.postgres.folded_texts import from_stored, to_stored
+from backstory.store.postgres.rows import to_columns, to_dict
+from backstory.store.postgres.unit_filter import to_condition
+from backstory.values.structs import replace
+from backstory.values.units import (
+    MESSAGES,
+    Container,
+    FileRef,
+    NewUnit,
+    SessionRef,
+    UnitKind,
+    first_note_id,
+    first_session_unit_id,
+)
+
+_KINDS = {int(kind): kind for kind in UnitKind}
+
+# A row of ``units``: unit_id, kind, source_id, position, said_at, text_bytes,
+# word_count, meaning_hash, folded.
+UnitRow = tuple[int, int, int, int, int | None, int, int, bytes | None, str]
+
+
+# -- writing --------------------------------------------------------------------------
+
+
+def insert_units(db: Connection, index_id: int, rows: Sequence[UnitRow]) -> None:
+    if not rows:
+        return
+    db.execute(
+        """
+        INSERT INTO units (index_id, unit_id, kind, source_id, position, said_at,
+                           text_bytes, word_count, meaning_hash, folded)
+        SELECT %s, * FROM unnest(%s::bigint[], %s::smallint[], %s::bigint[],
+                                 %s::bigint[], %s::bigint[], %s::bigint[],
+                                 %s::bigint[], %b::bytea[], %b::text[])
+        """,
+        (index_id, *to_columns(rows, 9)),
+    )
+    waiting = [(row[0], row[4], row[7]) for row in rows if row[7] is not None]
+    if waiting:
+        db.execute(
+            """
+            INSERT INTO units_to_embed (index_id, unit_id, said_at, meaning_hash)
+            SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %b::bytea[])
+            """,
+            (index_id, *to_columns(waiting, 3)),
+        )
+
+
+def insert_notes(db: Connection, index_id: int, units: Iterable[NewUnit]) -> None:
+    """Store the texts of units of Markdown files."""
+    rows = [
+        (unit.unit_id, unit.heading, unit.text)
+        for unit in units
+        if unit.heading is not None
+    ]
+    if rows:
+        db.execute(
+            """
+            INSERT INTO unit_notes (index_id, unit_id, heading, text)
+            SELECT %s, * FROM unnest(%s::bigint[], %s::text[], %s::text[])
+            """,
+            (index_id, *to_columns(rows, 3)),
+        )
+
+
+def set_word_counts(db: Connection, index_id: int, counts: dict[int, int]) -> None:
+    if counts:
+        db.execute(
+            """
+            UPDATE units SET word_count = counts.word_count
+              FROM unnest(%s::bigint[], %s::bigint[]) AS counts (unit_id, word_count)
+             WHERE units.index_id = %s AND units.unit_id = counts.unit_id
+            """,
+            (list(counts), list(counts.values()), index_id),
+        )
+
+
+def delete_units(
+    db: Connection, index_id: int, unit_ids: Collection[int]
+) -> tuple[int, set[bytes]]:
+    """Delete all but the words of units.
+
+    Returns how many had vectors, and the hashes of what they meant.
+    """
+    ids = list(unit_ids)
+    hashes: set[bytes] = set()
+    for table in ("units", "unit_passages"):
+        column = "meaning_hash" if table == "units" else "passages_hash"
+        rows = db.execute(
+            f"""
+            DELETE FROM {table} WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+            RETURNING {column}
+            """.encode(),
+            (index_id, ids),
+        )
+        hashes.update(key for (key,) in rows if key is not None)
+    vectors = 0
+    for table in ("unit_notes", "units_to_embed", "unit_vectors", "vector_codes"):
+        vectors = db.execute(
+            f"""
+            DELETE FROM {table} WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+            """.encode(),
+            (index_id, ids),
+        ).rowcount
+    return vectors, hashes
+
+
+def find_stored(
+    db: Connection, index_id: int, unit_ids: Iterable[int]
+) -> dict[int, tuple[Any, ...]]:
+    """The stored columns below of these units, by number."""
+    rows = db.execute(
+        """
+        SELECT unit_id, word_count, folded, meaning_hash, kind, source_id, position,
+               said_at
+          FROM units WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+        """,
+        (index_id, list(unit_ids)),
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+def find_word_counts(
+    db: Connection, index_id: int, unit_ids: Collection[int]
+) -> dict[int, int]:
+    """How many words these units have; those that do not exist are left out."""
+    rows = db.execute(
+        """
+        SELECT unit_id, word_count FROM units
+         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+        """,
+        (index_id, list(unit_ids)),
+    )
+    return to_dict(rows)
+
+
+def list_unit_ids(db: Connection, index_id: int, container: Container) -> list[int]:
+    rows = db.execute(
+        "SELECT unit_id FROM units WHERE index_id = %s AND source_id = %s",
+        (index_id, to_number(container)),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
+def find_stored_notes(
+    db: Connection, index_id: int, file: FileRef
+) -> dict[tuple[int, int | None, str | None, str], int]:
+    """The numbers of a file's units, by position, time, heading and text."""
+    rows = db.execute(
+        """
+        SELECT position, said_at, heading, text, unit_id
+          FROM units JOIN unit_notes USING (tenant_id, index_id, unit_id)
+         WHERE index_id = %s AND source_id = %s
+        """,
+        (index_id, to_number(file)),
+    )
+    return {(row[0], row[1], row[2], row[3]): row[4] for row in rows}
+
+
+def list_message_units(
+    db: Connection, index_id: int, session_id: int, first: int, last: int
+) -> list[int]:
+    """The units of messages from one position of a session to another."""
+    rows = db.execute(
+        """
+        SELECT unit_id FROM units
+         WHERE index_id = %s AND source_id = %s AND kind = ANY(%s::smallint[])
+           AND position BETWEEN %s AND %s AND unit_id < %s
+        """,
+        (index_id, session_id, list(map(int, UnitKind)), first, last, first_note_id()),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
+def last_note_id(db: Connection, index_id: int) -> int:
+    """The last number of a unit of a file, or of a message if there is none."""
+    row = db.execute(
+        "SELECT MAX(unit_id) FROM units WHERE index_id = %s AND unit_id < %s",
+        (index_id, first_session_unit_id()),
+    ).fetchone()
+    return (row and row[0]) or 0
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+def keep_fitting(
+    db: Connection, index_id: int, unit_ids: Collection[int], where: UnitFilter
+) -> set[int]:
+    """Those of these units that match."""
+    condition = to_condition(where)
+    rows = db.execute(
+        f"""
+        SELECT unit_id FROM units
+         WHERE index_id = %s AND unit_id = ANY(%s::bigint[]) AND {condition.sql}
+        """.encode(),
+        (index_id, list(unit_ids), *condition.values),
+    )
+    return {unit_id for (unit_id,) in rows}
+
+
+def list_fitting(
+    db: Connection, index_id: int, where: UnitFilter, limit: int
+) -> list[int]:
+    """Some units that match, in no order."""
+    condition = to_condition(where)
+    rows = db.execute(
+        f"""
+        SELECT unit_id FROM units WHERE index_id = %s AND {condition.sql} LIMIT %s
+        """.encode(),
+        (index_id, *condition.values, limit),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
+def list_newest(
+    db: Connection,
+    index_id: int,
+    where: UnitFilter,
+    limit: int,
+    *,
+    among: Collection[int] | None = None,
+    folded: str = "",
+) -> list[int]:
+    """The newest units that match, and contain a folded text.
+
+    ``among`` limits this to some units.
+    """
+    condition = to_condition(where)
+    values: list[Any] = [index_id, *condition.values]
+    wanted = condition.sql
+    if among is not None:
+        wanted += " AND units.unit_id = ANY(%s::bigint[])"
+        values.append(list(among))
+    if folded:
+        wanted += " AND strpos(units.folded, %s) > 0"
+        values.append(to_stored(folded))
+    rows = db.execute(
+        f"""
+        SELECT unit_id FROM units WHERE index_id = %s AND {wanted}
+         ORDER BY said_at DESC NULLS LAST, unit_id DESC LIMIT %s
+        """.encode(),
+        (*values, limit),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
+def list_having_text(
+    db: Connection, index_id: int, folded: str, unit_ids: Collection[int]
+) -> list[int]:
+    rows = db.execute(
+        """
+        SELECT unit_id FROM units
+         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+           AND strpos(folded, %s) > 0
+        """,
+        (index_id, list(unit_ids), to_stored(folded)),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
+def get_units(
+    db: Connection, index_id: int, unit_ids: Collection[int]
+) -> dict[int, Unit]:
+    rows = db.execute(
+        """
+        SELECT unit_id, kind, source_id, position, said_at, text_bytes FROM units
+         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+        """,
+        (index_id, list(unit_ids)),
+    )
+    return {row[0]: _to_unit(row) for row in rows}
+
+
+def find_sessions_with_tools(
+    db: Connection, index_id: int, sessions: Collection[SessionRef]
+) -> frozenset[SessionRef]:
+    rows = db.execute(
+        """
+        SELECT session_id FROM unnest(%s::bigint[]) AS session_id
+         WHERE EXISTS (SELECT 1 FROM units
+                        WHERE index_id = %s AND source_id = session_id AND kind = %s)
+        """,
+        ([each.session_id for each in sessions], index_id, UnitKind.OTHER),
+    )
+    return frozenset(SessionRef(session_id) for (session_id,) in rows)
+
+
+def find_requests(
+    db: Connection, index_id: int, unit_ids: Collection[int]
+) -> dict[int, int]:
+    """For each of these messages, the user's last message before it, if any."""
+    rows = db.execute(
+        """
+        SELECT units.unit_id, request.unit_id
+          FROM units CROSS JOIN LATERAL (
+               SELECT unit_id FROM units AS requests
+                WHERE requests.index_id = units.index_id
+                  AND requests.source_id = units.source_id
+                  AND requests.kind = %s AND requests.position < units.position
+                ORDER BY position DESC LIMIT 1) AS request
+         WHERE units.index_id = %s AND units.unit_id = ANY(%s::bigint[])
+        """,
+        (UnitKind.USER, index_id, list(unit_ids)),
+    )
+    return to_dict(rows)
+
+
+def list_last_messages(
+    db: Connection, index_id: int, limit: int
+) -> list[tuple[Unit, bytes | None]]:
+    rows = db.execute(
+        """
+        SELECT unit_id, kind, source_id, position, said_at, text_bytes, meaning_hash
+          FROM units WHERE index_id = %s AND unit_id < %s
+         ORDER BY unit_id DESC LIMIT %s
+        """,
+        (index_id, first_note_id(), limit),
+    )
+    return [(_to_unit(row[:-1]), row[-1]) for row in rows]
+
+
+def list_texts(
+    db: Connection, index_id: int, unit_ids: Collection[int] | None = None
+) -> list[IndexedText]:
+    """These units of sessions, or all of them, by session and position."""
+    rows = db.execute(
+        """
+        SELECT unit_id, kind, source_id, position, said_at, text_bytes, folded,
+               meaning_hash
+          FROM units
+         WHERE index_id = %s AND source_id > 0
+           AND (%s::bigint[] IS NULL OR unit_id = ANY(%s::bigint[]))
+         ORDER BY source_id, position, unit_id
+        """,
+        (index_id, *[None if unit_ids is None else list(unit_ids)] * 2),
+    )
+    return [
+        IndexedText(_to_unit(row[:-2]), from_stored(row[-2]), row[-1]) for row in rows
+    ]
+
+
+# Any: rows carry no types; the schema does.
+def _to_unit(row: tuple[Any, ...]) -> Unit:
+    unit_id, kind, number, position, said_at, size = row
+    return Unit(unit_id, _KINDS[kind], from_number(number), position, said_at, size)
+
+
+def count_by_session(
+    db: Connection, index_id: int, spans: Sequence[tuple[int, int]], where: UnitFilter
+) -> list[ActiveSession]:
+    condition = to_condition(replace(where, kinds=where.kinds & MESSAGES))
+    rows = db.execute(
+        f"""
+        SELECT spans.number - 1, source_id, COUNT(*), MIN(said_at), MAX(said_at)
+          FROM unnest(%s::bigint[], %s::bigint[])
+               WITH ORDINALITY AS spans (first_at, end_at, number)
+          JOIN units ON said_at >= spans.first_at AND said_at < spans.end_at
+         WHERE index_id = %s AND {condition.sql}
+         GROUP BY spans.number, source_id
+         ORDER BY spans.number, source_id
+        """.encode(),
+        (*to_columns(spans, 2), index_id, *condition.values),
+    )
+    return [ActiveSession(*row) for row in rows]
+
+
+def list_notes(db: Connection, index_id: int, where: UnitFilter) -> dict[int, str]:
+    """The texts of matching units of files."""
+    condition = to_condition(where)
+    rows = db.execute(
+        f"""
+        SELECT unit_id, text
+          FROM unit_notes JOIN units USING (tenant_id, index_id, unit_id)
+         WHERE index_id = %s AND {condition.sql}
+        """.encode(),
+        (index_id, *condition.values),
+    )
+    return to_dict(rows)
+
+
+def get_notes(
+    db: Connection, index_id: int, unit_ids: Collection[int]
+) -> dict[int, Note]:
+    rows = db.execute(
+        """
+        SELECT unit_id, heading, text FROM unit_notes
+         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+        """,
+        (index_id, list(unit_ids)),
+    )
+    return {unit_id: Note(heading, text) for unit_id, heading, text in rows}
+
+
+def count_kinds(db: Connection, index_id: int) -> tuple[int, int, int]:
+    """How many units there are, how many with a meaning, how many of messages."""
+    row = db.execute(
+        """
+        SELECT COUNT(*), COUNT(meaning_hash), COUNT(*) FILTER (WHERE unit_id < %s)
+          FROM units WHERE index_id = %s
+        """,
+        (first_note_id(), index_id),
+    ).fetchone()
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
+def sum_text_bytes(db: Connection, index_id: int) -> int:
+    row = db.execute(
+        """
+        SELECT COALESCE(SUM(text_bytes), 0)::bigint FROM units WHERE index_id = %s
+        """,
+        (index_id,),
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def list_unused_hashes(db: Connection, hashes: Iterable[bytes]) -> list[bytes]:
+    """The hashes that no unit of any index of the tenant, nor its passages, have."""
+    wanted = set(hashes)
+    rows = db.execute(
+        """
+        SELECT meaning_hash FROM units WHERE meaning_hash = ANY(%(hashes)b::bytea[])
+         UNION
+        SELECT passages_hash FROM unit_passages
+         WHERE passages_hash = ANY(%(hashes)b::bytea[])
+        """,
+        {"hashes": list(wanted)},
+    )
+    return sorted(wanted - {key for (key,) in rows})

@@ -1,0 +1,136 @@
+"""The table ``word_tail``: the words of the units that were written last.
+
+Each word of a unit has a row, so a unit is found as soon as it is committed, and can be
+replaced at little cost. Too many rows would be slow to read: see word_writer.py.
+"""
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from backstory.store.postgres.connecting import Connection
+from backstory.store.postgres.postings import (
+    Postings,
+    TermUse,
+    UnitWords,
+)
+from backstory.store.postgres.rows import to_columns, to_dict
+
+_POSITIONS = "<u4"
+# The columns of ``find_postings``.
+_SENT_AS = (">i8", ">i4", ">i4", ">i4", _POSITIONS)
+
+
+def insert_words(db: Connection, index_id: int, words: Mapping[int, UnitWords]) -> None:
+    rows = [
+        (
+            term,
+            unit_id,
+            unit.word_count,
+            use.text_count,
+            use.around_count,
+            np.asarray(use.positions, _POSITIONS).tobytes(),
+        )
+        for unit_id, unit in words.items()
+        for term, use in unit.uses.items()
+    ]
+    if rows:
+        db.execute(
+            """
+            INSERT INTO word_tail (index_id, term, unit_id, word_count, text_count,
+                                   around_count, positions)
+            SELECT %s, * FROM unnest(%b::text[], %s::bigint[], %s::integer[],
+                                     %s::integer[], %s::integer[], %b::bytea[])
+            """,
+            (index_id, *to_columns(rows, 6)),
+        )
+
+
+def delete_words(db: Connection, index_id: int, unit_ids: Collection[int]) -> set[int]:
+    """Delete the words of units; returns those that had some here."""
+    rows = db.execute(
+        """
+        WITH deleted AS (
+             DELETE FROM word_tail WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+             RETURNING unit_id)
+        SELECT DISTINCT unit_id FROM deleted
+        """,
+        (index_id, list(unit_ids)),
+    )
+    return {unit_id for (unit_id,) in rows}
+
+
+def take_words(db: Connection, index_id: int) -> dict[int, UnitWords]:
+    """Delete all words and return them."""
+    rows = db.execute(
+        """
+        DELETE FROM word_tail WHERE index_id = %s
+        RETURNING unit_id, term, word_count, text_count, around_count, positions
+        """,
+        (index_id,),
+        binary=True,
+    )
+    counts: dict[int, int] = {}
+    uses: dict[int, dict[str, TermUse]] = {}
+    for unit_id, term, word_count, text_count, around_count, packed in rows:
+        counts[unit_id] = word_count
+        positions = np.frombuffer(packed, _POSITIONS).tolist()
+        use = TermUse(text_count, around_count, positions)
+        uses.setdefault(unit_id, {})[term] = use
+    return {unit_id: UnitWords(counts[unit_id], each) for unit_id, each in uses.items()}
+
+
+def find_postings(
+    db: Connection, index_id: int, terms: Collection[str]
+) -> dict[str, Postings]:
+    """The units that have these terms; a term that none has is left out."""
+    # A row for each term: to read one for each unit would take longer than all else.
+    rows = db.execute(
+        """
+        SELECT term,
+               string_agg(int8send(unit_id), ''::bytea ORDER BY unit_id),
+               string_agg(int4send(word_count), ''::bytea ORDER BY unit_id),
+               string_agg(int4send(text_count), ''::bytea ORDER BY unit_id),
+               string_agg(int4send(around_count), ''::bytea ORDER BY unit_id),
+               string_agg(positions, ''::bytea ORDER BY unit_id)
+          FROM word_tail
+         WHERE index_id = %s AND term = ANY(%b::text[])
+         GROUP BY term
+        """,
+        (index_id, list(terms)),
+        binary=True,
+    )
+    return {
+        row[0]: Postings(
+            *(
+                np.frombuffer(packed, kind).astype(np.int64)
+                for packed, kind in zip(row[1:], _SENT_AS, strict=True)
+            )
+        )
+        for row in rows
+    }
+
+
+def count_units(
+    db: Connection, index_id: int, terms: Collection[str]
+) -> dict[str, int]:
+    rows = db.execute(
+        """
+        SELECT term, COUNT(*) FROM word_tail
+         WHERE index_id = %s AND term = ANY(%b::text[]) GROUP BY term
+        """,
+        (index_id, list(terms)),
+    )
+    return to_dict(rows)
+
+
+def sum_word_counts(db: Connection, index_id: int) -> dict[int, int]:
+    """How many words each unit has here."""
+    rows = db.execute(
+        """
+        SELECT unit_id, SUM(text_count + around_count)::bigint FROM word_tail
+         WHERE index_id = %s GROUP BY unit_id
+        """,
+        (index_id,),
+    )
+    return to_dict(rows)

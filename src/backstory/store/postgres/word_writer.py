@@ -1,0 +1,66 @@
+"""The words that one transaction writes, and where they go.
+
+A few go to ``word_tail``. As soon as there are too many, all of them become blocks,
+apart from those of the latest messages: the next message changes the words around
+these.
+"""
+
+from collections.abc import Collection
+
+from backstory.store.postgres import word_blocks, word_tail
+from backstory.store.postgres.connecting import Connection
+from backstory.store.postgres.postings import UnitWords
+from backstory.values.units import is_message
+
+# The rows of more units than this would be slow to read.
+_MAX_TAIL = 512
+_LATEST = 64
+# So many units may wait in memory.
+_MAX_PENDING = 16_384
+
+
+class WordWriter:
+    """Collects the words of units, and stores them at the end of a transaction."""
+
+    def __init__(self, db: Connection, index_id: int, tail_count: int) -> None:
+        self._db = db
+        self._index_id = index_id
+        self._pending: dict[int, UnitWords] = {}
+        self.tail_count = tail_count
+
+    def add(self, unit_id: int, words: UnitWords) -> None:
+        """Add a unit that has no words yet."""
+        if words.uses:
+            self._pending[unit_id] = words
+        if len(self._pending) > _MAX_PENDING:
+            self.store()
+
+    def delete(self, unit_ids: Collection[int]) -> None:
+        """Delete the words of units; those that have none are ignored."""
+        stored = [each for each in unit_ids if self._pending.pop(each, None) is None]
+        if not stored:
+            return
+        if self.tail_count:
+            in_tail = word_tail.delete_words(self._db, self._index_id, stored)
+            self.tail_count -= len(in_tail)
+            stored = [each for each in stored if each not in in_tail]
+        if stored:
+            word_blocks.hide_units(self._db, self._index_id, stored)
+
+    def clear(self) -> None:
+        """Forget everything, because it was all deleted."""
+        self._pending.clear()
+        self.tail_count = 0
+
+    def store(self) -> None:
+        words, self._pending = self._pending, {}
+        if not words:
+            return
+        if self.tail_count + len(words) > _MAX_TAIL:
+            words |= word_tail.take_words(self._db, self._index_id)
+            messages = sorted(filter(is_message, words))
+            latest = {each: words.pop(each) for each in messages[-_LATEST:]}
+            word_blocks.add_words(self._db, self._index_id, words)
+            words, self.tail_count = latest, 0
+        word_tail.insert_words(self._db, self._index_id, words)
+        self.tail_count += len(words)

@@ -1,0 +1,240 @@
+"""Find units by their words: those written last and those in blocks, as one."""
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+
+import numpy as np
+
+from backstory.store.base.index import UnitFilter, Words
+from backstory.store.base.tokens import WordTokenizer
+from backstory.store.postgres import bm25, units, word_blocks, word_tail
+from backstory.store.postgres.bm25 import PhraseUnits
+from backstory.store.postgres.connecting import Connection
+from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
+from backstory.store.postgres.postings import (
+    Ints,
+    Postings,
+    join_postings,
+    no_postings,
+    to_term,
+)
+
+# Up to this many matching units are listed before words are matched.
+_FEW_UNITS = 20_000
+# How many of the best are looked up at first, for each that is wanted.
+_TRIED = 4
+_MORE_EACH_TIME = 4
+
+
+class PostgresWords:
+    """Finds units by their words."""
+
+    def __init__(self, transactions: IndexTransactions) -> None:
+        self._transactions = transactions
+        self._tokenizer = WordTokenizer()
+        self._segments = word_blocks.SegmentCounts()
+
+    def tokenize(self, text: str) -> list[str]:
+        return self._tokenizer.tokenize(text)
+
+    def match(
+        self, words: Words, where: UnitFilter, limit: int
+    ) -> list[tuple[int, float]]:
+        if not words.needed or not where.kinds or limit <= 0:
+            return []
+        with self._transactions.reading() as (db, counters):
+            # As in SQLite: with helpful words, the needed ones count twice.
+            times = 2 if words.helpful else 1
+            needed = self._find_spellings(db, counters, _flat(words.needed))
+            helpful = self._find_spellings(db, counters, _flat(words.helpful))
+            unit_ids = _union(needed)
+            scores = bm25.score(
+                [(each, times) for each in needed] + [(each, 1) for each in helpful],
+                unit_ids,
+                unit_count=counters.unit_count,
+                word_count=counters.word_count,
+            )
+            # The best first; of equals, the one with the highest number.
+            order = np.lexsort((-unit_ids, -scores))
+            fitting = _keep_fitting(db, counters, unit_ids[order], where, limit)
+            found = dict(zip(unit_ids.tolist(), scores.tolist(), strict=True))
+            return [(unit_id, found[unit_id]) for unit_id in fitting]
+
+    def find_all(
+        self, words: Sequence[tuple[str, ...]], where: UnitFilter, limit: int
+    ) -> list[int]:
+        if not words or not where.kinds or limit <= 0:
+            return []
+        with self._transactions.reading() as (db, counters):
+            phrases = self._find_phrases(
+                db, counters, {each: self.tokenize(each) for each in _flat(words)}
+            )
+            having = [
+                _union_of_texts(phrases[each] for each in spellings)
+                for spellings in words
+            ]
+            among = _intersection(having).tolist()
+            if not among:
+                return []
+            return units.list_newest(db, counters.index_id, where, limit, among=among)
+
+    def having(
+        self, words: Sequence[tuple[str, ...]], unit_ids: Collection[int]
+    ) -> list[int]:
+        if not words or not unit_ids:
+            return []
+        with self._transactions.reading() as (db, counters):
+            parts = {part for each in _flat(words) for part in each.split() or [""]}
+            phrases = self._find_phrases(
+                db, counters, {part: self.tokenize(part) for part in parts}
+            )
+        having = []
+        for spellings in words:
+            of_each = [
+                _intersection(
+                    [_union_of_texts([phrases[part]]) for part in each.split() or [""]]
+                )
+                for each in spellings
+            ]
+            having.append(np.unique(np.concatenate(of_each)))
+        return sorted(set(_intersection(having).tolist()) & set(unit_ids))
+
+    def find_with_words(
+        self, db: Connection, counters: IndexCounters, words: Sequence[str]
+    ) -> list[int]:
+        """The units whose own text has all of the words."""
+        phrases = self._find_spellings(db, counters, words)
+        having = [_union_of_texts([each]) for each in phrases]
+        return _to_list(_intersection(having))
+
+    def score(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
+        if not words.needed or not unit_ids:
+            return {}
+        with self._transactions.reading() as (db, counters):
+            phrases = self._find_spellings(
+                db, counters, _flat(words.needed + words.helpful)
+            )
+        wanted = np.intersect1d(
+            _union(phrases), np.fromiter(unit_ids, np.int64, len(unit_ids))
+        )
+        scores = bm25.score(
+            [(each, 1) for each in phrases],
+            wanted,
+            unit_count=counters.unit_count,
+            word_count=counters.word_count,
+        )
+        return dict(zip(wanted.tolist(), scores.tolist(), strict=True))
+
+    def count_units(self, words: Sequence[tuple[str, ...]]) -> list[int]:
+        """The most units that can have each word, added up over its spellings."""
+        tokens = {each: self.tokenize(each) for each in _flat(words)}
+        terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
+        with self._transactions.reading() as (db, counters):
+            sealed = word_blocks.count_units(db, counters.index_id, terms)
+            last = word_tail.count_units(db, counters.index_id, terms)
+        counts = {term: sealed.get(term, 0) + last.get(term, 0) for term in terms}
+        return [
+            sum(
+                min((counts[to_term(token)] for token in tokens[each]), default=0)
+                for each in spellings
+            )
+            for spellings in words
+        ]
+
+    def _find_spellings(
+        self, db: Connection, counters: IndexCounters, spellings: Sequence[str]
+    ) -> list[PhraseUnits]:
+        tokens = {each: self.tokenize(each) for each in spellings}
+        found = self._find_phrases(db, counters, tokens)
+        return [found[each] for each in spellings]
+
+    def _find_phrases(
+        self, db: Connection, counters: IndexCounters, tokens: dict[str, list[str]]
+    ) -> dict[str, PhraseUnits]:
+        """The units that have each phrase, which is given with its tokens."""
+        has_phrases = any(len(some) > 1 for some in tokens.values())
+        terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
+        if not terms:
+            return {each: bm25.find_phrase([]) for each in tokens}
+        postings = self._find_postings(
+            db, counters.index_id, terms, with_positions=has_phrases
+        )
+        return {
+            phrase: bm25.find_phrase([postings[to_term(token)] for token in some])
+            for phrase, some in tokens.items()
+        }
+
+    def _find_postings(
+        self,
+        db: Connection,
+        index_id: int,
+        terms: Collection[str],
+        *,
+        with_positions: bool,
+    ) -> dict[str, Postings]:
+        sealed = word_blocks.find_postings(
+            db, index_id, terms, self._segments, with_positions=with_positions
+        )
+        last = word_tail.find_postings(db, index_id, terms)
+        if not with_positions:
+            nothing = no_postings().positions
+            last = {k: each._replace(positions=nothing) for k, each in last.items()}
+        return {
+            term: join_postings([each[term] for each in (sealed, last) if term in each])
+            for term in terms
+        }
+
+
+def _keep_fitting(
+    db: Connection,
+    counters: IndexCounters,
+    unit_ids: Ints,
+    where: UnitFilter,
+    limit: int,
+) -> list[int]:
+    """The first of these units that match, in the same order."""
+    is_narrow = (
+        where.containers is not None
+        or where.said_from is not None
+        or where.said_before is not None
+    )
+    if is_narrow and len(unit_ids) > _FEW_UNITS:
+        few = units.list_fitting(db, counters.index_id, where, _FEW_UNITS + 1)
+        if len(few) <= _FEW_UNITS:
+            return _to_list(unit_ids[np.isin(unit_ids, few)][:limit])
+    found: list[int] = []
+    first, tried = 0, _TRIED * limit
+    while first < len(unit_ids) and len(found) < limit:
+        some = unit_ids[first : first + tried].tolist()
+        fitting = units.keep_fitting(db, counters.index_id, some, where)
+        found += [unit_id for unit_id in some if unit_id in fitting]
+        first, tried = first + tried, tried * _MORE_EACH_TIME
+    return found[:limit]
+
+
+def _flat(words: Iterable[Sequence[str]]) -> list[str]:
+    return list(chain.from_iterable(words))
+
+
+def _union(phrases: Sequence[PhraseUnits]) -> Ints:
+    if not phrases:
+        return no_postings().unit_ids
+    return np.unique(np.concatenate([each.unit_ids for each in phrases]))
+
+
+def _union_of_texts(phrases: Iterable[PhraseUnits]) -> Ints:
+    """The units that have any of the phrases in their own text."""
+    found = [each.unit_ids[each.text_counts > 0] for each in phrases]
+    return np.unique(np.concatenate([no_postings().unit_ids, *found]))
+
+
+def _intersection(sets: Sequence[Ints]) -> Ints:
+    shared = sets[0]
+    for each in sets[1:]:
+        shared = np.intersect1d(shared, each, assume_unique=True)
+    return shared
+
+
+def _to_list(numbers: Ints) -> list[int]:
+    listed: list[int] = numbers.tolist()
+    return listed
