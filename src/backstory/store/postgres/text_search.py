@@ -1,22 +1,24 @@
 """Find any part of a text by comparing the folded texts of units, the newest first."""
 
 from collections.abc import Collection
+from typing import ClassVar
 
 from backstory.store.base.index import UnitFilter
 from backstory.store.postgres import units
 from backstory.store.postgres.index_connection import IndexTransactions
 from backstory.store.postgres.words import PostgresWords
 
-# Up to this many units, all texts are compared: some milliseconds.
-_SMALL = 20_000
-# In a larger index, only the texts of units that have the words of the needle, if these
-# are not more than this.
+# In a large index, only the texts of units that have the words of the needle are
+# compared, if these are not more than this.
 _MAX_LOOKED_UP = 400
 _TELLING_WORDS = 3
 
 
 class TextSearch:
     """Finds units by any part of their folded text."""
+
+    # Up to this many units, all texts are compared: some milliseconds.
+    small: ClassVar[int] = 20_000
 
     def __init__(self, transactions: IndexTransactions, words: PostgresWords) -> None:
         self._transactions = transactions
@@ -34,7 +36,7 @@ class TextSearch:
             return []
         with self._transactions.reading() as (db, counters):
             among = None
-            if counters.unit_count > _SMALL:
+            if counters.unit_count > self.small:
                 telling = _list_telling_words(folded)
                 if not telling:
                     return None

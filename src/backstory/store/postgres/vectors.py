@@ -8,7 +8,7 @@ for each large tenant is only needed from some hundred thousand units on.
 """
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING, ClassVar, LiteralString
 
 import numpy as np
 from psycopg import sql
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 # This many are compared exactly, or twice as many as are wanted.
 _COMPARED = 300
-# Of an index with more vectors than this, signs are compared first.
-_FEW = 10_000
 # For each that is compared exactly, this many are chosen by their signs.
 _BY_SIGNS = 4
 
@@ -60,6 +58,9 @@ _BY_CODE: LiteralString = """
 
 class PostgresVectors:
     """Finds the units whose vectors are nearest."""
+
+    # Of an index with more vectors than this, signs are compared first.
+    few: ClassVar[int] = 10_000
 
     def __init__(
         self, transactions: IndexTransactions, embeddings: EmbeddingCache
@@ -90,7 +91,7 @@ class PostgresVectors:
             if get_state(db, index_id, DIMENSIONS) != str(len(vector)):
                 return []
             halves = to_halfvec(vector)
-            if counters.vector_count <= max(_FEW, _BY_SIGNS * compared):
+            if counters.vector_count <= max(self.few, _BY_SIGNS * compared):
                 rows = db.execute(
                     self._compose(db, _EXACT, condition.sql),
                     (index_id, *condition.values, halves, compared),

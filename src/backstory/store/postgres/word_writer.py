@@ -6,21 +6,24 @@ these.
 """
 
 from collections.abc import Collection
+from typing import ClassVar
 
 from backstory.store.postgres import word_blocks, word_tail
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.postings import UnitWords
 from backstory.values.units import is_message
 
-# The rows of more units than this would be slow to read.
-_MAX_TAIL = 512
-_LATEST = 64
 # So many units may wait in memory.
 _MAX_PENDING = 16_384
 
 
 class WordWriter:
     """Collects the words of units, and stores them at the end of a transaction."""
+
+    # The rows of more units than this would be slow to read.
+    max_tail: ClassVar[int] = 512
+    # How many messages stay among them when the others become blocks.
+    latest: ClassVar[int] = 64
 
     def __init__(self, db: Connection, index_id: int, tail_count: int) -> None:
         self._db = db
@@ -56,10 +59,11 @@ class WordWriter:
         words, self._pending = self._pending, {}
         if not words:
             return
-        if self.tail_count + len(words) > _MAX_TAIL:
+        if self.tail_count + len(words) > self.max_tail:
             words |= word_tail.take_words(self._db, self._index_id)
             messages = sorted(filter(is_message, words))
-            latest = {each: words.pop(each) for each in messages[-_LATEST:]}
+            first = max(0, len(messages) - self.latest)
+            latest = {each: words.pop(each) for each in messages[first:]}
             word_blocks.add_words(self._db, self._index_id, words)
             words, self.tail_count = latest, 0
         word_tail.insert_words(self._db, self._index_id, words)

@@ -1,0 +1,284 @@
+"""What the index on PostgreSQL does in its own way: blocks of words, signs, stops."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backstory.errors import StoreProblem
+from backstory.store.base.index import UnitFilter, Words
+from backstory.store.postgres.database import Database, Tenant
+from backstory.store.postgres.embeddings import PostgresEmbeddings
+from backstory.store.postgres.index import PostgresIndex
+from backstory.store.postgres.text_search import TextSearch
+from backstory.store.postgres.vectors import PostgresVectors
+from backstory.store.postgres.word_writer import WordWriter
+from backstory.values.units import NewUnit
+from tests.chance import examples
+from tests.index_builders import (
+    ALL_KINDS,
+    ANYTHING,
+    a_unit,
+    an_index,
+    close_index,
+    file_vectors,
+    some_vectors,
+    store_units,
+)
+from tests.postgres_server import OWNER, PostgresServer
+from tests.processes import comes_true
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def index(tenant: Tenant) -> PostgresIndex:
+    return an_index_of(tenant)
+
+
+def an_index_of(tenant: Tenant) -> PostgresIndex:
+    return PostgresIndex(tenant, PostgresEmbeddings(tenant))
+
+
+@contextmanager
+def few_in_the_tail(most: int = 3) -> Iterator[None]:
+    """Words become blocks after so few units."""
+    with patch.multiple(WordWriter, max_tail=most, latest=1):
+        yield
+
+
+# -- words ----------------------------------------------------------------------------
+
+_WORDS = [
+    "whale",
+    "whales",
+    "blue",
+    "sea",
+    "deep-sea",
+    "parseJson",
+    "日本語",
+    "naïve",
+    "x",
+]
+_texts = st.lists(st.sampled_from(_WORDS), max_size=9).map(" ".join)
+# Numbers of two segments, and some in between.
+_unit_ids = st.sampled_from([1, 2, 3, 4, 5, 16_383, 16_384, 16_385, 40_000])
+_units = st.builds(
+    lambda unit_id, text, around: a_unit(unit_id, text, around=around),
+    _unit_ids,
+    _texts,
+    _texts,
+)
+_spellings = st.lists(
+    st.sampled_from(["whale", "blue whale", "sea deep", "日本", "本語", "x", "!"]),
+    min_size=1,
+    max_size=2,
+).map(tuple)
+_spoken = st.lists(_spellings, min_size=1, max_size=3).map(tuple)
+
+
+@settings(max_examples=examples(40))
+@given(
+    batches=st.lists(
+        st.lists(_units, max_size=5, unique_by=lambda unit: unit.unit_id), max_size=6
+    ),
+    needed=_spoken,
+    helpful=st.one_of(st.just(()), _spoken),
+)
+def test_words_rank_as_they_do_in_sqlite(
+    postgres: PostgresServer,
+    tmp_path_factory: pytest.TempPathFactory,
+    batches: list[list[NewUnit]],
+    needed: tuple[tuple[str, ...], ...],
+    helpful: tuple[tuple[str, ...], ...],
+) -> None:
+    database = Database(postgres.url())
+    index = an_index_of(database.tenant(postgres.create_tenant()))
+    written: dict[int, NewUnit] = {}
+    with few_in_the_tail():
+        for batch in batches:
+            store_units(index, *batch)
+            written |= {unit.unit_id: unit for unit in batch}
+    # All at once: SQLite goes on counting what was replaced.
+    other = an_index(tmp_path_factory.mktemp("same"))
+    store_units(other, *written.values())
+    words, unit_ids = Words(needed, helpful), list(written)
+
+    ranked = index.match_words(words, ANYTHING, 20)
+
+    expected = other.match_words(words, ANYTHING, 20)
+    # Where two scores are equal but for rounding, either may come first.
+    assert dict(ranked) == pytest.approx(dict(expected))
+    assert [score for _, score in ranked] == pytest.approx([s for _, s in expected])
+    assert index.score_words(words, unit_ids) == pytest.approx(
+        other.score_words(words, unit_ids)
+    )
+    assert index.find_all_words(needed, ANYTHING, 9) == other.find_all_words(
+        needed, ANYTHING, 9
+    )
+    assert index.having_words(needed, unit_ids) == sorted(
+        other.having_words(needed, unit_ids)
+    )
+    assert index.verify() == []
+    database.close()
+    close_index(other)
+
+
+_steps = st.one_of(
+    st.tuples(
+        st.just("store"), st.lists(_units, max_size=5, unique_by=lambda u: u.unit_id)
+    ),
+    st.tuples(st.just("delete"), st.lists(_unit_ids, max_size=3)),
+    st.tuples(st.just("tidy"), st.none()),
+)
+
+
+@settings(max_examples=examples(40))
+@given(steps=st.lists(_steps, max_size=10))
+def test_blocks_have_the_words_of_what_is_there(
+    postgres: PostgresServer, steps: list[tuple[str, object]]
+) -> None:
+    database = Database(postgres.url())
+    index = an_index_of(database.tenant(postgres.create_tenant()))
+    there: dict[int, NewUnit] = {}
+    with few_in_the_tail(1):
+        for step in steps:
+            match step:
+                case ("store", list(units)):
+                    store_units(index, *units)
+                    there |= {unit.unit_id: unit for unit in units}
+                case ("delete", list(unit_ids)):
+                    with index.writing() as writer:
+                        writer.delete_units(unit_ids)
+                    there = {k: unit for k, unit in there.items() if k not in unit_ids}
+                case _:
+                    index.tidy()
+            assert index.verify() == []
+
+    found = {unit_id for unit_id, _ in index.match_words(_words("blue"), ANYTHING, 99)}
+    assert found == {
+        k for k, unit in there.items() if "blue" in f"{unit.text} {unit.around}"
+    }
+    database.close()
+
+
+def _words(*words: str) -> Words:
+    return Words(tuple((word,) for word in words))
+
+
+def test_nothing_of_a_deleted_unit_is_left_in_blocks(
+    postgres: PostgresServer, index: PostgresIndex, tenant: Tenant
+) -> None:
+    with few_in_the_tail():
+        store_units(index, *(a_unit(n, f"walrus{n} sea") for n in range(1, 30)))
+    with index.writing() as writer:
+        writer.delete_units([7])
+    hidden = index.match_words(_words("walrus7"), ANYTHING, 9)
+
+    index.tidy()
+
+    with tenant.reading() as db:
+        rows = db.execute(
+            "SELECT term, unit_count FROM word_blocks WHERE term IN ('walrus7', 'sea')"
+        ).fetchall()
+    assert (hidden, rows) == ([], [("sea", 27)])
+    assert index.verify() == []
+
+
+def test_a_word_too_long_for_an_index_is_found(index: PostgresIndex) -> None:
+    long, longer = "x" * 40_000, "x" * 40_001
+    store_units(index, a_unit(1, long), a_unit(2, longer))
+
+    assert [k for k, _ in index.match_words(_words(long), ANYTHING, 9)] == [1]
+
+
+# -- any part of a text ---------------------------------------------------------------
+
+
+def test_a_large_index_looks_up_few_texts_by_their_words(index: PostgresIndex) -> None:
+    store_units(
+        index,
+        *(a_unit(n, f"the whale {n} swims in a sea") for n in range(1, 500)),
+        a_unit(500, "a blue whale dives in the sea"),
+    )
+
+    with patch.object(TextSearch, "small", 10):
+        assert index.find_few("ue whale dives i", ANYTHING, 9) == [500]
+        assert index.find_few("ale 7 swims", ANYTHING, 9) == [7]
+        assert index.find_few("7 swims in a", ANYTHING, 9) is None
+        assert index.find_few("whale", ANYTHING, 9) is None
+        assert index.find_text("7 swims in a", ANYTHING, 2) == [497, 487]
+        assert index.find_text("nowhere", ANYTHING, 9) == []
+
+
+# -- vectors --------------------------------------------------------------------------
+
+
+def test_nearly_all_of_the_nearest_are_found_by_their_signs(
+    index: PostgresIndex,
+) -> None:
+    subjects = np.repeat(some_vectors(100, 64), 30, axis=0)
+    vectors = subjects + some_vectors(3_000, 64, seed=1)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    file_vectors(index, vectors)
+    queries = vectors[::150]
+
+    with patch.object(PostgresVectors, "few", 0):
+        found = [
+            {unit_id for unit_id, _ in index.nearest(query, ANYTHING, 10)}
+            for query in queries
+        ]
+        late = index.nearest(queries[0], UnitFilter(ALL_KINDS, said_from=2_990), 99)
+
+    nearest = [np.argsort(-(vectors @ query))[:10] + 1 for query in queries]
+    hits = sum(len(a & {*b}) for a, b in zip(found, nearest, strict=True))
+    assert hits / 200 >= 0.95
+    assert {unit_id for unit_id, _ in late} == set(range(2_990, 3_001))
+
+
+# -- several at once ------------------------------------------------------------------
+
+
+def test_what_a_thread_reads_can_be_stopped(
+    postgres: PostgresServer, index: PostgresIndex
+) -> None:
+    store_units(index, a_unit(1))
+    raised: list[BaseException] = []
+    begun: list[int] = []
+
+    def read() -> None:
+        begun.append(threading.get_ident())
+        try:
+            index.find_text("hello", ANYTHING, 5)
+        except StoreProblem as exc:
+            raised.append(exc)
+
+    blocker = Database(postgres.url(OWNER)).server.connect()
+    blocker.execute("LOCK TABLE backstory.units IN ACCESS EXCLUSIVE MODE")
+    thread = threading.Thread(target=read)
+    thread.start()
+
+    def stops() -> bool:
+        index.interrupt(begun)
+        return not thread.is_alive()
+
+    assert comes_true(stops)
+    blocker.close()
+    assert [type(each).__name__ for each in raised] == ["StoreLocked"]
+    assert index.find_text("hello", ANYTHING, 5) == [1]
+
+
+def test_a_writer_of_the_index_does_not_wait_for_one_of_the_history(
+    tenant: Tenant, index: PostgresIndex, tmp_path: Path
+) -> None:
+    with tenant.writing():
+        store_units(index, a_unit(1))
+        file_vectors(index, some_vectors(3, 8))
+
+    assert index.count_units() == 3
