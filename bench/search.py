@@ -213,7 +213,7 @@ def build(messages: int) -> Built:
     return _built(messages)
 
 
-def _open(built: Built, embedder: str = "minilm") -> Memory:
+def open_built(built: Built, embedder: str = "minilm") -> Memory:
     return open_memory(
         built.kept / "home",
         built.kept,
@@ -289,9 +289,9 @@ def measure_search(
     built: Built, p50_ms: float, p95_ms: float | None
 ) -> Iterator[Figure]:
     """search_history in a memory that has searched before, with new queries."""
-    asked = _new_queries(_SETS)
+    asked = new_queries(_SETS)
     times, shares = _search_times(built, asked)
-    by_words, _ = _search_times(built, _new_queries(1), embedder="none")
+    by_words, _ = _search_times(built, new_queries(1), embedder="none")
     bare = _bare_times(built, asked)
     like = statistics.median(_like_times(built, asked[::48]))
 
@@ -331,7 +331,7 @@ def measure_search(
     )
 
 
-def _new_queries(sets: int) -> list[Query]:
+def new_queries(sets: int) -> list[Query]:
     """Queries that differ from each other and from those of the first sets."""
     known = {query.text for number in range(_WARM_SETS) for query in queries(number)}
     new: dict[str, Query] = {}
@@ -344,7 +344,7 @@ def _search_times(
     built: Built, asked: Sequence[Query], embedder: str = "minilm"
 ) -> tuple[list[Times], str]:
     """How long each query takes, and the shares of the stages in all of them."""
-    with _open(built, embedder) as memory:
+    with open_built(built, embedder) as memory:
         tool = _search_tool(memory)
         for number in range(_WARM_SETS):
             for query in queries(number):
@@ -419,7 +419,7 @@ def measure_substring(folder: Path) -> Iterator[Figure]:
     texts = [text for text in _corpus().sample_texts(2_000) if len(text) > 80]
     parts = [text[20 : 20 + size] for size in (5, 9, 18, 40) for text in texts[::200]]
     parts += ["zqzqzq", "qz", *(query.text for query in queries()[40:56])]
-    with _open(built) as memory:
+    with open_built(built) as memory:
         memory.episodes("warm")
         times = [
             1000 * median_seconds(partial(memory.episodes, part), _ROUNDS)
@@ -446,7 +446,7 @@ def measure_activity(folder: Path) -> Iterator[Figure]:
     """An overview of some days; baseline: the search without it."""
     built = _built(SMALL)
     asked = ["yesterday", "last week", "in January 2024", "last month", "in 2021"]
-    with _open(built) as memory:
+    with open_built(built) as memory:
         parts = memory._parts
         requests = [
             parts.search.make_plain_request(parts.search.parse(text), SCOPES["all"])
@@ -477,7 +477,7 @@ def measure_fresh(folder: Path) -> Iterator[Figure]:
     built = _built(SMALL)
     texts = _corpus().sample_texts(60)[20:]
     times, recorded = [], []
-    with _open(built) as memory:
+    with open_built(built) as memory:
         memory.search("warm")
         for number, text in enumerate(texts):
             word = f"newword{number}x{time.monotonic_ns()}"
@@ -619,7 +619,7 @@ def _searching_megabytes(built: Built, texts: Sequence[str]) -> tuple[float, flo
 
 def _search_and_tell(kept: Path, texts: Sequence[str]) -> None:
     """Search, then print the current and the peak memory of this process, in MB."""
-    with _open(Built(kept, kept, 0)) as memory:
+    with open_built(Built(kept, kept, 0)) as memory:
         tool = _search_tool(memory)
         for text in texts:
             tool.run(query=text)
