@@ -5,8 +5,9 @@ it. The first ``text_counts`` of them are of the text. So no phrase reaches from
 into the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -20,19 +21,15 @@ _MAX_TERM_CHARS = 200
 _TYPES = {1: "<u1", 2: "<u2", 4: "<u4"}
 
 
-class TermUse(NamedTuple):
-    """How one unit uses a term."""
-
-    text_count: int
-    around_count: int
-    positions: Sequence[int]
-
-
 class UnitWords(NamedTuple):
-    """All words of a unit: how many, and how each term is used."""
+    """The terms of a unit's text and those around it, in their order."""
 
-    word_count: int
-    uses: Mapping[str, TermUse]
+    text: Sequence[str]
+    around: Sequence[str]
+
+    @property
+    def word_count(self) -> int:
+        return len(self.text) + len(self.around)
 
 
 class Postings(NamedTuple):
@@ -85,18 +82,71 @@ def to_term(token: str) -> str:
 
 def to_unit_words(text: Sequence[str], around: Sequence[str]) -> UnitWords:
     """The words of a unit, given the tokens of its text and those around it."""
-    positions: dict[str, list[int]] = {}
-    for position, token in enumerate(text):
-        positions.setdefault(token, []).append(position)
-    text_counts = {token: len(places) for token, places in positions.items()}
+    return UnitWords(list(map(to_term, text)), list(map(to_term, around)))
+
+
+def number_positions(words: UnitWords) -> Iterator[tuple[int, str]]:
+    """Every term with its position."""
+    yield from enumerate(words.text)
     # The gap of one keeps phrases from reaching over the end of the text.
-    for position, token in enumerate(around, start=len(text) + 1):
-        positions.setdefault(token, []).append(position)
-    uses = {}
-    for token, places in positions.items():
-        text_count = text_counts.get(token, 0)
-        uses[to_term(token)] = TermUse(text_count, len(places) - text_count, places)
-    return UnitWords(len(text) + len(around), uses)
+    yield from enumerate(words.around, start=len(words.text) + 1)
+
+
+def from_positions(terms: Mapping[int, str]) -> UnitWords:
+    """The words of a unit, given the terms by their positions."""
+    text_end = next(place for place in range(len(terms) + 1) if place not in terms)
+    around_end = len(terms) + 1
+    return UnitWords(
+        [terms[place] for place in range(text_end)],
+        [terms[place] for place in range(text_end + 1, around_end)],
+    )
+
+
+def to_postings(units: Mapping[int, UnitWords]) -> Iterator[tuple[str, Postings]]:
+    """The postings of each term of some units, which are in order."""
+    numbers: dict[str, int] = {}
+    terms: list[int] = []
+    positions: list[int] = []
+    text_sizes, around_sizes = [], []
+    for words in units.values():
+        for term in chain(words.text, words.around):
+            terms.append(numbers.setdefault(term, len(numbers)))
+        positions.extend(range(len(words.text)))
+        positions.extend(range(len(words.text) + 1, words.word_count + 1))
+        text_sizes.append(len(words.text))
+        around_sizes.append(len(words.around))
+    sizes = np.asarray(text_sizes, np.int64) + around_sizes
+    of_unit = np.repeat(np.arange(len(units)), sizes)
+    all_positions = np.asarray(positions, np.int64)
+    is_text = all_positions < np.repeat(np.asarray(text_sizes, np.int64), sizes)
+    # Units and positions are in order already, and a stable sort keeps them so.
+    of_term = np.asarray(terms, np.int64)
+    order = np.argsort(of_term, kind="stable")
+    of_term, of_unit = of_term[order], of_unit[order]
+    all_positions, is_text = all_positions[order], is_text[order]
+    # A use is all places of one term in one unit.
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (of_term[1:] != of_term[:-1]) | (of_unit[1:] != of_unit[:-1])
+    use_starts = np.flatnonzero(begins)
+    text_counts = np.add.reduceat(is_text, use_starts, dtype=np.int64)
+    counts = np.diff(use_starts, append=len(order))
+    unit_ids = np.fromiter(units, np.int64, len(units))[of_unit[use_starts]]
+    word_counts = sizes[of_unit[use_starts]]
+    bounds = np.searchsorted(of_term[use_starts], np.arange(len(numbers) + 1)).tolist()
+    place_bounds = np.searchsorted(of_term, np.arange(len(numbers) + 1)).tolist()
+    for term, number in numbers.items():
+        some = slice(bounds[number], bounds[number + 1])
+        places = slice(place_bounds[number], place_bounds[number + 1])
+        yield (
+            term,
+            Postings(
+                unit_ids[some],
+                word_counts[some],
+                text_counts[some],
+                counts[some] - text_counts[some],
+                all_positions[places],
+            ),
+        )
 
 
 # -- packed arrays --------------------------------------------------------------------

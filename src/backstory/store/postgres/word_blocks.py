@@ -25,6 +25,7 @@ from backstory.store.postgres.postings import (
     join_postings,
     no_postings,
     pack,
+    to_postings,
     unpack,
 )
 from backstory.store.postgres.rows import to_columns
@@ -38,6 +39,10 @@ _VERSION_BITS = 62
 _DELETED = -1
 # For all segments that a process remembers: the counts of 20 million units.
 _MAX_REMEMBERED_BYTES = 160_000_000
+
+
+# How many units, and their places, counts and positions.
+_PackedBlock = tuple[int, bytes, bytes, bytes, bytes]
 
 
 class _Segment(NamedTuple):
@@ -232,16 +237,7 @@ def _add_to_blocks(
     units: Mapping[int, UnitWords],
 ) -> None:
     """Add units, in the order of their places, to the blocks of their terms."""
-    added: dict[str, tuple[list[int], list[int], list[int], list[int]]] = {}
-    for place, unit in units.items():
-        for term, use in unit.uses.items():
-            columns = added.get(term)
-            if columns is None:
-                columns = added[term] = ([], [], [], [])
-            columns[0].append(place)
-            columns[1].append(use.text_count)
-            columns[2].append(use.around_count)
-            columns[3].extend(use.positions)
+    added = dict(to_postings(units))
     rows: list[Any] = db.execute(
         """
         SELECT term, unit_count, places, text_counts, around_counts, positions
@@ -251,29 +247,30 @@ def _add_to_blocks(
         (index_id, segment_id, list(added)),
         binary=True,
     ).fetchall()
-    blocks = {term: _pack_columns(*columns) for term, columns in added.items()}
+    blocks = {term: _pack_postings(new) for term, new in added.items()}
     all_live = np.ones(_SEGMENT_SIZE, np.int64)
     for term, unit_count, *packed in rows:
         stored = _unpack_block(0, unit_count, packed, all_live)
-        places, text_counts, around_counts, positions = (
-            np.asarray(column, np.int64) for column in added[term]
-        )
-        new = Postings(places, places, text_counts, around_counts, positions)
-        joined = join_postings([stored, new])
-        blocks[term] = _pack_columns(joined.unit_ids, *joined[2:])
+        blocks[term] = _pack_postings(join_postings([stored, added[term]]))
     _save_blocks(db, index_id, segment_id, blocks)
 
 
-def _pack_columns(places: Any, *columns: Any) -> tuple[int, bytes, bytes, bytes, bytes]:
-    packed_places, text_counts, around_counts, positions = map(pack, (places, *columns))
-    return len(places), packed_places, text_counts, around_counts, positions
+def _pack_postings(postings: Postings) -> _PackedBlock:
+    """Postings whose units are numbered by their places."""
+    return (
+        len(postings.unit_ids),
+        pack(postings.unit_ids),
+        pack(postings.text_counts),
+        pack(postings.around_counts),
+        pack(postings.positions),
+    )
 
 
 def _save_blocks(
     db: Connection,
     index_id: int,
     segment_id: int,
-    blocks: Mapping[str, tuple[int, bytes, bytes, bytes, bytes]],
+    blocks: Mapping[str, _PackedBlock],
 ) -> None:
     if not blocks:
         return
@@ -372,7 +369,7 @@ def _clean_blocks(
         if not len(block.unit_ids):
             empty.append(term)
         elif len(block.unit_ids) < unit_count:
-            changed[term] = _pack_columns(block.unit_ids, *block[2:])
+            changed[term] = _pack_postings(block)
     _save_blocks(db, index_id, segment_id, changed)
     db.execute(
         """

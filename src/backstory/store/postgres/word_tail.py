@@ -4,6 +4,7 @@ Each word of a unit has a row, so a unit is found as soon as it is committed, an
 replaced at little cost. Too many rows would be slow to read: see word_writer.py.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.postings import (
     Postings,
-    TermUse,
     UnitWords,
+    from_positions,
+    number_positions,
 )
 from backstory.store.postgres.rows import to_columns, to_dict
 
@@ -22,18 +24,17 @@ _SENT_AS = (">i8", ">i4", ">i4", ">i4", _POSITIONS)
 
 
 def insert_words(db: Connection, index_id: int, words: Mapping[int, UnitWords]) -> None:
-    rows = [
-        (
-            term,
-            unit_id,
-            unit.word_count,
-            use.text_count,
-            use.around_count,
-            np.asarray(use.positions, _POSITIONS).tobytes(),
-        )
-        for unit_id, unit in words.items()
-        for term, use in unit.uses.items()
-    ]
+    rows = []
+    for unit_id, unit in words.items():
+        positions: dict[str, list[int]] = {}
+        for position, term in number_positions(unit):
+            positions.setdefault(term, []).append(position)
+        text_size, word_count = len(unit.text), unit.word_count
+        for term, places in positions.items():
+            in_text = bisect_left(places, text_size)
+            packed = np.asarray(places, _POSITIONS).tobytes()
+            around = len(places) - in_text
+            rows.append((term, unit_id, word_count, in_text, around, packed))
     if rows:
         db.execute(
             """
@@ -65,19 +66,17 @@ def take_words(db: Connection, index_id: int) -> dict[int, UnitWords]:
     rows = db.execute(
         """
         DELETE FROM word_tail WHERE index_id = %s
-        RETURNING unit_id, term, word_count, text_count, around_count, positions
+        RETURNING unit_id, term, positions
         """,
         (index_id,),
         binary=True,
     )
-    counts: dict[int, int] = {}
-    uses: dict[int, dict[str, TermUse]] = {}
-    for unit_id, term, word_count, text_count, around_count, packed in rows:
-        counts[unit_id] = word_count
-        positions = np.frombuffer(packed, _POSITIONS).tolist()
-        use = TermUse(text_count, around_count, positions)
-        uses.setdefault(unit_id, {})[term] = use
-    return {unit_id: UnitWords(counts[unit_id], each) for unit_id, each in uses.items()}
+    terms: dict[int, dict[int, str]] = {}
+    for unit_id, term, packed in rows:
+        by_position = terms.setdefault(unit_id, {})
+        for position in np.frombuffer(packed, _POSITIONS).tolist():
+            by_position[position] = term
+    return {unit_id: from_positions(each) for unit_id, each in terms.items()}
 
 
 def find_postings(

@@ -33,7 +33,7 @@ class WordWriter:
 
     def add(self, unit_id: int, words: UnitWords) -> None:
         """Add a unit that has no words yet."""
-        if words.uses:
+        if words.word_count:
             self._pending[unit_id] = words
         if len(self._pending) > _MAX_PENDING:
             self.store()
