@@ -117,23 +117,20 @@ def lock_index(db: Connection, name: str) -> IndexCounters:
 def _find_counters(
     db: Connection, name: str, *, locked: bool = False
 ) -> IndexCounters | None:
-    """The row of an index, and how to plan the statements that follow.
+    """The row of an index; statements that follow are planned for their own values.
 
-    Every key begins with the tenant, so to read all rows of a table is always wrong.
-    Without this, a plan that was made while a table was empty would be used again.
+    A plan that was made while the index was empty would be slow when it is filled.
     """
     row = db.execute(
         b"""
         SELECT index_id, unit_count, word_count, vector_count, tail_count, last_file_id,
-               last_chunk_id,
-               set_config('plan_cache_mode', 'force_custom_plan', true),
-               set_config('enable_seqscan', 'off', true)
+               last_chunk_id, set_config('plan_cache_mode', 'force_custom_plan', true)
           FROM indexes WHERE name = %s
         """
         + (b"FOR UPDATE" if locked else b""),
         (name,),
     ).fetchone()
-    return None if row is None else IndexCounters(*row[:-2])
+    return None if row is None else IndexCounters(*row[:-1])
 
 
 def save_counters(db: Connection, counters: IndexCounters) -> None:
