@@ -19,7 +19,7 @@ from backstory.store.postgres.index import PostgresIndex
 from backstory.store.postgres.text_search import TextSearch
 from backstory.store.postgres.vectors import PostgresVectors
 from backstory.store.postgres.word_writer import WordWriter
-from backstory.values.units import NewUnit
+from backstory.values.units import NewChunk, NewUnit, SessionRef
 from tests.chance import examples
 from tests.index_builders import (
     ALL_KINDS,
@@ -188,6 +188,26 @@ def test_nothing_of_a_deleted_unit_is_left_in_blocks(
             "SELECT term, unit_count FROM word_blocks WHERE term IN ('walrus7', 'sea')"
         ).fetchall()
     assert (hidden, rows) == ([], [("sea", 27)])
+    assert index.verify() == []
+
+
+def test_nothing_that_was_deleted_is_left_in_the_files_of_the_server(
+    postgres: PostgresServer, index: PostgresIndex
+) -> None:
+    if postgres.version < 17:
+        pytest.skip("up to version 16, only the owner of a table may vacuum it")
+    with few_in_the_tail():
+        store_units(index, *(a_unit(n, "a quokkaish sea") for n in range(1, 9)))
+    with index.writing() as writer:
+        writer.replace_chunks(SessionRef(1), [NewChunk(0, 9, 9, "a quokkaish sea")])
+    before = postgres.find_in_files(b"quokkaish")
+
+    with index.writing() as writer:
+        writer.delete_container(SessionRef(1))
+    index.tidy()
+
+    assert before
+    assert postgres.find_in_files(b"quokkaish") == []
     assert index.verify() == []
 
 

@@ -108,7 +108,8 @@ def look(index: SearchIndex) -> dict[str, object]:
         "states": {
             name: value
             for name, value in index.list_states().items()
-            if name != "vectors_of"
+            # Whether others could still see what was deleted is up to the server.
+            if name not in ("vectors_of", "erase_is_due")
         },
         "chunks": index.find_chunks([(SessionRef(1), 5)]),
         "sessions": index.count_by_session([(0, 9)], ANYTHING),

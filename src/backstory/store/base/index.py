@@ -554,7 +554,8 @@ class SearchIndex(Protocol):
     def tidy(self) -> None:
         """Erase what was deleted from the disk.
 
-        A large index may put this off until more has been deleted.
+        A large index may put this off until more has been deleted. A server may leave
+        some of it to its own maintenance, and does so where its tables are large.
         """
         ...
 
@@ -567,15 +568,15 @@ class SearchIndex(Protocol):
         ...
 
     def has_leftovers(self) -> bool:
-        """Whether writers that were killed have left files behind."""
+        """Whether writers that were killed have left anything behind."""
         ...
 
     def delete_leftovers(self) -> None:
-        """Delete those files. Raises ``StoreLocked`` while another process writes."""
+        """Delete what they left. Raises ``StoreLocked`` while another writes."""
         ...
 
     def size_bytes(self) -> int:
-        """How much space the index and its cache of vectors take on disk."""
+        """How much space the index and its cache of vectors take on disk, roughly."""
         ...
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ of it, is out of our hands.
 """
 
 import logging
+from collections.abc import Sequence
 
 from psycopg import errors, sql
 
@@ -19,7 +20,7 @@ from backstory.store.postgres.connecting import Connection
 logger = logging.getLogger(__name__)
 
 # Tables with what people wrote, and with what tells where and when.
-_TABLES = (
+HISTORY_TABLES = (
     "messages",
     "sessions",
     "message_titles",
@@ -28,11 +29,24 @@ _TABLES = (
     "seen_notes",
     "summaries",
 )
+INDEX_TABLES = (
+    "units",
+    "unit_notes",
+    "index_chunks",
+    "indexed_files",
+    "word_tail",
+    "word_blocks",
+    "unit_vectors",
+    "vector_codes",
+    "embeddings",
+)
 # Writing this much anew takes a few seconds.
 _MAX_REWRITTEN_BYTES = 256_000_000
 
 
-def erase_deleted(db: Connection, *, deleted_by: int | None) -> bool:
+def erase_deleted(
+    db: Connection, tables: Sequence[str], *, deleted_by: int | None = None
+) -> bool:
     """Erase it; False if some of it may still be there.
 
     ``deleted_by`` is the number of the last transaction that deleted something, if it
@@ -45,7 +59,7 @@ def erase_deleted(db: Connection, *, deleted_by: int | None) -> bool:
             return False
         if _is_read(db, deleted_by):
             return False
-        erased = [_erase(db, table) for table in _TABLES]
+        erased = [_erase(db, table) for table in tables]
         return all(erased)
     finally:
         if not db.closed:

@@ -30,7 +30,7 @@ from backstory.store.postgres import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import WAIT_S, Tenant
-from backstory.store.postgres.erase import erase_deleted
+from backstory.store.postgres.erase import HISTORY_TABLES, erase_deleted
 from backstory.store.postgres.write_batch import write_batch
 from backstory.values.forgetting import ASKED_FOR, Forgetting
 from backstory.values.history import Message, Problem, Role, Session
@@ -137,7 +137,7 @@ class PostgresHistory:
 
     def erase_deleted(self) -> bool:
         with self.tenant.database.connection() as db:
-            return erase_deleted(db, deleted_by=self._deleted_by)
+            return erase_deleted(db, HISTORY_TABLES, deleted_by=self._deleted_by)
 
     # -- reading ---
 

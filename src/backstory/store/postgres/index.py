@@ -32,8 +32,15 @@ from backstory.store.postgres import (
     word_blocks,
 )
 from backstory.store.postgres.database import WAIT_S, Tenant
+from backstory.store.postgres.erase import INDEX_TABLES, erase_deleted
 from backstory.store.postgres.index_connection import IndexTransactions, replace_index
-from backstory.store.postgres.index_states import VECTORS_OF, get_state, list_states
+from backstory.store.postgres.index_states import (
+    IS_ERASE_DUE,
+    VECTORS_OF,
+    get_state,
+    list_states,
+    set_state,
+)
 from backstory.store.postgres.index_verify import read_tables, verify_index
 from backstory.store.postgres.index_writer import PostgresIndexWriter
 from backstory.store.postgres.indexed_containers import list_files
@@ -274,14 +281,17 @@ class PostgresIndex:
             return [str(exc)]
 
     def tidy(self) -> None:
-        """Remove the traces that deleted units have left in packed words.
-
-        Rows that were deleted leave the server's files when it vacuums its tables.
-        """
         with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
-            had_traces = word_blocks.clean_segments(db, counters.index_id)
-        if had_traces:
-            self.delete_unused_vectors()
+            word_blocks.clean_segments(db, counters.index_id)
+        if not self.get_state(IS_ERASE_DUE):
+            return
+        self.delete_unused_vectors()
+        # Where somebody may still see it, or a table is large, this stays due.
+        with self._transactions.tenant.database.connection() as db:
+            is_erased = erase_deleted(db, INDEX_TABLES)
+        if is_erased:
+            with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
+                set_state(db, counters.index_id, IS_ERASE_DUE, "")
 
     def replace_with(self, other: "PostgresIndex") -> None:
         old, new = self._transactions, other._transactions

@@ -5,6 +5,8 @@ from backstory.store.postgres.connecting import Connection
 # The model of the vectors, the cache that they are from, and their dimensions.
 VECTORS_OF = "vectors_of"
 DIMENSIONS = "vector_dimensions"
+# Set while the server's files may still have what was deleted.
+IS_ERASE_DUE = "erase_is_due"
 
 
 def get_state(db: Connection, index_id: int, name: str) -> str | None:

@@ -19,7 +19,12 @@ from backstory.store.postgres.index_connection import (
     delete_rows,
     save_counters,
 )
-from backstory.store.postgres.index_states import VECTORS_OF, get_state, set_state
+from backstory.store.postgres.index_states import (
+    IS_ERASE_DUE,
+    VECTORS_OF,
+    get_state,
+    set_state,
+)
 from backstory.store.postgres.postings import UnitWords, to_unit_words
 from backstory.store.postgres.vectors import PostgresVectors
 from backstory.store.postgres.word_writer import WordWriter
@@ -33,6 +38,7 @@ from backstory.values.units import (
     NewUnit,
     SessionRef,
     first_note_id,
+    is_session,
 )
 
 
@@ -96,7 +102,7 @@ class PostgresIndexWriter:
                     continue
                 gone.append(unit_id)
             rows.append((unit_id, *facts, size_bytes(folded), count, key, text))
-        self.delete_units(gone)
+        self._delete(gone)
         self._words.delete(recounted)
         units.set_word_counts(
             self._db,
@@ -143,6 +149,12 @@ class PostgresIndexWriter:
         self.replace_units(fresh, are_new=True)
 
     def delete_units(self, unit_ids: Collection[int]) -> None:
+        self._delete(unit_ids)
+        # Titles and previews change all the time, and only repeat what messages say.
+        if not all(map(is_session, unit_ids)):
+            self.set_state(IS_ERASE_DUE, "yes")
+
+    def _delete(self, unit_ids: Collection[int]) -> None:
         if not unit_ids:
             return
         stored = units.find_word_counts(self._db, self._index_id, unit_ids)
