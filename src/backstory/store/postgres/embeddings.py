@@ -5,7 +5,6 @@ finds all of them here.
 """
 
 import secrets
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -33,7 +32,6 @@ class PostgresEmbeddings:
 
     def reset_after_fork(self) -> None:
         """Start fresh in a forked child."""
-        self._lock = threading.Lock()
         self._recent = RecentVectors()
         self._known: tuple[int, str] | None = None
 
