@@ -7,13 +7,15 @@ from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.rows import to_columns, to_dict
 from backstory.values.units import UnitKind
 
-# Those of chats, in which no tools are used, are never embedded.
+# Those of chats, in which no tools are used, are never embedded. OFFSET 0 has the index
+# asked for each session; otherwise, the units of all sessions are read and joined.
 _WAITING = """
       FROM unit_passages AS waiting
      WHERE index_id = %s AND embedding_id IS NULL
        AND EXISTS (SELECT 1 FROM units
                     WHERE units.index_id = waiting.index_id
-                      AND units.source_id = waiting.source_id AND units.kind = %s)
+                      AND units.source_id = waiting.source_id AND units.kind = %s
+                    OFFSET 0)
 """
 
 
