@@ -1,35 +1,10 @@
 """Cut texts into the words that an index has: the same ones, whatever the database.
 
 FTS5 does it for SQLite; other databases borrow its tokenizer, so that the same words
-are found and ranked the same way everywhere.
+are found and ranked the same way everywhere. Hooks use this as well; it imports little.
 """
 
-import threading
-
 import apsw
-
-from backstory.system.fork_safety import block_forks, reset_in_child
-
-
-class WordTokenizer:
-    """Cuts texts into words, in any thread."""
-
-    def __init__(self) -> None:
-        self.reset_after_fork()
-        reset_in_child(self)
-
-    def reset_after_fork(self) -> None:
-        """Start fresh in a forked child."""
-        self._local = threading.local()
-
-    def tokenize(self, text: str) -> list[str]:
-        """The words of a text as the index has them."""
-        local = self._local
-        with block_forks():
-            if not hasattr(local, "tokenizer"):
-                # From a connection of its own, which no other thread closes.
-                local.tokenizer = make_tokenizer(apsw.Connection(":memory:"))
-            return tokenize(local.tokenizer, text)
 
 
 def make_tokenizer(db: apsw.Connection) -> apsw.FTS5Tokenizer:

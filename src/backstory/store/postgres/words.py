@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 
 from backstory.store.base.index import UnitFilter, Words
-from backstory.store.base.tokens import WordTokenizer
+from backstory.store.base.word_tokenizer import WordTokenizer
 from backstory.store.postgres import bm25, units, word_blocks, word_tail
 from backstory.store.postgres.bm25 import PhraseUnits
 from backstory.store.postgres.connecting import Connection

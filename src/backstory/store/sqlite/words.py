@@ -6,7 +6,7 @@ from itertools import chain
 import apsw
 
 from backstory.store.base.index import UnitFilter, Words
-from backstory.store.base.tokens import WordTokenizer
+from backstory.store.base.word_tokenizer import WordTokenizer
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.match import (
