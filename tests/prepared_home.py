@@ -46,7 +46,13 @@ def prepare_home(home: Path) -> None:
         db.execute("PRAGMA synchronous = OFF")
         db.execute(statement)
         db.close()
-    made.rename(home)
+    try:
+        made.rename(home)
+    except OSError:
+        # Another process of the same test may have been faster.
+        shutil.rmtree(made)
+        if not home.exists():
+            raise
 
 
 @cache
