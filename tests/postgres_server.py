@@ -60,6 +60,10 @@ class PostgresServer:
                 "extra_groups": [],
             }
             os.chown(folder, ORDINARY_USER, ORDINARY_USER)
+            # That user may not get to where the package is.
+            installed = self._programs.parent
+            shutil.copytree(installed, folder / "programs", symlinks=True)
+            self._programs = folder / "programs" / "bin"
         self._process: subprocess.Popen[str] | None = None
         self._databases = 0
         self._tenants = 0
