@@ -60,10 +60,7 @@ class PostgresServer:
                 "extra_groups": [],
             }
             os.chown(folder, ORDINARY_USER, ORDINARY_USER)
-            # That user may not get to where the package is.
-            installed = self._programs.parent
-            shutil.copytree(installed, folder / "programs", symlinks=True)
-            self._programs = folder / "programs" / "bin"
+            self._programs = _copy(self._programs.parent, folder) / "bin"
         self._process: subprocess.Popen[str] | None = None
         self._databases = 0
         self._tenants = 0
@@ -179,6 +176,19 @@ class PostgresServer:
         ((number,),) = self.ask(f"SELECT oid FROM pg_database WHERE datname = '{name}'")
         folder = self.data / "base" / str(number)
         return [each.name for each in folder.iterdir() if needle in each.read_bytes()]
+
+
+def _copy(installed: Path, folder: Path) -> Path:
+    """PostgreSQL in another place: its user may not get to where the package is.
+
+    Its libraries are in a folder beside the package, where it looks for them.
+    """
+    package = installed.parent
+    for each in (installed, package.with_name(f"{package.name}.libs")):
+        copy = folder / "package" / each.relative_to(package.parent)
+        if each.exists():
+            shutil.copytree(each, copy, symlinks=True)
+    return folder / "package" / installed.relative_to(package.parent)
 
 
 @contextmanager
