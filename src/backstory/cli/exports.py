@@ -15,11 +15,11 @@ from backstory.cli.app import (
 )
 from backstory.cli.parameters import (
     FIRST_DAY,
-    HOST,
     LAST_DAY,
     PATH,
-    PROJECT,
     SESSION,
+    host_option,
+    project_option,
     to_folder,
 )
 from backstory.render.objects import export_object, import_object, to_json
@@ -29,15 +29,8 @@ from backstory.render.people.exports import render_export, render_import
 @commands.command(short_help="Write conversations and notes into a folder or zip file.")
 @click.argument("path", type=PATH)
 @click.argument("session", type=SESSION, nargs=-1)
-@click.option(
-    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
-)
-@click.option(
-    "--project",
-    type=PROJECT,
-    metavar="FOLDER",
-    help="Only sessions in this folder or below it; a path, or the folder's name.",
-)
+@host_option
+@project_option
 @click.option(
     "--since", type=FIRST_DAY, help="Only sessions active on this day or later."
 )

@@ -1,15 +1,17 @@
-"""The types of arguments and options: days, numbers and paths."""
+"""The types of arguments and options, and options that several commands have."""
 
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from backstory.errors import BadQuery
 from backstory.text.arguments import to_days
 from backstory.values.query import DayRange
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class Day(click.ParamType[date]):
@@ -117,7 +119,10 @@ class NonEmptyPath(click.ParamType[Path]):
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem[str]]:
+    ) -> "list[CompletionItem[str]]":
+        # Only a shell asks for it.
+        from click.shell_completion import CompletionItem
+
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -134,7 +139,7 @@ class Name(click.ParamType[str]):
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem[str]]:
+    ) -> "list[CompletionItem[str]]":
         # Only a shell asks for it.
         from backstory.cli.completion import list_names
 
@@ -169,3 +174,15 @@ def to_folder(project: str | None) -> str | Path | None:
     if path.is_absolute() or project.startswith(("~", ".")) or path.is_dir():
         return path.expanduser().resolve()
     return project
+
+
+# The options by which several commands choose sessions.
+host_option = click.option(
+    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
+)
+project_option = click.option(
+    "--project",
+    type=PROJECT,
+    metavar="FOLDER",
+    help="Only sessions in this folder or below it; a path, or the folder's name.",
+)

@@ -15,10 +15,10 @@ from backstory.cli.app import (
 from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import (
     FIRST_DAY,
-    HOST,
     LAST_DAY,
-    PROJECT,
     Number,
+    host_option,
+    project_option,
     to_folder,
 )
 from backstory.cli.style import choose_style
@@ -112,15 +112,8 @@ class SearchFlags(FrozenStruct):
     multiple=True,
     help="Only this kind of hit; can be repeated.",
 )
-@click.option(
-    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
-)
-@click.option(
-    "--project",
-    type=PROJECT,
-    metavar="FOLDER",
-    help="Only sessions in this folder or below it; a path, or the folder's name.",
-)
+@host_option
+@project_option
 @click.option(
     "--since",
     type=FIRST_DAY,

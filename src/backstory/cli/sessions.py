@@ -9,10 +9,10 @@ from backstory.cli.app import NO_SESSIONS, App, commands, terminal_width
 from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import (
     FIRST_DAY,
-    HOST,
     LAST_DAY,
-    PROJECT,
     Number,
+    host_option,
+    project_option,
     to_folder,
 )
 from backstory.memory import Memory
@@ -53,15 +53,8 @@ class SessionFlags(FrozenStruct):
 
 
 @commands.command()
-@click.option(
-    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
-)
-@click.option(
-    "--project",
-    type=PROJECT,
-    metavar="FOLDER",
-    help="Only sessions in this folder or below it; a path, or the folder's name.",
-)
+@host_option
+@project_option
 @click.option(
     "--since",
     type=FIRST_DAY,

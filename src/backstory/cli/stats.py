@@ -9,11 +9,11 @@ from backstory.cli.app import NO_SESSIONS, App, commands, terminal_width
 from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import (
     FIRST_DAY,
-    HOST,
     LAST_DAY,
     PATH,
-    PROJECT,
     Number,
+    host_option,
+    project_option,
     to_folder,
 )
 from backstory.cli.style import choose_style
@@ -29,15 +29,8 @@ _MIN_YEAR, _MAX_YEAR = 1970, 9998
 
 
 @commands.command()
-@click.option(
-    "--host", type=HOST, metavar="NAME", help="Only sessions of this agent program."
-)
-@click.option(
-    "--project",
-    type=PROJECT,
-    metavar="FOLDER",
-    help="Only sessions in this folder or below it; a path, or the folder's name.",
-)
+@host_option
+@project_option
 @click.option(
     "--year",
     type=int,

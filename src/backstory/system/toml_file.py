@@ -91,7 +91,7 @@ def _change(
     # Slow to import, and few commands change a setting.
     import tomllib
 
-    # The same.
+    # Slow to import, too.
     import tomlkit
 
     raw = _read(path)
