@@ -1,9 +1,10 @@
-"""Search one history with the index in SQLite and in PostgreSQL, beside each other.
+"""Search one memory in SQLite and in PostgreSQL, beside each other.
 
     python -m bench.postgres 10000 [100000 ...]
 
-Needs what ``make test-postgres`` installs. Times are without embedding the query, with
-a server on the same machine. The hits of both are compared as well.
+Needs what ``make test-postgres`` installs. The memory is made in files, and moved to a
+server on the same machine. Times are without embedding the query. The hits of both are
+compared as well.
 """
 
 import sys
@@ -12,18 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.postgres_server import PostgresServer, running_server
+from tests.postgres_server import OWNER, PostgresServer, running_server
 
-from backstory.index.build import IndexBuilder
-from backstory.index.vectors import VectorBuilder
 from backstory.memory import Memory
 from backstory.providers.embedders.base import Embedder
-from backstory.store.base.index import SearchIndex
-from backstory.store.postgres.database import Database
-from backstory.store.postgres.embeddings import PostgresEmbeddings
-from backstory.store.postgres.index import PostgresIndex
-from backstory.store.sqlite.history import SqliteHistory
+from backstory.store.postgres.tenants import TenantList
 from bench import search
+from bench.history import open_memory
 from bench.measuring import seconds
 from bench.search_corpus import NOW
 
@@ -55,66 +51,57 @@ class KnownQueries:
     def can_read(self, text: str) -> bool:
         return self.embedder.can_read(text)
 
+    def get_ready(self) -> None:
+        self.embedder.get_ready()
+
     def close(self) -> None:
         self.embedder.close()
 
 
-def _build(server: PostgresServer, built: search.Built) -> PostgresIndex:
-    """The same index in PostgreSQL, with the vectors that SQLite has."""
-    tenant = Database(server.url()).tenant(server.create_tenant())
-    index = PostgresIndex(tenant, PostgresEmbeddings(tenant))
-    history = SqliteHistory(built.kept / "history.db")
-    took = seconds(lambda: IndexBuilder(history, index, lambda: NOW).catch_up())
-    print(f"indexed: {built.messages / took:,.0f} messages/s")
-    with search.open_built(built) as memory:
-        _copy_vectors(memory, index)
-        embedder = memory._parts.index_files.embedder
-        assert embedder is not None
-        took = seconds(lambda: VectorBuilder(history, index, embedder).run())
-    print(f"vectors from the cache: {built.messages / took:,.0f} messages/s")
-    history.close()
-    print(f"counts: {index.counts()}, {index.size_bytes() / 1e6:,.0f} MB")
+def _open(server: PostgresServer, built: search.Built) -> Memory:
+    """The memory of a tenant of its own."""
+    name = f"{built.messages:,} messages"
+    return open_memory(
+        built.kept / "home",
+        built.kept / "postgres",
+        settings=[
+            "embedder.name=minilm",
+            f"store.url={server.url()}",
+            f"store.tenant={name}",
+        ],
+        clock=lambda: NOW,
+    )
+
+
+def _move(server: PostgresServer, built: search.Built) -> None:
+    TenantList(server.url(OWNER)).create(f"{built.messages:,} messages")
+    with search.open_built(built) as memory, _open(server, built) as copy:
+        took = seconds(lambda: memory.move_to(copy))
+        print(f"moved and indexed: {built.messages / took:,.0f} messages/s")
+        took = seconds(copy.rebuild)
+        print(f"indexed, with known vectors: {built.messages / took:,.0f} messages/s")
+        took = seconds(memory.rebuild)
+        print(f"  the same in SQLite: {built.messages / took:,.0f} messages/s")
     server.ask("VACUUM ANALYZE", name="memory")
-    return index
 
 
-def _copy_vectors(memory: Memory, index: PostgresIndex) -> None:
-    cache = memory._parts.index_files.embeddings
-    embedder = memory._parts.index_files.embedder
-    assert embedder is not None
-    numbers = cache.find(embedder.fingerprint, cache.list_hashes())
-    keys = list(numbers)
-    for first in range(0, len(keys), 5_000):
-        some = {key: numbers[key] for key in keys[first : first + 5_000]}
-        stored = cache.read(list(some.values()))
-        index.embeddings.add(
-            embedder.fingerprint,
-            {key: index.to_vector(stored[number]) for key, number in some.items()},
-        )
-
-
-def _search(
-    built: search.Built, index: SearchIndex | None, vectors: dict[str, Vector]
-) -> tuple[list[float], Hits]:
-    """How long each query takes, and what it finds, in SQLite or another index."""
-    with search.open_built(built) as memory:
-        files = memory._parts.index_files
-        if index is not None:
-            files._index, files._embeddings = index, index.embeddings
-        assert files.embedder is not None
-        files.embedder = KnownQueries(files.embedder, vectors)
-        for query in search.queries():
-            memory.search(f"{query.text} before")
-        times, found = [], {}
-        for query in search.new_queries(SETS):
-            times.append(
-                1_000
-                * seconds(
-                    lambda text=query.text: found.update(  # type: ignore[misc]
-                        {text: [hit.text for hit in memory.search(text).hits]}
-                    )
+def _search(memory: Memory, vectors: dict[str, Vector]) -> tuple[list[float], Hits]:
+    """How long each query takes, and what it finds."""
+    files = memory._parts.index_files
+    assert files.embedder is not None
+    files.embedder = KnownQueries(files.embedder, vectors)
+    for query in search.queries():
+        memory.search(f"{query.text} before")
+    times, found = [], {}
+    for query in search.new_queries(SETS):
+        times.append(
+            1_000
+            * seconds(
+                lambda text=query.text: found.update(  # type: ignore[misc]
+                    {text: [hit.text for hit in memory.search(text).hits]}
                 )
             )
+        )
     return times, found
 
 
@@ -135,11 +122,14 @@ def main(sizes: Sequence[int]) -> None:
         for size in sizes:
             print(f"\n{size:,} messages")
             built = search.build(size)
-            index = _build(server, built)
+            _move(server, built)
             vectors: dict[str, Vector] = {}
-            _search(built, None, vectors)
-            in_postgres, found = _search(built, index, vectors)
-            in_sqlite, expected = _search(built, None, vectors)
+            with search.open_built(built) as memory:
+                _search(memory, vectors)
+            with _open(server, built) as memory:
+                in_postgres, found = _search(memory, vectors)
+            with search.open_built(built) as memory:
+                in_sqlite, expected = _search(memory, vectors)
             _print("PostgreSQL", in_postgres)
             _print("SQLite", in_sqlite)
             same = sum(found[text] == hits for text, hits in expected.items())

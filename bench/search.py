@@ -31,17 +31,18 @@ from numpy.typing import NDArray
 
 from backstory.index.build import IndexBuilder
 from backstory.index.chunks import passages_of
-from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME
 from backstory.index.vectors import VectorBuilder
 from backstory.memory import Memory
 from backstory.providers.embedders import load_embedder, minilm
 from backstory.providers.embedders.base import Embedder
 from backstory.search.activity import find_activity
 from backstory.search.scopes import SCOPES
-from backstory.store.base.history import Batch, KeptMessage
+from backstory.store.base.history import Batch, HistoryStore, KeptMessage
+from backstory.store.base.index import SearchIndex
 from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import SqliteHistory
 from backstory.store.sqlite.index import SqliteIndex
+from backstory.store.sqlite.index_files import EMBEDDINGS_NAME, INDEX_NAME
 from backstory.tools.base import Tool
 from bench.history import open_memory
 from bench.measuring import Figure, median_seconds, seconds
@@ -146,8 +147,8 @@ def _built(messages: int) -> Built:
     history = SqliteHistory(kept / "history.db")
     index = SqliteIndex(kept / INDEX_NAME, SqliteEmbeddings(kept / EMBEDDINGS_NAME))
     IndexBuilder(history, index, lambda: NOW).catch_up()
-    _make_vectors(index)
-    _make_passages(history, index)
+    make_vectors(index)
+    make_passages(history, index)
     VectorBuilder(history, index, _embedder()).run()
     index.close()
     index.embeddings.close()
@@ -157,7 +158,7 @@ def _built(messages: int) -> Built:
     return Built(kept, bare, messages)
 
 
-def _make_vectors(index: SqliteIndex) -> None:
+def make_vectors(index: SearchIndex) -> None:
     """Fill the cache with a vector for every unit that needs one, without the model."""
     real = _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
     numbers = np.random.default_rng(20260220)
@@ -174,7 +175,7 @@ def _make_vectors(index: SqliteIndex) -> None:
         done |= {each.unit_id for each in waiting}
 
 
-def _make_passages(history: SqliteHistory, index: SqliteIndex) -> None:
+def make_passages(history: HistoryStore, index: SearchIndex) -> None:
     """The same for the passages of long messages."""
     real = _embedder().embed_texts(_corpus().sample_texts(_REAL_VECTORS))
     numbers = np.random.default_rng(20260221)

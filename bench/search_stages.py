@@ -19,7 +19,7 @@ from unittest.mock import patch
 _STAGES = {
     "reading what changed": ("search.search:Search._read_what_changed",),
     "bringing the index up to date": ("search.search:Search._catch_up",),
-    "the query's vector": ("search.query_vectors:QueryVectors.embed",),
+    "the query's vector": ("search.query_vectors:QueryVectors._make",),
     "nearest vectors": (
         "store.sqlite.index:SqliteIndex.nearest",
         "store.sqlite.index:SqliteIndex.cosines",

@@ -62,12 +62,25 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[int]]] = {
     "uninstall": (("codex", "gemini", "cursor"), {0}),
     "doctor": ((), {0}),
     "demo": ((), {0}),
+    "database": (("--help",), {0}),
+    "database prepare": (("--owner", "env:OWNER_URL"), {0, 11}),
+    "database tenants": (("--owner", "env:OWNER_URL"), {0, 11}),
+    "database add-tenant": (("ben", "--owner", "env:OWNER_URL"), {0, 11}),
     "work": ((), {0}),
     "mcp": ((), {0}),
     "export": (("{folder}/export",), {0}),
     "import": (("{folder}/export",), {0}),
     "web": (("--no-open", "--port", "{port}"), {130}),
+    "move": (("--to", "{folder}/moved"), {0}),
     "forget": ((SESSION[:8], "--yes"), {0}),
+    # Nobody has a token yet, and no server is set.
+    "serve": (("--port", "0"), {11}),
+    "push": ((), {11}),
+    "token": ((), {2}),
+    # In a database, they need the role that owns its tables.
+    "token create": (("Anna",), {0, 2}),
+    "token list": ((), {0, 2}),
+    "token revoke": (("1",), {0, 2}),
 }
 HOOKS = ("session-start", "prompt", "before-compaction", "session-end")
 _BACKSTORY = (sys.executable, "-m", "backstory")

@@ -58,6 +58,9 @@ class WordEmbedder:
     def can_read(self, text: str) -> bool:
         return True
 
+    def get_ready(self) -> None:
+        pass
+
     def close(self) -> None:
         self.is_closed = True
 

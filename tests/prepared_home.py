@@ -13,9 +13,9 @@ from pathlib import Path
 
 import apsw
 
-from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME
 from backstory.store.sqlite import embeddings, history, index_connection
 from backstory.store.sqlite.connection import close_database, open_database
+from backstory.store.sqlite.index_files import EMBEDDINGS_NAME, INDEX_NAME
 from backstory.store.sqlite.page_checksums import VERIFIED
 
 _DATABASES = {

@@ -89,6 +89,9 @@ def usual_arguments(memory: Memory) -> dict[str, dict[str, Any]]:
         "undo_forget": {"forgetting": 1},
         "export": {"path": memory.home.parent / "exported"},
         "import_export": {"path": memory.home.parent / "nothing"},
+        "move_to": {"target": memory},
+        "receive_push": {"batch": b""},
+        "do_job": {"kind": "index"},
     }
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         FactAmbiguous,
         FactNotFound,
         InstallRefused,
+        MissingExtra,
         NoModel,
         NotesConflict,
         PromptTooLong,
@@ -69,7 +70,9 @@ if TYPE_CHECKING:
         Strength,
     )
     from backstory.values.moments import Moment
+    from backstory.values.moving import MoveReport
     from backstory.values.notes import FactOrigin, Teller
+    from backstory.values.pushes import PushReceipt, PushReport
     from backstory.values.query import DayRange, Query, Term
     from backstory.values.reports import (
         CheckedFile,
@@ -98,8 +101,7 @@ if TYPE_CHECKING:
         TextResult,
     )
     from backstory.values.statistics import DayCount, GroupCount, Statistics
-
-    __version__: str
+    from backstory.version import __version__
 
 __all__ = [
     "Activity",
@@ -141,8 +143,10 @@ __all__ = [
     "LogStatus",
     "Memory",
     "Message",
+    "MissingExtra",
     "ModelCall",
     "Moment",
+    "MoveReport",
     "NoModel",
     "NoteFile",
     "Notebook",
@@ -154,6 +158,8 @@ __all__ = [
     "ProviderError",
     "ProviderRefused",
     "ProviderUnavailable",
+    "PushReceipt",
+    "PushReport",
     "Query",
     "ReadingProgress",
     "RecallResult",
@@ -202,9 +208,10 @@ __all__ = [
 # Each name is loaded when it is first used, so that a command that needs one module
 # does not wait for all of them.
 _NAMES_BY_MODULE = {
+    "version": "__version__",
     "errors": (
         "BackstoryError BadQuery BudgetSpent ConfigError FactAmbiguous FactNotFound "
-        "InstallRefused "
+        "InstallRefused MissingExtra "
         "NoModel NotesConflict PromptTooLong ProviderError ProviderRefused "
         "ProviderUnavailable SourceUnreadable StoreDamaged StoreFull StoreLocked "
         "StoreProblem StoreTooNew StoreUnreachable StoreUnwritable UnknownName "
@@ -222,6 +229,7 @@ _NAMES_BY_MODULE = {
     "tools": "Tool ToolResult schemas",
     "values.activity": "Activity DayActivity ProjectActivity SessionActivity",
     "values.exports": "ExportReport ImportReport",
+    "values.pushes": "PushReceipt PushReport",
     "values.forgetting": (
         "ForgetReport Forgetting ForgottenFact ForgottenSession LogEntry"
     ),
@@ -231,6 +239,7 @@ _NAMES_BY_MODULE = {
         "SearchResult Strength"
     ),
     "values.moments": "Moment",
+    "values.moving": "MoveReport",
     "values.notes": "FactOrigin Teller",
     "values.query": "DayRange Query Term",
     "values.reports": (
@@ -250,8 +259,6 @@ def __getattr__(name: str) -> object:
     # Hooks use none of the names, and have no time for it.
     from importlib import import_module
 
-    if name == "__version__":
-        return import_module("importlib.metadata").version("backstory")
     if name not in _MODULES:
         raise AttributeError(f"module 'backstory' has no attribute '{name}'")
     return getattr(import_module(f"backstory.{_MODULES[name]}"), name)

@@ -6,6 +6,7 @@
       ConfigError                 11   a setting is unknown or malformed
         NoModel                   11   a language model is needed but not configured
       UnknownName                 12   no program, format, session or folder has it
+      MissingExtra                13   an optional package is not installed
       BadQuery                    14   a request that makes no sense
       StoreProblem                20   anything wrong with one of our databases
         StoreLocked               22   another process has been writing for too long
@@ -71,6 +72,12 @@ class UnknownName(BackstoryError):
     """There is no agent program, format, session or project folder of that name."""
 
     exit_code = 12
+
+
+class MissingExtra(BackstoryError):
+    """An optional package is needed, and is not installed."""
+
+    exit_code = 13
 
 
 class BadQuery(BackstoryError):

@@ -152,7 +152,7 @@ class Forgetter(FrozenStruct):
                 continue
             parts = self.history.list_said_before(self._days_ago(age), role=role)
             if parts:
-                done.append(self._forget_unasked(parts, reason))
+                done.append(self.forget_unasked(parts, reason))
         if done:
             self.update_index()
         return done
@@ -174,11 +174,10 @@ class Forgetter(FrozenStruct):
             if each.native_id in wanted
         ]
         if parts:
-            self._forget_unasked(parts, "deleted in its program")
+            self.forget_unasked(parts, "deleted in its program")
 
-    def _forget_unasked(
-        self, parts: Sequence[ForgottenPart], reason: str
-    ) -> Forgetting:
+    def forget_unasked(self, parts: Sequence[ForgottenPart], reason: str) -> Forgetting:
+        """Forget parts of sessions for another reason than that somebody asked here."""
         sessions = self.history.get_sessions([each.session_id for each in parts])
         chosen = [
             _Chosen(sessions[each.session_id], each.message_ids) for each in parts

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from backstory.assembly import Parts
+from backstory.assembly.parts import Parts
+from backstory.errors import BadQuery, show_value
 from backstory.system.worker import run_as_worker
 from backstory.text.arguments import to_number
 from backstory.values.forgetting import ForgetReport, Forgetting, WhatToForget
@@ -25,6 +26,8 @@ from backstory.values.reports import (
 
 if TYPE_CHECKING:
     from backstory.values.exports import ExportReport, ImportReport
+    from backstory.values.moving import MoveReport
+    from backstory.values.pushes import PushReceipt, PushReport
 
 
 class Maintenance:
@@ -241,11 +244,59 @@ class Maintenance:
             on_taken=on_taken,
         )
 
+    def move_to(
+        self,
+        target: Self,
+        *,
+        on_count: OnCount | None = None,
+        on_taken: OnCount | None = None,
+    ) -> "MoveReport":
+        """Copy everything to another memory, which must be empty or a copy of this one.
+
+        From files to a database, or back: everything keeps its number. The copy is
+        compared with the original, which stays as it is. Stopped, it can be repeated
+        and goes on where it was. ``on_count`` is told how many messages were copied,
+        ``on_taken`` then how many were made findable. Raises ``BadQuery`` or
+        ``NotesConflict`` if the other memory has anything of its own.
+        """
+        if not isinstance(target, Maintenance):
+            raise BadQuery(f"{show_value(target)} is not a memory to move to")
+        return self._parts.move_to(target._parts, on_count=on_count, on_taken=on_taken)
+
+    # -- sending to a server ---
+
+    def push(
+        self, to: str | None = None, *, on_count: OnCount | None = None
+    ) -> "PushReport":
+        """Send what is new in the history to a server: ``to``, or ``push.url``.
+
+        The token is where ``push.token`` says. What was sent is not sent again, and
+        what was forgotten here is forgotten there. Raises ``ProviderError`` if the
+        server cannot be reached or refuses; what it has acknowledged stays.
+        ``on_count`` is told how many changes were sent.
+        """
+        return self._parts.push(to, on_count)
+
+    def receive_push(self, batch: bytes) -> "PushReceipt":
+        """Store what another machine has pushed; it is durable when this returns.
+
+        Raises ``BadQuery`` for what is not a batch; then nothing of it is stored.
+        """
+        return self._parts.receive_push(batch)
+
     # -- the worker and the state ---
 
     def work(self, *, lock: int | None = None) -> None:
         """Do the background work, unless another process does; ``lock`` is its own."""
         run_as_worker(self.home, self._parts.work, lock=lock)
+
+    def do_job(self, kind: str) -> float | None:
+        """Do the background work of a kind: ``index`` or ``logs``.
+
+        For a server that shares the work of many memories. Returns after how many
+        seconds there is more to do, if that is known.
+        """
+        return self._parts.do_job(kind)
 
     def sources(self) -> list[SourceSummary]:
         """What each agent program has on this machine, and how much was read."""

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from backstory.assembly import Parts
+from backstory.assembly.parts import Parts
 from backstory.maintenance import Maintenance
 from backstory.search.request import Filters
 from backstory.search.scopes import to_source_type, to_sources
@@ -54,6 +54,7 @@ class Memory(Maintenance):
         parts = Parts(home, settings, machine, clock, start_worker, count_tokens)
         super().__init__(home, parts)
         self.settings = settings
+        self.database = parts.database
         self.count_tokens = parts.count_tokens
 
     @classmethod
@@ -167,20 +168,25 @@ class Memory(Maintenance):
         limit: int = 10,
         session: str | None = None,
         folder: str | Path | None = None,
+        remote: bool = False,
     ) -> SearchResult:
         """Find what was said or noted, best first.
 
         ``scope`` is all, memory, daily_log or sessions; ``sources`` narrows it to some
         kinds of hits, or widens it to ``guidance``. Days are local and both ends are
-        included; ``days`` means the last N. ``session`` is the one that asks: its
-        current turn is not found. ``folder`` is the one that the agent that asks works
-        in: what was said there comes first or, with ``search.isolate_projects``,
-        nothing else.
+        included; ``days`` means the last N, with today. ``session`` is the one that
+        asks: its current turn is not found. ``folder`` is the one that the agent that
+        asks works in: what was said there comes first or, with
+        ``search.isolate_projects``, nothing else. With ``remote``, the server
+        of ``push.url`` is searched as well.
         """
         filters = Filters(host, project, date_from, date_to, days, session, folder)
-        return self._parts.search.search(
-            query, to_sources(scope, sources), filters, limit=limit
-        )
+        wanted = to_sources(scope, sources)
+        if remote:
+            return self._parts.search_together(
+                query, scope, wanted, filters, limit=limit
+            )
+        return self._parts.search.search(query, wanted, filters, limit=limit)
 
     def recall(
         self,

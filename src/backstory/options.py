@@ -9,12 +9,11 @@ from backstory.ingest.excluded import ExcludedFolders
 from backstory.ingest.hosts import get_host
 from backstory.providers.embedders import get_embedder_row, load_embedder
 from backstory.providers.embedders.base import Embedder
+from backstory.providers.keys import read_key
 from backstory.search.own_project import ISOLATION
-from backstory.search.search import SearchOptions
 from backstory.search.weights import Weights
 from backstory.settings import Settings
 from backstory.system.machine import Machine, absolute, both_names
-from backstory.text.memories_frame import DropInjected
 from backstory.values.runs import RunLimits
 from backstory.values.structs import fields
 
@@ -22,7 +21,9 @@ if TYPE_CHECKING:
     from backstory.ingest.intake import Rules
     from backstory.providers.llms.base import Llm
     from backstory.search.prompt_context import ContextOptions
+    from backstory.search.search import SearchOptions
     from backstory.summaries.schedule import LogOptions
+    from backstory.text.memories_frame import DropInjected
 
 EXCLUDED_HOSTS = "exclude.hosts"
 
@@ -39,7 +40,7 @@ def read_excluded_folders(settings: Settings, machine: Machine) -> ExcludedFolde
 
 
 def read_rules(
-    settings: Settings, excluded: ExcludedFolders, drop_injected: DropInjected
+    settings: Settings, excluded: ExcludedFolders, drop_injected: "DropInjected"
 ) -> "Rules":
     """What must not be stored, and how much of a tool's output is."""
     # Only reading needs it.
@@ -59,6 +60,21 @@ def read_excluded_hosts(settings: Settings) -> frozenset[str]:
         return frozenset(get_host(host).name for host in names)
     except UnknownName as exc:
         raise ConfigError(f"{EXCLUDED_HOSTS}: {exc}", hint=exc.hint) from exc
+
+
+def read_push_token(settings: Settings, machine: Machine) -> str:
+    """The token for the server that conversations are sent to; empty if none is set.
+
+    Raises ``ConfigError``.
+    """
+    setting = "push.token"
+    return read_key(
+        settings.text(setting),
+        (),
+        machine.environ,
+        is_elsewhere=True,
+        setting=setting,
+    )
 
 
 def embedder_loader(
@@ -127,7 +143,10 @@ def log_options(settings: Settings) -> "LogOptions":
     )
 
 
-def search_options(settings: Settings) -> SearchOptions:
+def search_options(settings: Settings) -> "SearchOptions":
+    # Many commands search for nothing.
+    from backstory.search.search import SearchOptions
+
     number = settings.number
     has_server = bool(get_embedder_row(settings.text("embedder.name")).default_url)
     return SearchOptions(

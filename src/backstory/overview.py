@@ -6,101 +6,126 @@ quick, and whatever is wrong with a home, there is an answer.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from backstory.errors import StoreProblem
+from backstory.errors import BackstoryError, SourceUnreadable
 from backstory.ingest.hosts import HOSTS
 from backstory.ingest.hosts.base import Host
 from backstory.ingest.hosts.find import iter_sources
 from backstory.ingest.seen_files import find_last_reading
-from backstory.notes.beginning import read_beginning
-from backstory.notes.find import FoundNote, NoteKind, find_memory_notes
-from backstory.store.sqlite.glance import (
-    NamedSession,
-    list_named_sessions,
-    list_project_folders,
-    read_host_counts,
-    read_unit_counts,
-)
+from backstory.notes.find import FoundNote, NoteKind, find_memory_notes, read_note
+from backstory.store.base.glance import Glance, NamedSession
+from backstory.store.sqlite.glance import SqliteGlance
 from backstory.system.machine import Machine
 from backstory.values.history import Source
 from backstory.values.reports import Overview
 
-__all__ = [
-    "NamedSession",
-    "list_named_sessions",
-    "list_project_folders",
-    "list_read_hosts",
-    "read_overview",
-]
+if TYPE_CHECKING:
+    from backstory.address import DatabaseAddress
+    from backstory.store.base.history import Counts
+    from backstory.store.base.index import IndexCounts
 
-_HISTORY = "history.db"
-_INDEX = "index.db"
+__all__ = ["Glance", "open_glance", "read_overview"]
 
 Found = TypeVar("Found")
 
 
-def read_overview(home: Path, machine: Machine) -> Overview:
+def open_glance(home: Path, database: "DatabaseAddress | None") -> Glance:
+    """What reads a little of a home: of its files or, if it is in one, its database."""
+    return SqliteGlance(home) if database is None else _DatabaseGlance(database)
+
+
+def read_overview(
+    home: Path, machine: Machine, database: "DatabaseAddress | None" = None
+) -> Overview:
     """How much a home holds. What cannot be read is a problem; nothing is raised."""
     problems: list[str] = []
-    is_new = not _is_there(home / _HISTORY)
-    hosts = [] if is_new else _try(read_host_counts, home, problems) or []
-    has_index = _is_there(home / _INDEX)
-    counts = _try(read_unit_counts, home, problems) if has_index else None
+    glance = _try(lambda: open_glance(home, database), problems)
+    has_history = glance and _try(glance.has_history, problems)
+    hosts = (
+        _try(glance.count_by_host, problems) if glance and has_history else []
+    ) or []
+    counts = _try(glance.count_units, problems) if glance and not problems else None
     sessions_by_host = {count.host: count.sessions for count in hosts if count.sessions}
     is_empty = not sessions_by_host and not problems
-    notes = list(_iter_notes(home))
+    notes = _try(lambda: _list_notes(home, glance), problems) or []
+    kinds = [note.kind for note in notes]
     return Overview(
         str(home),
-        is_new=is_new,
+        is_new=has_history is False,
         sessions_by_host=sessions_by_host,
         messages=sum(count.messages for count in hosts),
         last_read_at=find_last_reading(home),
         texts=counts.with_meaning if counts else 0,
         embedded=counts.embedded if counts else 0,
-        facts=_count_facts(home) if NoteKind.MEMORY in notes else 0,
-        logs=notes.count(NoteKind.DAILY_LOG),
+        facts=_count_facts(notes),
+        logs=kinds.count(NoteKind.DAILY_LOG),
         found_hosts=tuple(_iter_found_hosts(machine)) if is_empty else (),
-        problems=tuple(problems),
+        problems=tuple(dict.fromkeys(problems)),
     )
 
 
-def list_read_hosts(home: Path) -> list[str]:
-    """The agent programs of which something was read. Raises ``StoreProblem``."""
-    return [count.host for count in read_host_counts(home)]
+class _DatabaseGlance:
+    """A ``Glance`` at a database, and at the notes in it."""
+
+    def __init__(self, database: "DatabaseAddress") -> None:
+        # Slow to import, and most homes are files.
+        from backstory.stores import PostgresStores
+
+        self._stores = PostgresStores(database)
+
+    def has_history(self) -> bool:
+        return self._stores.history.has_messages()
+
+    def count_by_host(self) -> "list[Counts]":
+        return self._stores.history.count_by_host()
+
+    def count_units(self) -> "IndexCounts | None":
+        place = self._stores.index_place
+        if not place.has_index():
+            return None
+        return place.open_index(place.open_embeddings()).counts()
+
+    def list_named_sessions(self, beginning: str, limit: int) -> list[NamedSession]:
+        found = self._stores.history.find_sessions(beginning)
+        return [
+            NamedSession(each.native_id, each.host, each.title or "")
+            for each in found[:limit]
+        ]
+
+    def list_project_folders(self) -> list[str]:
+        return self._stores.history.list_projects()
+
+    def list_notes(self) -> list[FoundNote]:
+        found = self._stores.notes.find_notes()
+        return [each for each in found if isinstance(each, FoundNote)]
 
 
-def _is_there(path: Path) -> bool:
+def _try(read: Callable[[], Found], problems: list[str]) -> Found | None:
     try:
-        return path.exists()
-    except (OSError, ValueError):
-        # Not to be reached now: opening it says why.
-        return True
-
-
-def _try(
-    read: Callable[[Path], Found], home: Path, problems: list[str]
-) -> Found | None:
-    try:
-        return read(home)
-    except StoreProblem as exc:
+        return read()
+    except BackstoryError as exc:
         problems.append(str(exc))
         return None
 
 
-def _iter_notes(home: Path) -> Iterator[NoteKind]:
-    for found in find_memory_notes(home):
-        if isinstance(found, FoundNote):
-            yield found.kind
+def _list_notes(home: Path, glance: Glance | None) -> list[FoundNote]:
+    if isinstance(glance, _DatabaseGlance):
+        return glance.list_notes()
+    found = find_memory_notes(home)
+    return [each for each in found if isinstance(each, FoundNote)]
 
 
-def _count_facts(home: Path) -> int:
+def _count_facts(notes: list[FoundNote]) -> int:
+    memory = next((each for each in notes if each.kind is NoteKind.MEMORY), None)
+    if memory is None:
+        return 0
     # Slow to import, and only needed where there is a long-term memory.
     from backstory.notes.facts import list_facts
 
     try:
-        return len(list_facts(read_beginning(str(home / "memory"), "MEMORY.md")))
-    except OSError:
+        return len(list_facts(read_note(memory)))
+    except SourceUnreadable:
         return 0
 
 

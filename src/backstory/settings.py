@@ -29,6 +29,7 @@ from backstory.system.toml_file import (
 )
 from backstory.text.arguments import show_name
 from backstory.text.escape import replace_surrogates
+from backstory.text.passwords import has_password, hide_password
 from backstory.values.runs import MIN_ANSWER_TOKENS, RunLimits
 from backstory.values.structs import FrozenStruct
 from backstory.values.tool_names import TOOL_NAMES, enabling_setting
@@ -36,8 +37,11 @@ from backstory.values.tool_names import TOOL_NAMES, enabling_setting
 Value = str | int | float | bool | tuple[str, ...]
 
 ENVIRONMENT_PREFIX = "BACKSTORY_"
+STORE_URL = "store.url"
 _FLAG = "--set"
 _SETTINGS = "settings"
+# How the names of settings end that say where a key is.
+_KEYS = (".key", ".token")
 # In place of a key; it should not be there.
 _HIDDEN_KEY = "(a key, which is not shown)"
 _TRY_AGAIN = "'backstory settings' shows every setting and what it does"
@@ -148,6 +152,12 @@ SETTINGS = (
         "Additional folders or files to read, such as unpacked exports.",
     ),
     Setting(
+        "index.guidance",
+        True,
+        "Index the files in which projects tell agents how to work, such as AGENTS.md "
+        "and CLAUDE.md.",
+    ),
+    Setting(
         "index.max_tool_output_bytes",
         64 * 1024,
         "How much of each tool result is kept, half of it the end; a cut is marked "
@@ -245,6 +255,23 @@ SETTINGS = (
         choices=("auto", "always", "never"),
     ),
     Setting(
+        "push.mask_secrets",
+        True,
+        "Mask recognized secrets in what 'backstory push' sends.",
+    ),
+    Setting(
+        "push.token",
+        "",
+        "The token for the server of push.url: env:NAME for the environment variable "
+        "NAME, or file:/path for a file that only you can read.",
+    ),
+    Setting(
+        "push.url",
+        "",
+        "Server that 'backstory push' and 'index --watch' send conversations to, such "
+        "as https://memory.example.org; empty for none.",
+    ),
+    Setting(
         "ranking.decay_floor",
         _WEIGHTS.decay_floor,
         "The lowest factor for age; 0 lets old things fade away completely.",
@@ -338,10 +365,76 @@ SETTINGS = (
         "only 'backstory index' reads.",
     ),
     Setting(
+        "search.remote",
+        False,
+        "Have 'backstory search' ask the server of push.url as well, and rank what "
+        "both find as one.",
+    ),
+    Setting(
+        "search.remote_seconds",
+        2.0,
+        "How long to wait for the server; then only this machine is searched, and a "
+        "notice says so.",
+        minimum=0.1,
+    ),
+    Setting(
         "search.timeout_seconds",
         30.0,
         "How long a search may take before it returns what it has found.",
         minimum=0.1,
+    ),
+    Setting(
+        "serve.idle_minutes",
+        10.0,
+        "After how many minutes 'backstory serve' closes a memory that nobody uses.",
+        minimum=0.01,
+    ),
+    Setting(
+        "serve.open_memories",
+        100,
+        "How many tenants' memories 'backstory serve' has open at once.",
+        minimum=1,
+    ),
+    Setting(
+        "serve.requests_at_once",
+        16,
+        "How many requests of one tenant a server process answers at once; more are "
+        "refused.",
+        minimum=1,
+    ),
+    Setting(
+        "serve.requests_per_minute",
+        600,
+        "How many requests a minute a tenant may send to a server process; more are "
+        "refused. 0 for no limit.",
+        minimum=0,
+    ),
+    Setting(
+        "serve.threads",
+        8,
+        "How many requests a server process works on at once; others wait.",
+        minimum=1,
+        maximum=256,
+    ),
+    Setting(
+        "serve.workers",
+        1,
+        "How many threads of 'backstory serve' do the background work of a database's "
+        "tenants; 0 leaves it to 'backstory work --tenants'.",
+        minimum=0,
+        maximum=64,
+    ),
+    Setting(
+        "store.tenant",
+        "default",
+        "Whose memory it is, in a database that several share; used with store.url.",
+    ),
+    Setting(
+        STORE_URL,
+        "",
+        "PostgreSQL database to keep everything in, such as "
+        "postgresql://user@host/database, or env:NAME or file:/path for where its "
+        "address is; empty for files in the home.",
     ),
     Setting(
         "tools.answer_tokens",
@@ -372,14 +465,21 @@ class Chosen(FrozenStruct):
 
     @property
     def is_key(self) -> bool:
-        """Whether a key itself was given, and not where it is: nobody is shown it."""
-        is_about_key = self.setting.name.endswith(".key")
-        return is_about_key and not is_key_place(str(self.value))
+        """Whether it has a key or a password in it, which nobody is shown."""
+        if is_key_place(str(self.value)):
+            return False
+        if self.setting.name == STORE_URL:
+            return has_password(str(self.value))
+        return self.setting.name.endswith(_KEYS)
 
     @property
     def shown(self) -> Value:
         """The value, as it may be shown."""
-        return _HIDDEN_KEY if self.is_key else self.value
+        if not self.is_key:
+            return self.value
+        if self.setting.name == STORE_URL:
+            return hide_password(str(self.value))
+        return _HIDDEN_KEY
 
     @property
     def is_for_this_run(self) -> bool:
@@ -613,7 +713,7 @@ def change_setting(machine: Machine, name: str, text: str) -> Chosen:
     with _typed_now():
         row = _find({row.name: row for row in SETTINGS}, name, _SETTINGS)
         value = _parse(row, text, _SETTINGS)
-        if row.name.endswith(".key"):
+        if row.name.endswith(_KEYS):
             check_key_place(text, row.name)
     user_file = find_user_file(machine)
     set_toml_value(user_file, row.name, value)

@@ -454,6 +454,7 @@ def test_status_sums_up(used_shell: Shell) -> None:
     found["index"]["size_bytes"] = 0
     assert found | {"size_bytes": 0, "last_read_at": ""} == {
         "home": str(used_shell.kept),
+        "store": None,
         "sessions": 2,
         "messages": 5,
         "size_bytes": 0,
@@ -555,6 +556,7 @@ def test_settings_show_where_each_value_comes_from(shell: Shell) -> None:
         "exclude.folders": (["/a", "/b"], "BACKSTORY_EXCLUDE_FOLDERS"),
         "exclude.hosts": (["codex"], str(config)),
         "index.folders": ([], "default"),
+        "index.guidance": (True, "default"),
         "index.max_tool_output_bytes": (65536, "default"),
         "index.watch_seconds": (5.0, "--set"),
     }
@@ -583,11 +585,11 @@ def test_one_setting_can_be_read(shell: Shell) -> None:
 
 
 def test_a_mistyped_command_offers_the_nearest(shell: Shell) -> None:
-    done = shell.run("serch", "tea")
+    done = shell.run("curat", "tea")
 
     assert done.returncode == 2
     assert done.stderr.endswith(
-        "Error: No such command 'serch'. Did you mean 'search'?\n"
+        "Error: No such command 'curat'. Did you mean 'curate'?\n"
     )
 
 
@@ -788,7 +790,10 @@ import os, runpy, signal, sys
 
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
+        global moment
         if name == moment:
+            # Pressed once, however many threads import it.
+            moment = None
             os.kill(os.getpid(), signal.SIGINT)
 
 moment = sys.argv.pop(1)

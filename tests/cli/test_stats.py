@@ -74,6 +74,7 @@ def test_the_same_data_as_json(shell: Shell) -> None:
         "sessions": 5,
         "messages": 25,
         "other_sessions": 0,
+        "left_out_sessions": 0,
         "days": [
             a_day("2026-02-23", 7, {"claude-code": 1}),
             a_day("2026-02-24", 4, {"codex": 1}),
@@ -176,14 +177,23 @@ def test_without_conversations_it_says_so(tmp_path: Path) -> None:
 def test_what_excludes_each_other_is_refused(shell: Shell) -> None:
     refused = {
         words: shell.run("stats", *words.split()).stderr.splitlines()[-1]
-        for words in ("--year 2026 --days 3", "--svg - --json", "--year 20", "--days 0")
+        for words in (
+            "--year 2026 --days 3",
+            "--svg - --json",
+            "--year 20",
+            "--year 20x",
+            "--days 0",
+        )
     }
 
     assert refused == {
         "--year 2026 --days 3": "Error: --year cannot be used with --since, --until "
         "or --days.",
         "--svg - --json": "Error: --svg cannot be used with --json.",
-        "--year 20": "Error: Invalid value for '--year': 20 is not a year like 2025.",
+        "--year 20": "Error: Invalid value for '--year': '20' is not a year like 2025.",
+        "--year 20x": (
+            "Error: Invalid value for '--year': '20x' is not a year like 2025."
+        ),
         "--days 0": "Error: Invalid value for '--days': '0' is not a whole number "
         "from 1 to 100,000.",
     }
@@ -219,6 +229,7 @@ def test_a_subagent_counts_by_what_was_said_in_it(memory: Memory) -> None:
     )
     assert stats.hosts == (GroupCount("python", 2, 3),)
     assert (stats.hours[12], stats.other_sessions) == (3, 0)
+    assert (stats.left_out_sessions, memory.status().sessions) == (1, 3)
 
 
 def test_a_damaged_history_leaves_the_hours_out_and_says_so(memory: Memory) -> None:

@@ -41,6 +41,8 @@ from tests.index_builders import (
     NOW,
     a_unit,
     close_index,
+    set_vectors,
+    some_vectors,
     store_units,
 )
 
@@ -185,6 +187,36 @@ def test_a_cleared_index_is_empty_and_can_be_filled_again(index: SearchIndex) ->
     assert index.counts() == IndexCounts(units=1, messages=1)
     assert index.verify() == []
     assert not index.has_leftovers()
+
+
+def test_the_counts_follow_what_is_stored_embedded_changed_and_deleted(
+    index: SearchIndex,
+) -> None:
+    counted = []
+    store_units(
+        index,
+        a_unit(1, "one", meaning="one"),
+        a_unit(2, "two", meaning="two"),
+        a_unit(3, "three"),
+        a_unit(first_note_id(), "a note", meaning="a note", container=FileRef(9)),
+    )
+    counted.append(index.counts())
+    one, two = some_vectors(2, 8)
+    set_vectors(index, {1: one, 2: two})
+    counted.append(index.counts())
+    store_units(index, a_unit(2, "two"), a_unit(3, "three", meaning="three"))
+    counted.append(index.counts())
+    with index.writing() as writer:
+        writer.delete_units([1, 1, 77])
+    counted.append(index.counts())
+
+    assert counted == [
+        IndexCounts(units=4, with_meaning=3, messages=3),
+        IndexCounts(units=4, with_meaning=3, embedded=2, messages=3),
+        IndexCounts(units=4, with_meaning=3, embedded=1, messages=3),
+        IndexCounts(units=3, with_meaning=2, messages=2),
+    ]
+    assert index.verify() == []
 
 
 def test_what_fails_half_way_leaves_everything_as_it_was(index: SearchIndex) -> None:

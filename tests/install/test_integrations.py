@@ -4,11 +4,11 @@ import json
 import os
 import re
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 
+from backstory import __version__
 from backstory.install.commands import (
     BEFORE_COMPACTION,
     PROMPT,
@@ -30,12 +30,11 @@ def read_json(path: Path) -> object:
 def test_the_marketplace_leads_to_a_plugin_of_this_version() -> None:
     market = json.loads((FOLDER / ".claude-plugin/marketplace.json").read_text())
     plugin = json.loads((PLUGIN / ".claude-plugin/plugin.json").read_text())
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 
     (listed,) = market["plugins"]
     assert (FOLDER / listed["source"]).resolve() == PLUGIN
     assert (listed["name"], plugin["name"]) == ("backstory", "backstory")
-    assert plugin["version"] == project["version"]
+    assert plugin["version"] == __version__
 
 
 def test_the_plugin_starts_what_the_package_installs() -> None:

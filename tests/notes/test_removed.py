@@ -10,7 +10,8 @@ import pytest
 from backstory.memory import Memory
 from backstory.notes.archive import merge_archive, read_archive, write_archive
 from backstory.notes.notebook import Notebook
-from backstory.notes.removed import REMOVED_NAME, parse_removed
+from backstory.notes.places import REMOVED_NAME
+from backstory.notes.removed import parse_removed
 from backstory.values.reports import Curation
 from tests.llm_server import LlmServer, Script, running_server
 from tests.samples import a_memory

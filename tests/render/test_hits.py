@@ -599,6 +599,7 @@ def test_hits_as_objects_say_all_that_is_known() -> None:
                 "heading": "Evening",
                 "parts": {},
                 "show": None,
+                "server": None,
             },
             {
                 "source": "message",
@@ -617,6 +618,7 @@ def test_hits_as_objects_say_all_that_is_known() -> None:
                 "heading": "",
                 "parts": {"words": 0.3, "decay": 0.98765},
                 "show": f"backstory show {DINNER.native_id} --around 1",
+                "server": None,
             },
         ],
         "notices": ["a"],

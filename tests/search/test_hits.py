@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -639,7 +639,7 @@ def test_the_newest_episodes_are_never_lost(tmp_path: Path) -> None:
         with_days = memory.episodes("needle", limit=50, days=1).episodes
 
     assert [e.matched.text for e in episodes] == ["needle 0", "needle 1", "needle 2"]
-    assert len(with_days) == 25
+    assert len(with_days) == 13
     # What was said before the first day still shows beside what was said on it.
     assert with_days[-1].before is not None
 
@@ -737,6 +737,10 @@ class StuckIndex:
     def interrupt(self, thread_ids: Collection[int]) -> None:
         self._threads |= set(thread_ids)
 
+    def count_documents(self, words: Sequence[object]) -> list[int]:
+        """As in a large history: one word is needed, the others only help."""
+        return [30_000] * len(words)
+
 
 # Time enough for what is not stuck, on a busy machine too.
 SEARCH_S = 1.0
@@ -768,7 +772,10 @@ def a_stuck_search(folder: Path, *stuck: str) -> Iterator[Callable[[], SearchRes
 
 
 RESTAURANT = Request(
-    parse_words("restaurant"), frozenset({HitSource.MESSAGE}), USUAL.weights, limit=5
+    parse_words("restaurant dinner"),
+    frozenset({HitSource.MESSAGE}),
+    USUAL.weights,
+    limit=5,
 )
 
 

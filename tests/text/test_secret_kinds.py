@@ -79,6 +79,17 @@ def test_a_secret_is_masked_whose_end_was_cut_off(secret: tuple[str, str]) -> No
     check_masked("it is ", begin + rest[: len(rest) * 4 // 5], "")
 
 
+@pytest.mark.parametrize("before", ["", "(", "é", "\\n"])
+@in_one_test("secret", SECRETS)
+def test_a_secret_is_masked_in_a_long_text_as_in_a_short_one(
+    secret: tuple[str, str], before: str
+) -> None:
+    long = "nothing to hide here. " * 1_000
+    text = f"{before}{''.join(secret)} is not xsk-learn_sk-"
+
+    assert mask_secrets(long + text + long) == long + mask_secrets(text) + long
+
+
 @pytest.mark.parametrize("near_miss", ["{0}", "x{0}{1}", "{0} {1}", "{0}word"])
 @in_one_test("secret", SECRETS)
 def test_what_only_begins_like_a_secret_stays(

@@ -141,7 +141,8 @@ def test_search_history_describes_itself_as_designed(memory: Memory) -> None:
                     "days": {
                         "type": "integer",
                         "default": 0,
-                        "description": "Only the last N days. Default: 0, all of them",
+                        "description": "Only the last N days, today included. "
+                        "Default: 0, all of them",
                     },
                     "max_results": {
                         "type": "integer",

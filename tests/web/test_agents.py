@@ -209,6 +209,6 @@ def test_every_command_is_named_with_its_sentence(page: Page) -> None:
 
     copied = [dict(attributes).get("data-copy", "") for _, attributes in seen.tags]
     named = {line.split()[1] for line in copied if line}
-    assert named == set(COMMANDS) - {"web", "work"}
+    assert named == set(COMMANDS) - {"web"}
     assert "Measure how well searches find what is wanted." in seen.text
     assert {"/agents", "/doctor", "/check", "/export"} <= set(seen.links)

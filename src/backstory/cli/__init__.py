@@ -4,6 +4,8 @@ import gc
 import os
 import sys
 
+from backstory.version import __version__
+
 INTERRUPTED = 130
 # Loading a command makes many objects that stay. By default, Python would look through
 # them for garbage some fifty times, which takes 10 ms.
@@ -33,11 +35,8 @@ def main() -> None:
 
 def print_version() -> None:
     """Print the version that is installed."""
-    # Slow to import.
-    from importlib.metadata import version
-
     # Not click.echo: click is not loaded yet.
-    sys.stdout.write(f"backstory {version('backstory')}\n")
+    sys.stdout.write(f"backstory {__version__}\n")
 
 
 def _open_closed_streams() -> None:

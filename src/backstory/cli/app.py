@@ -64,6 +64,13 @@ _SECTIONS = {
         "forget": "forget",
         "export": "exports",
         "import": "exports",
+        "move": "move",
+    },
+    "Servers": {
+        "push": "push",
+        "serve": "serve",
+        "token": "token",
+        "work": "maintain",
     },
     "Settings and repair": {
         "settings": "status",
@@ -71,7 +78,7 @@ _SECTIONS = {
         "check": "maintain",
         "rebuild": "maintain",
         "salvage": "maintain",
-        "work": "maintain",
+        "database": "database",
     },
     "Try and measure": {
         "demo": "demo",
@@ -96,7 +103,6 @@ _OTHER_NAMES = {
     "remember": "memory add",
     "remove": "forget",
     "rm": "forget",
-    "serve": "web",
     "setup": "install",
     "sync": "index",
     "ui": "web",
@@ -114,6 +120,8 @@ _WHEN_STOPPED = {
     "index": "What was read is kept; run it again to go on from there.",
     "install": "What was done is kept; run it again for the rest.",
     "logs": "What was written is kept; run it again for the rest.",
+    "move": "The copy is not complete; run it again to go on from there.",
+    "push": "What the server has acknowledged stays; run it again for the rest.",
     "rebuild": "The old index is used until a rebuild is complete; run it again.",
 }
 # Set by the script that 'backstory completion' prints.
@@ -169,8 +177,37 @@ class App(Struct, dict=True):
         return self.machine.home
 
 
+def _show_help(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+# click's own would look for translations of its help text with every command.
+_HELP_OPTION = click.Option(
+    ["-h", "--help"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_help,
+    help="Show this message and exit.",
+)
+
+
+class Command(click.Command):
+    """A command that is loaded quickly."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _HELP_OPTION
+
+
 class Group(click.Group):
     """A group whose help says what each command does in whole lines, at any width."""
+
+    command_class = Command
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _HELP_OPTION
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
@@ -273,7 +310,7 @@ def _print_version(ctx: click.Context, option: click.Parameter, asked: bool) -> 
         ctx.exit()
 
 
-# click.version_option would load the translations of its help text.
+# Not click.version_option, as above.
 @click.group(
     cls=Commands,
     invoke_without_command=True,

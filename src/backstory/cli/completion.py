@@ -16,15 +16,12 @@ from click.shell_completion import (
     get_completion_class,
 )
 
+from backstory.address import read_database
 from backstory.cli.app import COMPLETION_VARIABLE, commands
-from backstory.errors import StoreProblem
+from backstory.errors import BackstoryError
 from backstory.ingest.hosts import HOSTS
-from backstory.overview import (
-    list_named_sessions,
-    list_project_folders,
-    list_read_hosts,
-)
-from backstory.settings import SETTINGS, Setting
+from backstory.overview import Glance, open_glance
+from backstory.settings import SETTINGS, Setting, load_settings
 from backstory.system.machine import find_home, this_machine
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
@@ -60,7 +57,7 @@ def list_names(kind: str, ctx: click.Context, beginning: str) -> list[Item]:
     """The names of a kind that begin with a text; none if anything is wrong."""
     try:
         return [item for item in _LISTS[kind](ctx, beginning) if _fits(item, beginning)]
-    except (StoreProblem, OSError, ValueError):
+    except (BackstoryError, OSError, ValueError):
         return []
 
 
@@ -70,7 +67,7 @@ def _fits(item: Item, beginning: str) -> bool:
 
 def _iter_sessions(ctx: click.Context, beginning: str) -> Iterator[Item]:
     """The ids of sessions, the latest first."""
-    for each in list_named_sessions(_home(ctx), beginning, _MAX_SESSIONS):
+    for each in _glance(ctx).list_named_sessions(beginning, _MAX_SESSIONS):
         yield _item(each.native_id, f"{each.host}: {each.title}")
 
 
@@ -78,8 +75,9 @@ def _iter_hosts(ctx: click.Context, beginning: str) -> Iterator[Item]:
     """The names of agent programs: those we know, and those who recorded something."""
     titles = {host.name: host.title for host in HOSTS}
     # Those we know need no history.
-    with suppress(StoreProblem):
-        titles = dict.fromkeys(list_read_hosts(_home(ctx)), "") | titles
+    with suppress(BackstoryError):
+        read = [count.host for count in _glance(ctx).count_by_host()]
+        titles = dict.fromkeys(read, "") | titles
     for name, title in sorted(titles.items()):
         yield _item(name, title)
 
@@ -99,7 +97,7 @@ def _iter_projects(ctx: click.Context, beginning: str) -> Iterator[Item]:
         yield CompletionItem(beginning, type="dir")
         return
     folders: dict[str, str] = {}
-    for path in list_project_folders(_home(ctx)):
+    for path in _glance(ctx).list_project_folders():
         folders.setdefault(Path(path).name, path)
     for name, path in folders.items():
         if name:
@@ -144,9 +142,11 @@ def _values_of(setting: Setting) -> tuple[str, ...]:
     return setting.choices
 
 
-def _home(ctx: click.Context) -> Path:
-    chosen = ctx.find_root().params.get("home")
-    return find_home(this_machine(), chosen)
+def _glance(ctx: click.Context) -> Glance:
+    chosen, machine = ctx.find_root().params, this_machine()
+    settings = load_settings(machine, chosen.get("flags") or ())
+    database = read_database(settings, machine)
+    return open_glance(find_home(machine, chosen.get("home")), database)
 
 
 def _item(value: str, about: str = "") -> Item:

@@ -22,7 +22,7 @@ from backstory.memory import Memory
 from backstory.render.format import render_count
 from backstory.render.objects import to_json
 from backstory.render.people.reports import render_problems
-from backstory.settings import load_settings, read_settings
+from backstory.settings import STORE_URL, load_settings, read_settings
 from backstory.system.files import storing
 from backstory.system.machine import find_home
 from backstory.values.history import Problem
@@ -154,6 +154,12 @@ def _ask_set(
     cases = flags.choose(read_set(row, data))
     # The same figures for everybody: of a person's settings, only --set counts.
     settings = read_settings(environ={}, flags=app.flags)
+    if settings.text(STORE_URL):
+        raise BadQuery(
+            f"a set is asked of memories of its own, which cannot be in {STORE_URL}",
+            hint="ask your own questions of a memory in a database: "
+            "backstory eval QUESTIONS.jsonl",
+        )
     with progress.bars() as bars:
         on_asked = bars.counting("questions")
         answers = ask_cases(cases, settings, keep=flags.keep, on_asked=on_asked)

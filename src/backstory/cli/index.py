@@ -16,6 +16,7 @@ from backstory.cli.app import (
     terminal_width,
 )
 from backstory.cli.parameters import HOST, PATH
+from backstory.cli.push import ContinuousPush
 from backstory.render.format import render_count
 from backstory.render.objects import report_object, source_object, to_json
 from backstory.render.people.forgetting import render_forgetting
@@ -130,10 +131,12 @@ def sources(app: App, as_json: bool) -> None:
 def _watch(app: App, host: str | None, path: Path | None, as_json: bool) -> None:
     click.echo("Watching; stop with Ctrl-C.", err=True)
     known: tuple[Problem, ...] = ()
+    push = ContinuousPush(app)
     for report in app.memory.watch(host=host, path=path):
         if report.read or report.problems != known:
             _echo_change(report, app.user_home, as_json)
         known = report.problems
+        push.push_new()
 
 
 def _echo_change(report: IndexReport, home: Path, as_json: bool) -> None:

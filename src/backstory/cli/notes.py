@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from backstory.address import read_database
 from backstory.cli.app import (
     SKIPPED_SOME,
     App,
@@ -56,8 +57,10 @@ _MAX_SHOWN_CHARS = 500
 
 
 def _open_notebook(app: App) -> Notebook:
-    """Only the notes, so that they can be read and changed even without databases."""
-    return Notebook(find_home(app.machine, app.home))
+    """Only the notes if they are files: whatever is wrong with the history then."""
+    if read_database(app.settings, app.machine) is None:
+        return Notebook(find_home(app.machine, app.home))
+    return app.memory.notebook
 
 
 # -- memory ---------------------------------------------------------------------------

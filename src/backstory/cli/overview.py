@@ -1,5 +1,6 @@
 """What ``backstory`` alone shows: what there is, and what to try next."""
 
+from backstory.address import read_database
 from backstory.cli.app import App, echo_lines, terminal_width
 from backstory.errors import BackstoryError
 from backstory.overview import read_overview
@@ -11,7 +12,12 @@ from backstory.values.structs import replace
 
 def show_overview(app: App) -> None:
     """Print it; whatever is wrong with a database or the settings is only told."""
-    overview = read_overview(find_home(app.machine, app.home), app.machine)
+    home = find_home(app.machine, app.home)
+    try:
+        database = read_database(app.settings, app.machine)
+    except BackstoryError:
+        database = None  # told below, with the settings
+    overview = read_overview(home, app.machine, database)
     vectors = f"{overview.embedded:,} of {overview.texts:,} texts"
     try:
         vectors = render_vectors(

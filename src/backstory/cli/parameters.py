@@ -104,6 +104,18 @@ class Number(click.ParamType[int]):
         return f"a whole number from {self._least:,} to {self._most:,}"
 
 
+class Year(Number):
+    """A year that a conversation can be of."""
+
+    name = "year"
+
+    def _describe(self) -> str:
+        return "a year like 2025"
+
+
+YEAR = Year(1970, 9998)
+
+
 class NonEmptyPath(click.ParamType[Path]):
     """A path that is not empty: an empty one is usually an unset shell variable."""
 

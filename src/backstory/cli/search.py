@@ -77,6 +77,7 @@ class SearchFlags(FrozenStruct):
             date_to=self.until,
             days=self.days or 0,
             limit=self.limit,
+            remote=memory.settings.flag("search.remote"),
         )
 
     def find_episodes(self, memory: Memory, query: str) -> EpisodeResult:
@@ -123,7 +124,7 @@ class SearchFlags(FrozenStruct):
 @click.option(
     "--days",
     type=Number(1, MAX_DAYS),
-    help="Only the last N days.",
+    help="Only the last N days, today included.",
 )
 @click.option(
     "-n",

@@ -11,6 +11,7 @@ from backstory.cli.parameters import (
     FIRST_DAY,
     LAST_DAY,
     PATH,
+    YEAR,
     Number,
     host_option,
     project_option,
@@ -25,16 +26,13 @@ from backstory.system.files import storing
 from backstory.text.arguments import MAX_DAYS
 from backstory.values.statistics import Statistics
 
-_MIN_YEAR, _MAX_YEAR = 1970, 9998
-
 
 @commands.command()
 @host_option
 @project_option
 @click.option(
     "--year",
-    type=int,
-    metavar="YEAR",
+    type=YEAR,
     help="Only this year, such as 2025. Default: the year up to the latest session.",
 )
 @click.option(
@@ -86,10 +84,6 @@ def stats(
     if svg is not None and as_json:
         raise click.UsageError("--svg cannot be used with --json.")
     if year is not None:
-        if not _MIN_YEAR <= year <= _MAX_YEAR:
-            raise click.BadParameter(
-                f"{year} is not a year like 2025.", param_hint="'--year'"
-            )
         since, until = date(year, 1, 1), date(year, 12, 31)
     found = app.memory.stats(
         host=host,

@@ -7,7 +7,6 @@ from backstory.cli.pager import no_pager_option, page_lines
 from backstory.cli.parameters import SETTING, VALUE
 from backstory.options import EXCLUDED_HOSTS, read_excluded_hosts
 from backstory.render.format import render_path
-from backstory.render.objects import setting_object, status_object, to_json
 from backstory.render.people.reports import (
     render_excluded,
     render_settings,
@@ -26,6 +25,9 @@ def status(app: App, as_json: bool) -> None:
     """Show how much is kept, when it was last read, and what went wrong."""
     found = app.memory.status()
     if as_json:
+        # Slow to import, and people read text.
+        from backstory.render.objects import status_object, to_json
+
         click.echo(to_json(status_object(found)))
     else:
         lines = render_status(found, home=app.user_home, width=terminal_width())
@@ -42,6 +44,9 @@ def settings(ctx: click.Context, as_json: bool) -> None:
         return
     app: App = ctx.obj
     if as_json:
+        # As above.
+        from backstory.render.objects import setting_object, to_json
+
         listed = [setting_object(chosen) for chosen in app.settings]
         click.echo(to_json(listed))
         return

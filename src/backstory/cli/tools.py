@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from backstory.cli.app import (
     FOUND_NOTHING,
     App,
+    Command,
     commands,
     echo_lines,
     terminal_width,
@@ -45,7 +46,7 @@ _MAX_INPUT_BYTES = 16 * 1024 * 1024
 _NEXT_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-class CallCommand(click.Command):
+class CallCommand(Command):
     """A command that, with --json, prints a result whatever happens.
 
     Its caller is a program that reads a tool's result, and an error is one. It has the

@@ -153,7 +153,7 @@ class Exporter(FrozenStruct):
     def _list_notes(self) -> list[str]:
         """The names that the notes get in the export."""
         names = [log_name(day) for day in self.notebook.list_logs()]
-        return [MEMORY_NAME, *names] if self.notebook.memory_path.exists() else names
+        return [MEMORY_NAME, *names] if self.notebook.has_memory() else names
 
 
 def _wants_notes(what: WhatToExport) -> bool:

@@ -9,7 +9,7 @@ from backstory.hooks.events import BEFORE_COMPACTION, SESSION_END
 from backstory.hooks.given import GivenMemories
 from backstory.hooks.hosts import HookCall, parse_call
 from backstory.hooks.live_sessions import forget_live_session
-from backstory.hooks.own_settings import TOLD, may_be_set
+from backstory.hooks.own_settings import STORED, TOLD, may_be_set
 from backstory.hooks.runtime import make_runtime_folder
 from backstory.hooks.telling import Telling
 
@@ -30,7 +30,8 @@ def answer_alone(
 ) -> bytes:
     """As ``answer_event``, which see."""
     call = parse_call(event, host_name, payload)
-    if not os.path.exists(os.path.join(home, _HISTORY)):
+    is_in_files = not may_be_set(STORED, environ)
+    if is_in_files and not os.path.exists(os.path.join(home, _HISTORY)):
         raise FileNotFoundError(f"there is no memory in {home}")
     if event in _CAUSES:
         if not call.is_of_subagent:
@@ -39,7 +40,8 @@ def answer_alone(
     folder = ""
     with suppress(OSError):
         folder = make_runtime_folder(home, environ)
-    answers = _OwnAnswers(call, home, environ)
+    is_quick = is_in_files and not may_be_set(TOLD, environ)
+    answers = _OwnAnswers(call, home, is_quick=is_quick)
     telling = Telling(call, answers, home=home, folder=folder, pid=os.getpid())
     printed = telling.write()
     telling.note_told()
@@ -47,15 +49,18 @@ def answer_alone(
 
 
 class _OwnAnswers:
-    """What the hook itself finds: by words, and in files."""
+    """What the hook itself finds: by words, and in files.
 
-    def __init__(self, call: HookCall, home: str, environ: Mapping[str, str]) -> None:
+    Unless ``is_quick``, the whole memory is asked.
+    """
+
+    def __init__(self, call: HookCall, home: str, *, is_quick: bool) -> None:
         self._call = call
         self._home = home
-        self._environ = environ
+        self._is_quick = is_quick
 
     def open_session(self, *, is_compacted: bool) -> str:
-        if not may_be_set(TOLD, self._environ):
+        if self._is_quick:
             # Not needed for prompts.
             from backstory.hooks.opening import open_by_files
 
@@ -78,7 +83,7 @@ class _OwnAnswers:
 
         call = self._call
         try:
-            if may_be_set(TOLD, self._environ):
+            if not self._is_quick:
                 raise NeedsMemory
             return remind_by_words(
                 self._home,

@@ -11,6 +11,8 @@ from backstory.system.home import find_default_config
 
 # What the names of settings contain that decide what an agent is told.
 TOLD = ("context", "search", "project")
+# What those contain that choose a database: then there are no files to read.
+STORED = ("store",)
 # And whether a worker may be started.
 STARTED = ("in_background",)
 

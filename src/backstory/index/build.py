@@ -5,12 +5,12 @@ change in one transaction of the index. So building can be killed at any point, 
 missing index is one that has taken in nothing yet, and to rebuild is to catch up.
 """
 
-import dataclasses
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+
+import orjson
 
 from backstory.errors import SourceUnreadable
 from backstory.index.origin import (
@@ -82,11 +82,15 @@ class Standing(FrozenStruct):
 
 
 class IndexBuilder(Struct):
-    """Puts what the history and the notes hold into an index."""
+    """Puts what the history and the notes hold into an index.
+
+    ``is_shared``: other machines do so too, and have projects that are not here.
+    """
 
     history: HistoryStore
     index: SearchIndex
     clock: Callable[[], datetime]
+    is_shared: bool = False
 
     # -- the history ---
 
@@ -106,18 +110,19 @@ class IndexBuilder(Struct):
     def compare(self) -> Standing:
         """Compare the index with the history."""
         # All at once, because every search does this.
-        get_state = self.index.list_states().get
-        origin = self._find_origin(get_state)
-        if origin is not IndexOrigin.SAME:
-            return Standing(origin, is_behind=origin is IndexOrigin.OTHER)
-        done = _read_progress(get_state).changes_done
-        is_behind = (
-            get_state(_CHUNKER) not in (None, CHUNKER)
-            # Indexes of older versions know no tag.
-            or (done > 0 and get_state(LAST_CHANGE) is None)
-            or done != self.history.last_change_id()
-        )
-        return Standing(origin, is_behind)
+        with self.index.one_view():
+            get_state = self.index.list_states().get
+            origin = self._find_origin(get_state)
+            if origin is not IndexOrigin.SAME:
+                return Standing(origin, is_behind=origin is IndexOrigin.OTHER)
+            done = _read_progress(get_state).changes_done
+            is_behind = (
+                get_state(_CHUNKER) not in (None, CHUNKER)
+                # Indexes of older versions know no tag.
+                or (done > 0 and get_state(LAST_CHANGE) is None)
+                or done != self.history.last_change_id()
+            )
+            return Standing(origin, is_behind)
 
     def catch_up(
         self,
@@ -223,20 +228,25 @@ class IndexBuilder(Struct):
 
         Returns what could not be read; unreadable files stay in the index as they were.
         """
-        known = {
-            (file.kind, file.path): file
-            for file in self.index.list_files()
-            if file.kind in {UNIT_KINDS[kind] for kind in kinds}
-        }
         notes = _FoundNotes()
-        for note in found:
-            if isinstance(note, Problem):
-                notes.problems.append(note)
-            else:
-                key = (UNIT_KINDS[note.kind], str(note.path))
-                notes.add(note, known.pop(key, None))
+        with self.index.one_view():
+            known = {
+                (file.kind, file.path): file
+                for file in self.index.list_files()
+                if file.kind in {UNIT_KINDS[kind] for kind in kinds}
+            }
+            for note in found:
+                if isinstance(note, Problem):
+                    notes.problems.append(note)
+                else:
+                    key = (UNIT_KINDS[note.kind], str(note.path))
+                    notes.add(note, known.pop(key, None))
         hidden = [each for each in known.values() if _is_hidden(each, notes.problems)]
-        gone = [each for each in known.values() if each not in hidden]
+        gone = [
+            each
+            for each in known.values()
+            if each not in hidden and not (self.is_shared and _is_elsewhere(each))
+        ]
         if notes.changed or notes.touched or gone:
             # Slow to import, and notes rarely change.
             from backstory.index.take_in import date_notes, write_note
@@ -266,7 +276,7 @@ class IndexBuilder(Struct):
     def list_guidance_problems(self) -> list[Problem]:
         """What was wrong with guidance files when they were last looked for."""
         kept = self.index.get_state(_GUIDANCE_PROBLEMS) or "[]"
-        return [Problem(reason, path=path) for reason, path in json.loads(kept)]
+        return [Problem(reason, path=path) for reason, path in orjson.loads(kept)]
 
 
 # -- pieces ---------------------------------------------------------------------------
@@ -319,6 +329,11 @@ def _say_what_is_searched(
     ]
 
 
+def _is_elsewhere(file: IndexedFile) -> bool:
+    """Whether a file may be on another machine: its project is not on this one."""
+    return file.project is not None and not Path(file.project).is_dir()
+
+
 def _is_hidden(file: IndexedFile, problems: Iterable[Problem]) -> bool:
     """Whether a file, or a folder it is in, exists but cannot be read."""
     path = Path(file.path)
@@ -343,15 +358,13 @@ def _choose_batch(changes: Iterable[Change], taken_to: int) -> _ChangeBatch:
     room = _BATCH_MESSAGES
     for change in changes:
         if taken_to and not taken:
-            change = dataclasses.replace(change, first_message_id=taken_to + 1)
+            change = replace(change, first_message_id=taken_to + 1)
         room -= _count_messages(change)
         if room < 0:
             if taken or change.last_message_id is None:
                 break
             last = change.last_message_id + room
-            return _ChangeBatch(
-                [dataclasses.replace(change, last_message_id=last)], True
-            )
+            return _ChangeBatch([replace(change, last_message_id=last)], True)
         taken.append(change)
     return _ChangeBatch(taken, False)
 

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from backstory.errors import StoreFull, StoreLocked, StoreProblem, StoreUnwritable
-from backstory.index.files import EMBEDDINGS_NAME, INDEX_NAME, repair_embeddings
 from backstory.index.history_damage import forget_damage, list_noted_damage
 from backstory.index.lost_texts import list_saved_texts
 from backstory.index.origin import HISTORY
@@ -24,6 +23,11 @@ from backstory.store.sqlite.history_salvage import (
     salvage_history,
 )
 from backstory.store.sqlite.index import SqliteIndex
+from backstory.store.sqlite.index_files import (
+    EMBEDDINGS_NAME,
+    INDEX_NAME,
+    repair_embeddings,
+)
 from backstory.store.sqlite.salvage import list_damaged_pages
 from backstory.system.files import storing
 from backstory.values.proof import ProveMessages, prove_nothing

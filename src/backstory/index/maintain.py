@@ -23,20 +23,19 @@ from backstory.errors import (
     StoreUnwritable,
 )
 from backstory.index.build import IndexBuilder
-from backstory.index.files import INDEX_NAME, IndexFiles
+from backstory.index.files import IndexFiles
 from backstory.index.history_damage import list_noted_damage
 from backstory.index.lost_texts import list_unread_texts, save_lost_texts
 from backstory.index.origin import IndexOrigin
 from backstory.notes.find import (
     FoundNote,
     NoteKind,
-    find_memory_notes,
     iter_problems,
 )
 from backstory.providers.embedders.base import Embedder
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import SearchIndex
-from backstory.system.locks import locked, try_locked
+from backstory.system.locks import Locks
 from backstory.values.history import Problem
 from backstory.values.reports import IndexReport, IndexStatus, OnCount, SavedTexts
 from backstory.values.structs import replace
@@ -44,12 +43,13 @@ from backstory.values.units import UnitKind
 
 logger = logging.getLogger(__name__)
 
-# Finds the guidance files of all projects.
-FindGuidance = Callable[[], Iterable[FoundNote | Problem]]
+# Finds the notes of a home, or the guidance files of all projects.
+FindNotes = Callable[[], Iterable[FoundNote | Problem]]
+FindGuidance = FindNotes
 
-_REBUILD_LOCK = "rebuild.lock"
+_REBUILD_LOCK = "rebuild"
 # Held for each round of embedding.
-_VECTOR_LOCK = "vectors.lock"
+_VECTOR_LOCK = "vectors"
 # Left by a search that met damage, for a process that has time to repair it.
 _DAMAGE_MARK = "index-damaged"
 _DAMAGED = "it is damaged and will be rebuilt; 'backstory rebuild' does it now"
@@ -92,6 +92,8 @@ class Maintainer:
         history: HistoryStore,
         find_guidance: FindGuidance,
         *,
+        find_notes: FindNotes,
+        locks: Locks,
         clock: Callable[[], datetime],
         start_worker: Callable[[], None] | None,
         embedder_name: str,
@@ -101,6 +103,8 @@ class Maintainer:
         self._home = files.home
         self._history = history
         self._find_guidance = find_guidance
+        self._find_notes = find_notes
+        self._locks = locks
         self._clock = clock
         self._start_worker = start_worker
         self._embedder_name = embedder_name
@@ -110,7 +114,11 @@ class Maintainer:
         self._has_recorded = False
 
     def _builder(self) -> IndexBuilder:
-        return IndexBuilder(self._history, self._files.index, self._clock)
+        return self._build(self._files.index)
+
+    def _build(self, index: SearchIndex) -> IndexBuilder:
+        is_shared = self._files.place.is_shared
+        return IndexBuilder(self._history, index, self._clock, is_shared)
 
     # -- before a search ---
 
@@ -157,9 +165,12 @@ class Maintainer:
     def _check_origin(self, builder: IndexBuilder) -> None:
         """Raise ``StoreProblem`` if the index is of another history."""
         if builder.origin() is IndexOrigin.OTHER:
-            path = self._home / INDEX_NAME
-            hint = "run 'backstory rebuild'"
-            raise StoreProblem(f"{path}: {_OTHER_HISTORY}", path=path, hint=hint)
+            place = self._files.place
+            raise StoreProblem(
+                f"{place.name}: {_OTHER_HISTORY}",
+                path=place.index_path,
+                hint="run 'backstory rebuild'",
+            )
 
     def _leave_other_history(self, origin: IndexOrigin) -> list[str]:
         """Prepare an index of another history for being made again; returns notices.
@@ -214,7 +225,7 @@ class Maintainer:
         is_complete = not with_messages or builder.catch_up(
             until=until, timeout_s=timeout_s
         )
-        found = find_memory_notes(self._home)
+        found = self._find_notes()
         wait_s = max(0.0, until - time.monotonic())
         problems += builder.take_notes(found, _NOTES, timeout_s=wait_s)
         return is_complete
@@ -235,8 +246,8 @@ class Maintainer:
             )
             if is_other or not index.embeddings.has_any(embedder.fingerprint):
                 return
-            with try_locked(self._home / _VECTOR_LOCK) as lock:
-                if lock is None:
+            with self._locks.try_locked(_VECTOR_LOCK) as is_held:
+                if not is_held:
                     return
                 self._take_cached_vectors(index, until=until)
             if time.monotonic() < until:
@@ -281,25 +292,25 @@ class Maintainer:
         with_guidance: bool = True,
     ) -> list[Problem]:
         builder.catch_up(on_taken=on_taken)
-        problems = builder.take_notes(find_memory_notes(self._home), _NOTES)
+        problems = builder.take_notes(self._find_notes(), _NOTES)
         if with_guidance:
             problems += builder.take_guidance(self._find_guidance())
         return problems
 
     def _expect_own_damage(self, damage: StoreDamaged) -> None:
         """Prepare for a rebuild; raises ``damage`` again if a rebuild cannot help."""
-        if not self._files.owns(damage.path):
+        if not self._files.place.owns(damage):
             raise damage
         logger.warning("the index is damaged and will be rebuilt: %s", damage)
         self._files.repair_embeddings_if(damage)
 
     def _delete_leftovers(self, index: SearchIndex) -> None:
         """Delete what a killed rebuild or writer left behind."""
-        if not self._files.has_new_index() and not index.has_leftovers():
+        if not self._files.place.has_new_index() and not index.has_leftovers():
             return
-        with try_locked(self._home / _REBUILD_LOCK) as lock:
-            if lock is not None:
-                self._files.remove_new_index()
+        with self._locks.try_locked(_REBUILD_LOCK) as is_held:
+            if is_held:
+                self._files.place.remove_new_index()
                 with suppress(StoreLocked):
                     index.delete_leftovers()
 
@@ -434,7 +445,7 @@ class Maintainer:
                 self._history,
                 self._files.index,
                 embedder,
-                take_turn=partial(locked, self._home / _VECTOR_LOCK),
+                take_turn=partial(self._locks.locked, _VECTOR_LOCK),
             )
             is_complete = vectors.run(on_embedded=on_embedded)
             self._forget_failure()
@@ -464,23 +475,23 @@ class Maintainer:
             return self._rebuild(on_taken)
 
     def _rebuild(self, on_taken: OnCount | None) -> IndexReport:
-        with locked(self._home / _REBUILD_LOCK):
+        with self._locks.locked(_REBUILD_LOCK):
             problems = self._save_before_rebuild()
             new = self._files.make_new_index()
             try:
-                builder = IndexBuilder(self._history, new, self._clock)
+                builder = self._build(new)
                 problems += self._take_all(builder, on_taken=on_taken)
                 self._take_cached_vectors(new)
                 self._files.put_in_place(new)
             finally:
                 new.close()
-                self._files.remove_new_index()
+                self._files.place.remove_new_index()
             (self._home / _DAMAGE_MARK).unlink(missing_ok=True)
             self._files.index.delete_unused_vectors()
             return IndexReport(problems=tuple(problems))
 
     def _save_before_rebuild(self) -> list[Problem]:
-        if not self._files.has_index():
+        if not self._files.place.has_index():
             return []
         try:
             is_same = self._builder().origin() is IndexOrigin.SAME
@@ -494,7 +505,7 @@ class Maintainer:
 
     def salvage_texts(self) -> SavedTexts | None:
         """Save the texts of messages that the index has and the history has not."""
-        if not self._files.has_index():
+        if not self._files.place.has_index():
             return None
         return self._save_lost_texts()
 
@@ -510,6 +521,21 @@ class Maintainer:
                 vectors = VectorBuilder(self._history, index, embedder)
                 vectors.run(is_cached_only=True, until=until)
 
+    def list_models(self) -> list[str]:
+        """The fingerprints of the models whose vectors are used, or will be."""
+        found = []
+        with suppress(StoreProblem):
+            if self._files.place.has_index():
+                found.append(self._files.index.vectors_made_by())
+        with suppress(ProviderError, ConfigError):
+            embedder = self._files.embedder
+            found.append("" if embedder is None else embedder.fingerprint)
+        return list(dict.fromkeys(filter(None, found)))
+
+    def is_behind(self) -> bool:
+        """Whether there is something that the index has not taken in yet."""
+        return not self._files.place.has_index() or self._builder().is_behind()
+
     # -- status ---
 
     def status(self) -> IndexStatus:
@@ -518,7 +544,7 @@ class Maintainer:
         Creates no file.
         """
         name = self._embedder_name
-        if not self._files.has_index():
+        if not self._files.place.has_index():
             is_behind = self._history.last_change_id() > 0
             return IndexStatus(embedder=name, is_behind=is_behind)
         try:
@@ -549,7 +575,7 @@ class Maintainer:
         """What is wrong with the history, as far as the index or a reading knows."""
         problems = list_noted_damage(self._home)
         with suppress(StoreProblem):  # the status of the index says it
-            if self._files.has_index():
+            if self._files.place.has_index():
                 is_lost = self._builder().origin() is IndexOrigin.LOST
                 problems += [Problem(self._describe_loss())] if is_lost else []
         return problems + [
@@ -559,14 +585,14 @@ class Maintainer:
 
     def list_note_problems(self) -> list[Problem]:
         """What is wrong with notes now, and was with guidance when it was last read."""
-        problems = list(iter_problems(find_memory_notes(self._home)))
+        problems = list(iter_problems(self._find_notes()))
         with suppress(StoreProblem):
-            if self._files.has_index():
+            if self._files.place.has_index():
                 problems += self._builder().list_guidance_problems()
         return problems
 
     def _has_own_vectors(self) -> bool:
-        if not self._files.has_embeddings():
+        if not self._files.place.has_embeddings():
             return False
         with suppress(ProviderError, ConfigError):
             embedder, index = self._files.embedder, self._files.index

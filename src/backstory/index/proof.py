@@ -23,7 +23,7 @@ _MAX_OFFSET_MIN = 14 * 60
 
 def prove_by_files(files: IndexFiles, messages: Sequence[Message]) -> Sequence[Proof]:
     """The same with the index of a home, if there is a sound one."""
-    if not files.has_index():
+    if not files.place.has_index():
         return prove_nothing(messages)
     try:
         return prove_by_index(files.index, messages)

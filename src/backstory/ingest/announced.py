@@ -4,7 +4,6 @@ A hook has no time to read a transcript or to open a database. It leaves a note 
 folder of the home, and the background worker reads what is new and marks the session.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -41,6 +40,9 @@ def announce_session(home: str, host: str, session_id: str, cause: str) -> None:
         os.mkdir(folder, 0o700)
     if len(os.listdir(folder)) >= _MAX_NOTES:
         raise OSError(f"{folder}: the worker has not read it for a long time")
+    # Slow to import, and searches only ask whether there are notes.
+    import json
+
     note = json.dumps({"host": host, "session_id": session_id, "cause": cause})
     path = os.path.join(folder, f"{os.urandom(8).hex()}{_SUFFIX}")
     write_small_file(path, note.encode())
@@ -62,6 +64,9 @@ def iter_announced(home: str) -> Iterator[AnnouncedSession]:
         names = os.listdir(folder)
     except OSError:
         return
+    # As above.
+    import json
+
     for name in sorted(names):
         path = os.path.join(folder, name)
         if not name.endswith(_SUFFIX):

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path
 
 from backstory.errors import BackstoryError
@@ -30,6 +29,7 @@ from backstory.render.format import render_path
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.values.structs import FrozenStruct
+from backstory.version import __version__
 
 _TIMEOUT_S = 60
 _MAX_SAID_CHARS = 200
@@ -98,7 +98,7 @@ def examine(
 
 def _find_version() -> Finding:
     python = ".".join(map(str, sys.version_info[:3]))
-    text = f"backstory {version('backstory')}, Python {python}"
+    text = f"backstory {__version__}, Python {python}"
     return Finding(Mark.OK, "version", text)
 
 
@@ -215,7 +215,7 @@ def _run_server(row: HostRow, target: Target, timeout_s: float) -> Finding:
     hello = {
         "protocolVersion": _PROTOCOL,
         "capabilities": {},
-        "clientInfo": {"name": "backstory doctor", "version": version("backstory")},
+        "clientInfo": {"name": "backstory doctor", "version": __version__},
     }
     messages: list[Mapping[str, object]] = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},

@@ -31,8 +31,8 @@ class Calls:
     while each of them would hold what only a search needs.
     """
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_MAX_AT_ONCE, "backstory-call")
+    def __init__(self, at_once: int = _MAX_AT_ONCE) -> None:
+        self._threads = ThreadPoolExecutor(at_once, "backstory-call")
 
     async def run(
         self, context: RequestContext, work: Callable[[], Result], stage: str

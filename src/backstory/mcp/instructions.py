@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 _HEAD = (
     "Backstory is your memory across sessions: every past conversation of the agents "
-    "on this machine, long-term memory (MEMORY.md) and daily logs. Use it before you "
+    "that share it, long-term memory (MEMORY.md) and daily logs. Use it before you "
     "ask the user for, or work out again, what may have been said, decided or solved "
     "before."
 )

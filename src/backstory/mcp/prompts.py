@@ -14,7 +14,7 @@ _RECALL = types.Prompt(
     name="recall",
     title="Recall",
     description="What was said, decided or noted about something in past conversations "
-    "of any agent on this machine.",
+    "of any agent that shares this memory.",
     arguments=[
         types.PromptArgument(
             name=_TOPIC,

@@ -45,8 +45,8 @@ _TEMPLATES = [
         name="session",
         title="A past session",
         uri_template=f"{_SCHEME}://session/{{id}}",
-        description="A past conversation of any agent on this machine, by the id that "
-        "search_history shows. Its last lines say how to read on, such as "
+        description="A past conversation of any agent that shares this memory, by "
+        "the id that search_history shows. Its last lines say how to read on, such as "
         f"{_SCHEME}://session/9b2f6c1e?message=40.",
         mime_type=_MARKDOWN,
     ),

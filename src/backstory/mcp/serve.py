@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from backstory.assembly import keep_memory_low
+from backstory.assembly.parts import keep_memory_low
 from backstory.hooks.live_sessions import find_live_session
 from backstory.hooks.server import HookServer
 from backstory.hooks.upkeep import Upkeep

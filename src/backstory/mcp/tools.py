@@ -13,8 +13,10 @@ from backstory.mcp.current_session import CurrentSession
 from backstory.search.own_project import ISOLATION
 from backstory.tools import ALL_TOOLS, RUN_TOOLS, Tool, ToolResult, schemas
 from backstory.tools.base import (
+    FAILURES,
     NOT_FOUND,
     VALIDATION_ERROR,
+    Changes,
     say_unknown,
     say_value,
 )
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 # Where a client finds our own code for what went wrong: "validation_error".
 ERROR_KEY = "backstory/error"
 _RUN_TOOL_NAMES = frozenset(row.name for row in RUN_TOOLS)
+# Those that change the notes.
+WRITING_TOOLS = frozenset(
+    row.name for row in ALL_TOOLS if row.changes is not Changes.NOTHING
+)
 _SESSION = "session"
 _OWN_SESSION = "leave 'session' out to search the session that you are in"
 _STORED = "use search_history and read_session for what is stored of it"
@@ -38,7 +44,8 @@ class ServedTools:
     """The tools of one server.
 
     Without ``with_data``, answers are text alone: most agent programs show their model
-    either the text or the data, and the text is written for models.
+    either the text or the data, and the text is written for models. Without
+    ``is_local``, whoever calls is on another machine.
     """
 
     def __init__(
@@ -48,14 +55,24 @@ class ServedTools:
         calls: Calls,
         *,
         with_data: bool,
+        is_local: bool = True,
+        may_write: bool = True,
     ) -> None:
         self._memory = memory
         self._current = current
         self._calls = calls
         self._with_data = with_data
         self._is_isolated = memory.settings.flag(ISOLATION)
-        # They describe themselves the same, whichever run they search.
-        offered = memory.tools(run=memory.new_run())
+        self._is_local = is_local
+        self._may_write = may_write
+        # They describe themselves the same, whichever run they search. Runs are read
+        # from transcripts on this machine.
+        run = memory.new_run() if is_local else None
+        offered = [
+            tool
+            for tool in memory.tools(run=run)
+            if may_write or tool.name not in WRITING_TOOLS
+        ]
         self._names = tuple(tool.name for tool in offered)
         self._listed = types.ListToolsResult(tools=self._describe(offered))
 
@@ -97,6 +114,8 @@ class ServedTools:
 
     def _explain_missing(self, name: str) -> str:
         for row in ALL_TOOLS:
+            if row.name == name and name in WRITING_TOOLS and not self._may_write:
+                return "your token may only read"
             if row.name == name:
                 return f"the setting {row.setting} turns it on"
         return nearest_hint(name, self._names)
@@ -119,7 +138,12 @@ class ServedTools:
         tools = self._memory.tools(
             session=None if asking is None else asking.session_id, run=run
         )
-        return next(tool for tool in tools if tool.name == name).call(given)
+        result = next(tool for tool in tools if tool.name == name).call(given)
+        if self._is_local or result.error not in FAILURES:
+            return result
+        # What went wrong may name files and servers, which is nobody's business.
+        said = f"{FAILURES[result.error]}: the memory cannot be used right now"
+        return ToolResult(said, error=result.error)
 
     def _say_no_run(self, exc: BackstoryError, session: str | None) -> str:
         """Why there is no run to search, and what else to try."""

@@ -5,13 +5,12 @@ They are never searched. What is forgotten goes from them too.
 
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from backstory.errors import FactAmbiguous, FactNotFound, StoreUnwritable
+from backstory.errors import FactAmbiguous, FactNotFound
 from backstory.notes import facts
-from backstory.notes.note_versions import encode, read_version
-from backstory.system.files import make_private_folder, storing, write_new
+from backstory.notes.note_versions import encode
+from backstory.notes.places import MEMORY_NAME, FileNotes, NotesPlace
 from backstory.values.structs import FrozenStruct
 
 MAX_BACKUPS = 20
@@ -25,38 +24,31 @@ class FoundFact(FrozenStruct):
 
 
 class MemoryCopies:
-    """The copies beside one MEMORY.md; whoever writes has the lock of the notes."""
+    """The copies of one MEMORY.md; whoever writes has the lock of the notes.
 
-    def __init__(self, memory_path: Path) -> None:
-        self._memory_path = memory_path
-        self._folder = memory_path.parent
+    Backups are where the notes are; what an editor leaves is on this machine.
+    """
+
+    def __init__(self, place: NotesPlace, local: FileNotes) -> None:
+        self._place = place
+        self._local = local
 
     # -- making ---
 
     def back_up(self, text: str) -> None:
         """Keep the text of MEMORY.md, named after the time it was saved."""
-        folder = self._folder / "backups"
-        make_private_folder(folder)
-        with storing(folder):
-            stem = f"MEMORY-{_saved_at(self._memory_path):%Y%m%d-%H%M%S}"
-            same = sorted(folder.glob(f"{stem}*.md"), key=_age_of_backup)
-            number = _age_of_backup(same[-1])[1] + 1 if same else 1
-            name = f"{stem}-{number}.md" if same else f"{stem}.md"
-            write_new(folder / name, encode(text))
-            kept = sorted(folder.glob("MEMORY-*.md"), key=_age_of_backup)
-            for old in kept[:-MAX_BACKUPS]:
-                old.unlink()
+        stem = f"backups/MEMORY-{self._place.saved_at(MEMORY_NAME):%Y%m%d-%H%M%S}"
+        kept = sorted(self._place.list_backups(), key=_age_of_backup)
+        same = [name for name in kept if name.startswith(stem)]
+        number = _age_of_backup(same[-1])[1] + 1 if same else 1
+        made = f"{stem}-{number}.md" if same else f"{stem}.md"
+        self._place.add(made, encode(text))
+        for old in sorted([*kept, made], key=_age_of_backup)[:-MAX_BACKUPS]:
+            self._place.delete(old)
 
     def write_aside(self, text: str, name: str) -> Path:
         """Write a text to a new file, with a number after the name's stem."""
-        stem, dot, suffix = name.partition(".")
-        with storing(self._folder / name):
-            for number in range(1, 10_000):
-                path = self._folder / (f"{stem}-{number}{dot}{suffix}")
-                with suppress(FileExistsError):
-                    write_new(path, encode(text))
-                    return path
-        raise StoreUnwritable(f"{self._folder}: too many files named {stem}")
+        return self._local.write_aside(encode(text), name)
 
     # -- forgetting ---
 
@@ -65,7 +57,9 @@ class MemoryCopies:
 
         Raises ``FactNotFound`` and ``FactAmbiguous``.
         """
-        copies = {path: self._read(path) for path in self._list()}
+        copies = {
+            place.path(name): place.read(name).text for place, name in self._list()
+        }
         whole = _find_whole(memory, fact, copies.values())
         return FoundFact(
             whole,
@@ -78,28 +72,22 @@ class MemoryCopies:
 
     def remove_fact(self, fact: FoundFact) -> None:
         """Remove a fact from all copies; one from which it cannot be is deleted."""
-        for path in fact.copies:
-            seen = read_version(path, self._folder)
+        for place, name in self._list():
+            if place.path(name) not in fact.copies:
+                continue
+            seen = place.read(name)
             without = _without_fact(seen.text, fact.text)
             if without is None:
-                with storing(path):
-                    path.unlink(missing_ok=True)
+                place.delete(name)
             elif without != seen.text:
                 seen.replace(encode(without))
 
-    def _list(self) -> list[Path]:
-        with storing(self._folder):
-            return sorted(
-                [
-                    *self._folder.glob("backups/MEMORY-*.md"),
-                    *self._folder.glob("MEMORY-edited-*.md"),
-                    *self._folder.glob("MEMORY.md.bak"),
-                    *self._folder.glob("MEMORY.md~"),
-                ]
-            )
-
-    def _read(self, path: Path) -> str:
-        return read_version(path, self._folder).text
+    def _list(self) -> list[tuple[NotesPlace, str]]:
+        found: list[tuple[NotesPlace, str]] = [
+            *((self._place, name) for name in self._place.list_backups()),
+            *((self._local, name) for name in self._local.list_loose_copies()),
+        ]
+        return sorted(found, key=lambda each: each[0].path(each[1]))
 
 
 def _find_whole(memory: str, fact: str, copies: Iterable[str]) -> str:
@@ -121,15 +109,8 @@ def _without_fact(text: str, fact: str) -> str | None:
     return None if is_left else text
 
 
-def _saved_at(path: Path) -> datetime:
-    """The local time of a file, which may be out of a date's range."""
-    with suppress(OverflowError, ValueError):
-        return datetime.fromtimestamp(path.stat().st_mtime)
-    return datetime.min.replace(year=1000)  # four digits on every system
-
-
-def _age_of_backup(path: Path) -> tuple[str, int]:
+def _age_of_backup(name: str) -> tuple[str, int]:
     """Its time, then its number among those of the same second."""
-    stem = path.stem.split("-")
+    stem = PurePosixPath(name).stem.split("-")
     number = stem[3] if len(stem) > 3 else "1"
     return "-".join(stem[:3]), int(number) if number.isdigit() else 0

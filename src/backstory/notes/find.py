@@ -51,7 +51,8 @@ class FoundNote(FrozenStruct):
     """A Markdown file, as it was when it was found.
 
     ``project`` is the folder a guidance file belongs to, spelled as it was asked for;
-    ``day`` is the day a daily log is named after.
+    ``day`` is the day a daily log is named after. ``read_bytes`` reads the beginning
+    of a note that is not a file; it raises OSError if the note is gone.
     """
 
     kind: NoteKind
@@ -61,13 +62,14 @@ class FoundNote(FrozenStruct):
     mtime_ns: int
     day: date | None = None
     size_bytes: int = 0
+    read_bytes: Callable[[], bytes] | None = None
 
     @property
     def problem(self) -> Problem | None:
         """Why not all of it is read, if it is too large."""
         if self.size_bytes <= MAX_NOTE_LINES:
             return None
-        if _count_lines(self.path, self.signature) > MAX_NOTE_LINES:
+        if _count_lines(self) > MAX_NOTE_LINES:
             searched = f"{MAX_NOTE_LINES:,} lines"
         elif self.size_bytes > MAX_NOTE_BYTES:
             searched = f"{MAX_NOTE_BYTES:,}"
@@ -82,11 +84,10 @@ class FoundNote(FrozenStruct):
 
 # Every search asks, and few notes are that large.
 @lru_cache(maxsize=256)
-def _count_lines(path: Path, signature: str) -> int:
-    """How many lines a file has within the most bytes that are read of it."""
+def _count_lines(note: FoundNote) -> int:
+    """How many lines a note has within the most bytes that are read of it."""
     try:
-        with open_file(path) as file:
-            return file.read(MAX_NOTE_BYTES).count(b"\n")
+        return _read_bytes(note)[:MAX_NOTE_BYTES].count(b"\n")
     except OSError:
         return 0
 
@@ -318,7 +319,8 @@ def iter_problems(found: Iterable[FoundNote | Problem]) -> Iterator[Problem]:
         if note.problem is not None:
             yield note.problem
         try:
-            note.path.open("rb").close()
+            if note.read_bytes is None:
+                note.path.open("rb").close()
         except OSError as exc:
             yield _unreadable_file(note.path, exc)
 
@@ -334,8 +336,13 @@ def read_note(note: FoundNote) -> str:
     ``SourceUnreadable``, with the reason alone.
     """
     try:
-        with open_file(note.path) as file:
-            raw = file.read(MAX_NOTE_BYTES + 1)
+        return decode_beginning(_read_bytes(note))
     except OSError as exc:
         raise SourceUnreadable(f"the file cannot be read ({exc.strerror})") from exc
-    return decode_beginning(raw)
+
+
+def _read_bytes(note: FoundNote) -> bytes:
+    if note.read_bytes is not None:
+        return note.read_bytes()
+    with open_file(note.path) as file:
+        return file.read(MAX_NOTE_BYTES + 1)

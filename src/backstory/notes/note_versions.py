@@ -43,13 +43,7 @@ class NoteVersion(FrozenStruct):
 
     @property
     def text(self) -> str:
-        try:
-            return (self.raw or b"").decode("utf-8")
-        except UnicodeDecodeError as exc:
-            raise SourceUnreadable(
-                f"{self.path}: byte {exc.start:,} is not UTF-8",
-                hint="save the file as UTF-8 in your editor; nothing was changed",
-            ) from exc
+        return decode_note(self.raw, self.path)
 
     def replace(self, new: bytes) -> bool:
         """Replace the content; returns False if it is no longer what was read."""
@@ -154,6 +148,17 @@ def _read_note(file: IO[bytes], path: Path) -> bytes:
     if len(raw) > MAX_NOTE_BYTES:
         _refuse_size(path, size_bytes)
     return raw
+
+
+def decode_note(raw: bytes | None, path: Path) -> str:
+    """The text of a note. Raises ``SourceUnreadable``."""
+    try:
+        return (raw or b"").decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise SourceUnreadable(
+            f"{path}: byte {exc.start:,} is not UTF-8",
+            hint="save the file as UTF-8 in your editor; nothing was changed",
+        ) from exc
 
 
 def encode(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Notebook: MEMORY.md and the daily logs of a home, read and changed safely on disk.
+"""Notebook: MEMORY.md and the daily logs of a home, read and changed safely.
 
 What a person saves is never overwritten. A change is made to the current text. Before
 the new text replaces the file, the file is read again, and if somebody saved it in
@@ -33,30 +33,14 @@ from backstory.notes.facts import DEFAULT_TOPIC, check_fact
 from backstory.notes.find import (
     FoundNote,
     NoteKind,
-    find_memory_notes,
     read_note,
 )
 from backstory.notes.masked_facts import find_behind_masks, find_known, reword
 from backstory.notes.merge import merge_memories
-from backstory.notes.note_versions import (
-    NoteVersion,
-    encode_note,
-    read_version,
-    real_path,
-    remove_leftovers,
-)
+from backstory.notes.note_versions import encode_note
 from backstory.notes.origins_record import OriginsRecord, facts_only_in
-from backstory.notes.removed import (
-    REMOVED_NAME,
-    Removed,
-    RemovedRecord,
-    leave_out_removed,
-)
-from backstory.system.files import (
-    make_private_folder,
-    storing,
-)
-from backstory.system.locks import locked
+from backstory.notes.places import MEMORY_NAME, FileNotes, NotesPlace, ReadNote
+from backstory.notes.removed import Removed, RemovedRecord, leave_out_removed
 from backstory.text.arguments import check_text, to_date
 from backstory.text.escape import replace_surrogates
 from backstory.text.markdown.lines import split_lines
@@ -68,8 +52,6 @@ from backstory.values.reports import ListedLog
 from backstory.values.structs import FrozenStruct
 
 logger = logging.getLogger(__name__)
-
-LOCK_NAME = "notes.lock"
 
 _ATTEMPTS = 10
 
@@ -99,15 +81,17 @@ class Notebook:
 
     Several processes and a person's editor may write at once. Texts are the content of
     a file byte for byte, with its line ends and a byte order mark if there is one.
+    ``place`` is where the notes are, if they are not files in the home.
     """
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self.folder = home / "memory"
-        self.memory_path = self.folder / "MEMORY.md"
-        self._origins = OriginsRecord(self.folder)
-        self._copies = MemoryCopies(self.memory_path)
-        self._removed = RemovedRecord(home / REMOVED_NAME)
+    def __init__(self, home: Path, place: NotesPlace | None = None) -> None:
+        local = FileNotes(home)
+        self._place: NotesPlace = place or local
+        self.folder = self._place.folder
+        self.memory_path = self._place.path(MEMORY_NAME)
+        self._origins = OriginsRecord(self._place)
+        self._copies = MemoryCopies(self._place, local)
+        self._removed = RemovedRecord(self._place)
         self._is_closed = False
 
     def close(self) -> None:
@@ -162,6 +146,12 @@ class Notebook:
         """The daily log of a day; None if there is none."""
         return self._read(self.log_path(day))
 
+    def has_memory(self) -> bool:
+        """Whether there is a MEMORY.md, readable or not."""
+        self._check_open()
+        memory = str(self.memory_path)
+        return any(str(found.path) == memory for found in self._place.find_notes())
+
     def read_raw(self, path: Path) -> bytes | None:
         """A file of the notes byte for byte; None if there is none.
 
@@ -184,7 +174,7 @@ class Notebook:
         text = self.read_memory()
         return NotesSummary(
             files=len(notes),
-            size_bytes=sum(_size_of(note.path) for note in notes),
+            size_bytes=sum(note.size_bytes for note in notes),
             logs=len(days),
             first_day=days[0] if days else None,
             last_day=days[-1] if days else None,
@@ -201,7 +191,7 @@ class Notebook:
 
     def _notes(self) -> Iterator[FoundNote]:
         self._check_open()
-        for found in find_memory_notes(self._home):
+        for found in self._place.find_notes():
             if isinstance(found, FoundNote) and found.kind is not NoteKind.GUIDANCE:
                 yield found
 
@@ -296,7 +286,7 @@ class Notebook:
 
         self._change(self.memory_path, change, by_person=True)
         self.number_removed_fact(found.text, None)
-        with locked(self._home / LOCK_NAME):
+        with self._place.changing():
             self._copies.remove_fact(found)
         return found.text
 
@@ -313,8 +303,8 @@ class Notebook:
         return self._removed.read().seen_in(self.read_memory()).has_fact(fact)
 
     def _change_removed(self, change: Callable[[Removed], Removed]) -> None:
-        self._make_folder(self.folder)
-        with locked(self._home / LOCK_NAME):
+        self._check_open()
+        with self._place.changing():
             self._removed.change(change)
 
     # -- writing ---
@@ -386,8 +376,7 @@ class Notebook:
         self._change_removed(lambda held: held.with_entries(meant))
         _, after = self._change(path, lambda text: remove_blocks(text, is_meant))
         if not has_blocks(after):
-            with storing(path):
-                real_path(path, self.folder).unlink(missing_ok=True)
+            self._place.delete(self._name_of(path))
 
     def merge_memory(
         self,
@@ -448,12 +437,12 @@ class Notebook:
         """Remove what is recorded about where facts come from; the facts stay."""
         self._check_open()
         if self._origins.exists():
-            with locked(self._home / LOCK_NAME):
+            with self._place.changing():
                 self._origins.drop(is_meant)
 
     def write_aside(self, text: str, name: str) -> Path:
         """Write a text to a new file in the memory folder, which is not searched."""
-        self._make_folder(self.folder)
+        self._check_open()
         return self._copies.write_aside(text, name)
 
     def _change(
@@ -467,9 +456,8 @@ class Notebook:
 
         What a person thereby removes from MEMORY.md is recorded.
         """
-        self._make_folder(path.parent)
-        with locked(self._home / LOCK_NAME):
-            remove_leftovers(real_path(path, self.folder).parent)
+        self._check_open()
+        with self._place.changing(self._name_of(path)):
             for _ in range(_ATTEMPTS):
                 seen = self._look_at(path)
                 old = seen.text
@@ -500,17 +488,9 @@ class Notebook:
             # The notes themselves are written, which is what was asked for.
             logger.warning("%s", exc)
 
-    def _make_folder(self, folder: Path) -> None:
+    def _look_at(self, path: Path) -> ReadNote:
         self._check_open()
-        make_private_folder(folder)
+        return self._place.read(self._name_of(path))
 
-    def _look_at(self, path: Path) -> NoteVersion:
-        self._check_open()
-        return read_version(path, self.folder)
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    def _name_of(self, path: Path) -> str:
+        return path.relative_to(self.folder).as_posix()

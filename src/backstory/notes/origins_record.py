@@ -1,11 +1,9 @@
 """The file beside MEMORY.md that records where its facts come from."""
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 from backstory.errors import NotesConflict
 from backstory.notes.facts import list_facts
-from backstory.notes.note_versions import NoteVersion, read_version
 from backstory.notes.origins import (
     ORIGINS_NAME,
     carry_over,
@@ -14,15 +12,15 @@ from backstory.notes.origins import (
     parse_origins,
     write_origins,
 )
+from backstory.notes.places import NotesPlace, ReadNote
 from backstory.values.notes import FactOrigin
 
 
 class OriginsRecord:
-    """The record in one folder; whoever changes it has the lock of the notes."""
+    """The record beside one MEMORY.md; whoever changes it has the notes' lock."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._path = folder / ORIGINS_NAME
+    def __init__(self, place: NotesPlace) -> None:
+        self._place = place
 
     def exists(self) -> bool:
         return self._version().raw is not None
@@ -66,15 +64,16 @@ class OriginsRecord:
         if kept != recorded:
             self._write(seen, kept)
 
-    def _version(self) -> NoteVersion:
-        return read_version(self._path, self._folder)
+    def _version(self) -> ReadNote:
+        return self._place.read(ORIGINS_NAME)
 
     def _write(
-        self, seen: NoteVersion, origins: Mapping[str, tuple[FactOrigin, ...]]
+        self, seen: ReadNote, origins: Mapping[str, tuple[FactOrigin, ...]]
     ) -> None:
         raw = write_origins(origins)
         if raw != seen.raw and not seen.replace(raw):
-            raise NotesConflict(f"{self._path}: somebody else keeps saving it")
+            path = self._place.path(ORIGINS_NAME)
+            raise NotesConflict(f"{path}: somebody else keeps saving it")
 
 
 def facts_only_in(text: str, other: str) -> list[str]:

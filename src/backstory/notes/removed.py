@@ -1,4 +1,4 @@
-"""What a person removed from the notes: a record in the home, which holds no text.
+"""What a person removed from the notes: a record beside them, which holds no text.
 
 A fact is known by a salted hash of its words, an entry of a daily log by one of its
 marker. The record also has the hashes of the facts that MEMORY.md had when Backstory
@@ -10,18 +10,14 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
-from pathlib import Path
 
-from backstory.errors import BadQuery, FactAmbiguous, FactNotFound, SourceUnreadable
+from backstory.errors import BadQuery, FactAmbiguous, FactNotFound, NotesConflict
 from backstory.notes.duplicates import normalize_fact
 from backstory.notes.facts import iter_statements_of, remove_fact, remove_repeats
-from backstory.system.files import read_small_file, replace_file, storing
+from backstory.notes.places import REMOVED_NAME, NotesPlace
 from backstory.text.redaction import mask_secrets
 from backstory.values.structs import FrozenStruct, field, replace
 
-REMOVED_NAME = "removed-notes.json"
-
-_MAX_BYTES = 20_000_000
 _SALT_BYTES = 16
 _KEY_BYTES = 16
 _VERSION = 1
@@ -116,33 +112,25 @@ def leave_out_removed(text: str, removed: Removed) -> str:
     return text
 
 
-# -- the file -------------------------------------------------------------------------
+# -- the record -----------------------------------------------------------------------
 
 
 class RemovedRecord(FrozenStruct):
-    """The record as a file; whoever changes it has the lock of the notes."""
+    """The record where it is kept; whoever changes it has the lock of the notes."""
 
-    path: Path
+    place: NotesPlace
 
     def read(self) -> Removed:
-        return parse_removed(self._read_raw())
+        return parse_removed(self.place.read(REMOVED_NAME).raw)
 
     def change(self, change: Callable[[Removed], Removed]) -> None:
-        """Raises ``StoreFull`` or ``StoreUnwritable``."""
-        raw = self._read_raw()
-        held = parse_removed(raw)
+        """Raises ``StoreFull``, ``StoreUnwritable`` or ``NotesConflict``."""
+        seen = self.place.read(REMOVED_NAME)
+        held = parse_removed(seen.raw)
         changed = change(held)
-        if changed != held:
-            with storing(self.path):
-                replace_file(self.path, write_removed(changed), instead_of=raw)
-
-    def _read_raw(self) -> bytes | None:
-        try:
-            return read_small_file(self.path, max_bytes=_MAX_BYTES)
-        except FileNotFoundError:
-            return None
-        except OSError as exc:
-            raise SourceUnreadable(f"{self.path}: {exc.strerror}") from exc
+        if changed != held and not seen.replace(write_removed(changed)):
+            path = self.place.path(REMOVED_NAME)
+            raise NotesConflict(f"{path}: somebody else keeps saving it")
 
 
 def parse_removed(raw: bytes | None) -> Removed:

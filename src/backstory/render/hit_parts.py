@@ -11,7 +11,6 @@ from backstory.text.envelope import label
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.text.passages import find_masked
-from backstory.text.redaction import mask_secrets
 from backstory.text.shell import show_command
 from backstory.values.history import Message, Role
 from backstory.values.hits import Hit, HitSource, SearchResult
@@ -35,6 +34,9 @@ def unchanged(text: str) -> str:
 # Cached, because what is shown as text is also returned as data.
 @lru_cache(maxsize=64)
 def mask_cached(text: str) -> str:
+    # Slow to import, and people see what they wrote as it is.
+    from backstory.text.redaction import mask_secrets
+
     return mask_secrets(text)
 
 
@@ -81,6 +83,8 @@ def number_hits(result: SearchResult, by_date: bool) -> list[tuple[int, Hit]]:
 def show_hit(hit: Hit, names: Mapping[int, str] | None = None) -> str | None:
     """The command that shows more of a hit's conversation; None if it has none."""
     session = hit.session
+    if hit.server:
+        return None if hit.path is None else neutralize(hit.path)
     if session is None:
         return None
     name = (names or {}).get(session.session_id, session.native_id)

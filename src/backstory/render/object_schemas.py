@@ -62,6 +62,7 @@ _HIT = _object(
         "heading": _TEXT,
         "parts": {"type": "object", "additionalProperties": _NUMBER},
         "show": _MAYBE_TEXT,
+        "server": _MAYBE_TEXT,
     }
 )
 
@@ -346,6 +347,7 @@ FORGET_SCHEMA = _object(
 STATUS_SCHEMA = _object(
     {
         "home": _TEXT,
+        "store": _MAYBE_TEXT,
         "sessions": _COUNT,
         "messages": _COUNT,
         "size_bytes": _COUNT,

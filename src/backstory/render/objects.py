@@ -24,6 +24,7 @@ from backstory.text.escape import UNSAFE, neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
 from backstory.text.memories_frame import MAX_GIVEN_LINES
 from backstory.text.shell import show_command
+from backstory.values.access import AccessToken
 from backstory.values.activity import Activity, DayActivity
 from backstory.values.exports import ExportReport, ImportReport
 from backstory.values.forgetting import ForgetReport, Forgetting
@@ -38,6 +39,7 @@ from backstory.values.hits import (
 )
 from backstory.values.moments import Moment
 from backstory.values.notes import FactOrigin
+from backstory.values.pushes import PushReport
 from backstory.values.query import Query
 from backstory.values.reports import (
     CheckedFile,
@@ -214,6 +216,7 @@ def statistics_object(stats: Statistics) -> dict[str, object]:
         "sessions": stats.sessions,
         "messages": stats.messages,
         "other_sessions": stats.other_sessions,
+        "left_out_sessions": stats.left_out_sessions,
         "days": [
             {
                 "day": each.day.isoformat(),
@@ -241,6 +244,7 @@ def status_object(status: Status) -> dict[str, object]:
     last_read_at = status.last_read_at
     return {
         "home": status.home,
+        "store": status.store or None,
         "sessions": status.sessions,
         "messages": status.messages,
         "size_bytes": status.size_bytes,
@@ -287,6 +291,32 @@ def setting_object(chosen: Chosen) -> dict[str, object]:
         "value": list(value) if isinstance(value, tuple) else value,
         "from": chosen.origin,
         "summary": chosen.setting.summary,
+    }
+
+
+def push_object(report: PushReport) -> dict[str, object]:
+    return {
+        "url": report.url,
+        "sessions": report.sessions,
+        "messages": report.messages,
+        "new_messages": report.new_messages,
+        "forgotten": report.forgotten,
+        "excluded": report.excluded,
+        "sent_bytes": report.sent_bytes,
+        "problems": [str(problem) for problem in report.problems],
+    }
+
+
+def token_object(token: AccessToken) -> dict[str, object]:
+    return {
+        "number": token.token_id,
+        "name": token.name,
+        "tenant": token.tenant or None,
+        "scope": token.scope.value,
+        "beginning": token.beginning,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "last_used_on": token.last_used_on,
     }
 
 
@@ -374,6 +404,7 @@ def hit_object(
         "heading": mask(hit.heading),
         "parts": {part.name: part.value for part in hit.parts},
         "show": show_hit(hit),
+        "server": hit.server or None,
     }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from backstory.search.worth import is_same_project
+from backstory.search.projects import is_same_project
 from backstory.text.patterns import lazy_pattern
 from backstory.text.revisions import (
     Statement,
@@ -41,7 +41,8 @@ def mark_replaced(query: Query, hits: Sequence[Hit]) -> list[Hit]:
     said = {
         number: statements
         for number, hit in enumerate(hits)
-        if _may_decide(hit) and (statements := _answers(hit.excerpt, asked))
+        if _may_decide(hit)
+        and (statements := read_statements(hit.excerpt, about=asked))
     }
     latest_first = sorted(said, key=lambda number: _age_key(hits[number]), reverse=True)
     marked = list(hits)
@@ -108,11 +109,6 @@ def _replaces_any(
     return any(
         replaces(new, old, by_person=by_person) for new in later for old in earlier
     )
-
-
-def _answers(text: str, asked: frozenset[str]) -> list[Statement]:
-    """The statements that have to do with what is asked."""
-    return [each for each in read_statements(text) if not asked.isdisjoint(each.topic)]
 
 
 def _may_decide(hit: Hit) -> bool:

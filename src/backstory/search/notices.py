@@ -1,8 +1,8 @@
 """What a search says about texts that could not be searched by their meaning yet."""
 
-import re
+from backstory.text.patterns import lazy_pattern
 
-_MISSING = re.compile(r".*, searched by words alone: ([\d,]+) of ([\d,]+)")
+_MISSING = lazy_pattern(r".*, searched by words alone: ([\d,]+) of ([\d,]+)")
 
 
 def render_missing(waiting: int, total: int) -> str:

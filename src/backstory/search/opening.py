@@ -14,7 +14,7 @@ from backstory.errors import BackstoryError
 from backstory.notes.notebook import Notebook
 from backstory.search.opening_text import RECENT_DAYS, iter_recent, write_opening
 from backstory.search.own_project import OwnProject
-from backstory.search.worth import is_same_project
+from backstory.search.projects import is_same_project
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.text.memories_frame import MemoriesFrame
 from backstory.text.tokens import CountTokens

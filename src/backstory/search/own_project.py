@@ -8,7 +8,7 @@ everything they have; agents are told first what was said where they work, and w
 from collections.abc import Iterable
 from pathlib import Path
 
-from backstory.search.worth import is_same_project
+from backstory.search.projects import is_same_project
 from backstory.system.files import is_inside
 from backstory.text.arguments import to_path
 from backstory.values.hits import Hit, HitSource

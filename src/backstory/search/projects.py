@@ -1,16 +1,22 @@
 """Which sessions ran in a project: a folder, given by its path or its name."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath, PureWindowsPath
 
 from backstory.errors import BadQuery, UnknownName, nearest_hint, show_value
 from backstory.store.base.history import SessionFilter
+from backstory.system.files import is_inside
 from backstory.system.machine import both_names
 from backstory.text.arguments import show_name
+from backstory.text.patterns import lazy_pattern
 from backstory.values.structs import replace
 
-_SEPARATOR = re.compile(r"[/\\]")
+_SEPARATOR = lazy_pattern(r"[/\\]")
+
+
+def is_same_project(one: Path, other: Path) -> bool:
+    """Whether one of two folders is inside the other."""
+    return is_inside(one, other) or is_inside(other, one)
 
 
 def in_project(

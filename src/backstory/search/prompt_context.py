@@ -30,6 +30,7 @@ from backstory.search.memory_lines import (
     write_session,
 )
 from backstory.search.newer import add_newer
+from backstory.search.projects import is_same_project
 from backstory.search.search import Search
 from backstory.search.sections import (
     LineCost,
@@ -39,7 +40,7 @@ from backstory.search.sections import (
     make_section,
     write_frame,
 )
-from backstory.search.worth import choose_worthy, is_of_project, is_same_project
+from backstory.search.worth import choose_worthy, is_of_project
 from backstory.store.base.history import HistoryStore, find_exactly_named
 from backstory.text.arguments import (
     check_keys,

@@ -6,7 +6,7 @@ vector then, but its request does too: a server that loads a model for nobody ma
 
 import threading
 import time
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,13 +24,16 @@ _REST_S = 30.0
 _MAX_VECTORS = 16
 # How many requests may go on for which no search waits.
 _THREADS = 4
+# How long closing waits for a model in this process, whose threads have to end first.
+_END_WAIT_S = 1.0
 
 
 class QueryVectors:
     """Has vectors of queries made; after a failure, none for a while.
 
-    Without a ``timeout_s``, a vector is made in the thread that needs it: a model in
-    this process makes progress, and its threads have to end before the process does.
+    They are made in other threads, while a search does what needs no vector. Without a
+    ``timeout_s``, it waits for as long as it takes: a model in this process makes
+    progress.
     """
 
     _lock: threading.Lock
@@ -49,7 +52,7 @@ class QueryVectors:
         self._threads = DaemonThreadPool(_THREADS, "backstory-query-vector")
 
     def close(self) -> None:
-        self._threads.shutdown(wait_s=0)
+        self._threads.shutdown(wait_s=_END_WAIT_S if self._timeout_s is None else 0)
 
     def find_failure(self) -> str | None:
         """Why the embedder is not asked for a while; None if it is."""
@@ -63,21 +66,31 @@ class QueryVectors:
         """Do not ask the embedder for a while, or until a request that goes on ends."""
         self._failed = (time.monotonic(), reason)
 
-    def embed(self, embedder: Embedder, text: str) -> "Vector":
-        """The query's vector; a search needs it once for every round it makes.
-
-        Raises ``ProviderError`` or ``ConfigError``.
-        """
+    def start(self, embedder: Embedder, text: str) -> "Future[Vector]":
+        """Have the query's vector made; a search needs it once for every round."""
         vector = self._find(embedder, text)
-        if vector is not None:
-            return vector
+        if vector is None:
+            return self._threads.submit(partial(self._make, embedder, text))
+        known: Future[Vector] = Future()
+        known.set_result(vector)
+        return known
+
+    def finish(self, making: "Future[Vector]") -> "Vector":
+        """Wait for a vector. Raises ``ProviderError`` or ``ConfigError``."""
         try:
-            if self._timeout_s is None:
-                return self._make(embedder, text)
-            return self._make_within(self._timeout_s, embedder, text)
+            return self._wait_for(making)
         except (ProviderError, ConfigError) as exc:
             self.rest(str(exc))
             raise
+
+    def _wait_for(self, making: "Future[Vector]") -> "Vector":
+        wait([making], timeout=self._timeout_s)
+        if not making.done():
+            raise ProviderUnavailable(
+                f"the embedder gave no answer within {self._timeout_s:.3g} seconds "
+                "(embedder.query_timeout_seconds)"
+            )
+        return making.result()
 
     def _find(self, embedder: Embedder, text: str) -> "Vector | None":
         key = (embedder.fingerprint, text)
@@ -86,16 +99,6 @@ class QueryVectors:
             if vector is not None:
                 self._vectors[key] = vector
         return vector
-
-    def _make_within(self, timeout_s: float, embedder: Embedder, text: str) -> "Vector":
-        making = self._threads.submit(partial(self._make, embedder, text))
-        wait([making], timeout=timeout_s)
-        if not making.done():
-            raise ProviderUnavailable(
-                f"the embedder gave no answer within {timeout_s:.3g} seconds "
-                "(embedder.query_timeout_seconds)"
-            )
-        return making.result()
 
     def _make(self, embedder: Embedder, text: str) -> "Vector":
         vector = embedder.embed_query(text)

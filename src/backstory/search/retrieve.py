@@ -1,11 +1,12 @@
 """Retrieve what may answer a query: by words, by meaning, by text, by date.
 
-These searches run side by side under one deadline. One that fails or is late is left
-out, and a notice says so.
+These searches share one deadline. One that fails or is late is left out, and a notice
+says so.
 """
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -37,9 +38,10 @@ from backstory.values.units import Container, SessionRef, UnitKind
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
 
-# How many units each search returns: enough for a good one that only another scorer
-# ranks high.
+# How many units the searches by words and by meaning return: enough for a good one that
+# only the other ranks high.
 POOL = 100
+_MEANING_POOL = 64
 TEXT_POOL = 200
 _DAY_POOL = 50
 # How many units with the longest phrase of a query are searched for the others.
@@ -125,12 +127,30 @@ class Retriever:
         self.index = index
         self._find_embedder = find_embedder
         self._on_damage = on_damage
-        self._parallel = Parallel()
+        self._parallel = Parallel(index.one_view, index.end_view)
+        self._is_ready = False
         self._query_vectors = QueryVectors(query_timeout_s)
 
     def close(self) -> None:
         self._parallel.close()
         self._query_vectors.close()
+
+    def get_ready(self, text: str) -> None:
+        """Begin, for the first query, to load what takes longer than most searches.
+
+        The model and the index do most of it without Python, so it goes on beside what
+        a search does first: reading what is new, and finding words.
+        """
+        if self._is_ready:
+            return
+        self._is_ready = True
+        if self.can_search_by_meaning(text):
+            embedder = self._find_embedder()
+            if embedder is not None:
+                embedder.get_ready()
+        # After the libraries: while they are imported, every thread that needs Python
+        # now and then holds them up.
+        self.index.get_ready()
 
     # -- everything at once ---
 
@@ -142,9 +162,10 @@ class Retriever:
         ``until`` is the deadline on the monotonic clock; ``width`` multiplies the
         number of units that each search returns.
         """
+        pool = width * POOL
         found = self._look(query, where, until=until, width=width)
-        self._score(found, until=until)
-        found.add(self._describe(found.unit_ids - found.units.keys()))
+        self._score(found, until=until, has_all_words=len(found.words) < pool)
+        found.add(self._describe(found.unit_ids))
         return found
 
     def _describe(self, unit_ids: Collection[int]) -> Retrieved:
@@ -170,13 +191,18 @@ class Retriever:
         # Stops early enough to leave time for scoring.
         until -= _SCORING_SHARE * max(0.0, until - time.monotonic())
         found = Retrieved()
+        # Its vector is made while the others search.
+        embedding = self._start_embedding(query.text, found)
         retrievals: dict[str, Retrieval] = {
             "by words": lambda: self._by_words(query, where, pool),
-            "by meaning": lambda: self._by_meaning(query, where, pool, until),
             "by text": lambda: self._by_text(query, where, width * TEXT_POOL),
         }
         if query.days and not query.subject:
             retrievals["by date"] = lambda: self._by_day(query, where)
+        if embedding is not None:
+            retrievals["by meaning"] = lambda: self._by_meaning(
+                query, embedding, where, width * _MEANING_POOL, until
+            )
         self.run(retrievals, found, until=until)
         if found.frequent and len(found.words) < pool:
             # There are no more units with the words, so others must fill the list:
@@ -193,14 +219,21 @@ class Retriever:
             )
         return found
 
-    def _score(self, found: Retrieved, *, until: float) -> None:
-        """Score everything that was found, by words and by meaning."""
+    def _score(self, found: Retrieved, *, until: float, has_all_words: bool) -> None:
+        """Score everything that was found, by words and by meaning.
+
+        ``has_all_words``: what was not found by words has none of them.
+        """
         unit_ids = frozenset(found.unit_ids)
         plan, vector = found.plan, found.vector
         frequent = tuple(found.frequent)
         scorers: dict[str, Retrieval] = {}
-        if plan is not None:
+        # If all words are needed, matching has scored them as well.
+        if plan is not None and plan.helpful:
             scorers["by words"] = lambda: self._score_words(plan, unit_ids)
+        elif plan is not None and not has_all_words:
+            others = unit_ids - found.words.keys()
+            scorers["by words"] = lambda: self._score_words(plan, others)
         if vector is not None:
             cosines = dict(found.cosines)
             scorers["by meaning"] = lambda: self._score_meaning(
@@ -258,8 +291,6 @@ class Retriever:
             for days in query.days:
                 on_days = within(where, days)
                 found.words |= self.index.match_words(found.plan, on_days, _DAY_POOL)
-        # While the search by meaning, which takes longer, goes on.
-        found.add(self._describe(found.words))
         return found
 
     def plan_words(self, query: Query) -> Retrieved:
@@ -277,16 +308,19 @@ class Retriever:
         )
 
     def _score_words(self, plan: Words, unit_ids: frozenset[int]) -> Retrieved:
-        """Score all units; those without any of the words get 0."""
-        scores = self.index.score_words(plan, unit_ids)
-        return Retrieved(words=dict.fromkeys(unit_ids, 0.0) | scores)
+        return Retrieved(words=self.index.score_words(plan, unit_ids))
 
     # -- by meaning ---
 
     def _by_meaning(
-        self, query: Query, where: UnitFilter, pool: int, until: float
+        self,
+        query: Query,
+        embedding: "Future[Vector]",
+        where: UnitFilter,
+        pool: int,
+        until: float,
     ) -> Retrieved:
-        found = self.nearest(query, where, pool, until=until)
+        found = self._find_nearest(embedding, where, pool, until)
         if found.vector is not None:
             for days in query.days:
                 on_days = within(where, days)
@@ -298,9 +332,22 @@ class Retriever:
     ) -> Retrieved:
         """The units nearest in meaning; none if the query's vector comes too late."""
         found = Retrieved()
-        found.vector = self._embed(query.text, found)
+        embedding = self._start_embedding(query.text, found)
+        if embedding is not None:
+            found.add(self._find_nearest(embedding, where, pool, until))
+        return found
+
+    def _find_nearest(
+        self, embedding: "Future[Vector]", where: UnitFilter, pool: int, until: float
+    ) -> Retrieved:
+        found = Retrieved()
+        try:
+            found.vector = self._query_vectors.finish(embedding)
+        except (ProviderError, ConfigError) as exc:
+            found.notify(f"{_WORDS_ALONE}: {exc}")
+            return found
         # Nobody waits for it after that, and the index may be closed already.
-        if found.vector is not None and time.monotonic() < until:
+        if time.monotonic() < until:
             found.cosines |= self.index.nearest(found.vector, where, pool)
         return found
 
@@ -317,8 +364,8 @@ class Retriever:
             passages=self.index.find_best_passages(vector, unit_ids),
         )
 
-    def _embed(self, text: str, found: Retrieved) -> "Vector | None":
-        """The query's vector; None if it cannot be made, with a notice why."""
+    def _start_embedding(self, text: str, found: Retrieved) -> "Future[Vector] | None":
+        """Have the query's vector made; None if it cannot be, with a notice why."""
         if (failure := self._query_vectors.find_failure()) is not None:
             found.notify(f"{_WORDS_ALONE}: {failure}")
             return None
@@ -329,12 +376,17 @@ class Retriever:
             if not self.index.has_vectors_of(embedder.fingerprint):
                 self._explain_no_vectors(embedder, found)
                 return None
-            return self._query_vectors.embed(embedder, text)
+            return self._query_vectors.start(embedder, text)
         except (ProviderError, ConfigError) as exc:
             found.notify(f"{_WORDS_ALONE}: {exc}")
             return None
+        except StoreProblem as exc:
+            # Only the search by meaning fails, when it wants its vector.
+            failed: Future[Vector] = Future()
+            failed.set_exception(exc)
+            return failed
 
-    def can_search_by_meaning(self, query: Query) -> bool:
+    def can_search_by_meaning(self, text: str) -> bool:
         """Whether there is an embedder that can read the query, and vectors of it."""
         if self._query_vectors.find_failure() is not None:
             return False
@@ -344,7 +396,7 @@ class Retriever:
             return False
         return (
             embedder is not None
-            and embedder.can_read(query.text)
+            and embedder.can_read(text)
             and self.index.has_vectors_of(embedder.fingerprint)
         )
 

@@ -8,19 +8,16 @@ searched without it.
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backstory.errors import StoreDamaged, StoreProblem, UnknownName
 from backstory.index.files import IndexFiles
-from backstory.index.maintain import FindGuidance, Maintainer
-from backstory.notes.find import find_memory_notes
+from backstory.index.maintain import FindGuidance, FindNotes, Maintainer
 from backstory.search.activity import NOTHING_SAID, find_activity
-from backstory.search.by_words import choose_by_words
-from backstory.search.episodes import find_episodes
 from backstory.search.hits import HitSearch
 from backstory.search.hydrate import add_replies
 from backstory.search.newer import put_newer_first
@@ -32,10 +29,8 @@ from backstory.search.own_project import (
 from backstory.search.request import Filters, Request
 from backstory.search.retrieve import Retriever
 from backstory.search.sessions import get_session, list_sessions
-from backstory.search.suggest import suggest
 from backstory.search.tuned_profile import choose_profile
 from backstory.search.weights import Weights
-from backstory.search.words_reader import StoreReader
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex
 from backstory.system.fork_safety import reset_in_child
@@ -97,6 +92,7 @@ class Search:
         find_guidance: FindGuidance,
         options: SearchOptions,
         *,
+        find_notes: FindNotes,
         clock: Callable[[], datetime],
         check_host: Callable[[str | None], str | None],
         read_changed: Callable[[], tuple[str, ...]] = tuple,
@@ -109,6 +105,7 @@ class Search:
         self._check_host = check_host
         self._read_changed = read_changed
         self._find_guidance = find_guidance
+        self._find_notes = find_notes
         self._retriever: Retriever | None = None
         self.reset_after_fork()
         reset_in_child(self)
@@ -124,7 +121,7 @@ class Search:
 
         return FallbackSearch(
             self._history,
-            lambda: find_memory_notes(self._files.home),
+            self._find_notes,
             self._find_guidance,
             NoteDays(self._history, self._clock, is_read_only=True),
         )
@@ -253,10 +250,16 @@ class Search:
         limit: int,
     ) -> SearchResult:
         """Hits with replies, best first, and a suggestion if none answers well."""
+        self._get_ready(query)
         stale = self._read_what_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         result = self.find_hits(request)
         result = replace(result, notices=(*stale, *result.notices))
+        with self._one_view():
+            return self._complete(request, result)
+
+    def _complete(self, request: Request, result: SearchResult) -> SearchResult:
+        """With replies, and what else tells a person about the hits."""
         activity = self.find_activity(request)
         if activity is not None and activity.days:
             result = replace(result, activity=activity)
@@ -267,6 +270,15 @@ class Search:
             meant = self._suggest(request)
             result = replace(result, notices=(*result.notices, *meant))
         return replace(result, hits=add_replies(result.hits, self._history))
+
+    @contextmanager
+    def _one_view(self) -> Iterator[None]:
+        try:
+            view = self._files.index.one_view()
+        except StoreProblem:
+            view = nullcontext()  # there is no index
+        with view:
+            yield
 
     def find_activity(self, request: Request) -> Activity | None:
         """What was done on the days that a request asks for, if it asks for that."""
@@ -291,13 +303,14 @@ class Search:
         try:
             behind = self._catch_up(request, until)
             retriever = self._get_retriever()
-            result = HitSearch(self._history, retriever.index).search(
-                request,
-                choose_profile(request.profile, retriever),
-                now=self._clock(),
-                until=until,
-            )
-            missing = retriever.explain_missing(request.to_filter())
+            with retriever.index.one_view():
+                result = HitSearch(self._history, retriever.index).search(
+                    request,
+                    choose_profile(request.profile, retriever),
+                    now=self._clock(),
+                    until=until,
+                )
+                missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.search(request, self._explain(exc), until=until)
         damage = self._maintainer.tell_of_damage()
@@ -310,10 +323,14 @@ class Search:
 
         None if there are vectors to search, or no index.
         """
+        # Only prompts need it.
+        from backstory.search.by_words import choose_by_words
+        from backstory.search.words_reader import StoreReader
+
         until = self._deadline(request)
         try:
             retriever = self._get_retriever()
-            if retriever.can_search_by_meaning(request.query):
+            if retriever.can_search_by_meaning(request.query.text):
                 return None
             self._catch_up(request, until)
             where = request.to_filter()
@@ -336,6 +353,7 @@ class Search:
         # Slow to import, and most searches are for hits.
         from backstory.search.recall import weigh_for_chunks
 
+        self._get_ready(query)
         stale = self._read_what_changed()
         request = self._make_request(query, sources, filters, limit=limit)
         request = replace(request, weights=weigh_for_chunks(request.weights))
@@ -357,14 +375,15 @@ class Search:
         try:
             behind = self._catch_up(request, until)
             retriever = self._get_retriever()
-            found, notices = ChunkSearch(self._history, retriever.index).recall(
-                request,
-                choose_profile(request.profile, retriever),
-                now=self._clock(),
-                until=until,
-            )
-            units = retriever.index.count_units()
-            missing = retriever.explain_missing(request.to_filter())
+            with retriever.index.one_view():
+                found, notices = ChunkSearch(self._history, retriever.index).recall(
+                    request,
+                    choose_profile(request.profile, retriever),
+                    now=self._clock(),
+                    until=until,
+                )
+                units = retriever.index.count_units()
+                missing = retriever.explain_missing(request.to_filter())
         except StoreProblem as exc:
             return self._fallback.recall(request, self._explain(exc), until=until)
         damage = self._maintainer.tell_of_damage()
@@ -377,6 +396,9 @@ class Search:
 
     def episodes(self, query: str, filters: Filters, *, limit: int) -> EpisodeResult:
         """Messages and their neighbours, newest first."""
+        # Most searches are for hits.
+        from backstory.search.episodes import find_episodes
+
         stale = self._read_what_changed()
         messages = frozenset({HitSource.MESSAGE})
         request = self._make_request(query, messages, filters, limit=limit)
@@ -409,6 +431,13 @@ class Search:
         """When the search has to end, on the monotonic clock."""
         return time.monotonic() + min(self._options.timeout_s, request.timeout_s)
 
+    def _get_ready(self, query: str) -> None:
+        """Begin to load what the first search needs. Raises ``BadQuery``."""
+        text = to_query(query)
+        with suppress(StoreProblem):  # the search itself reports it
+            if self._retriever is not None or self._files.place.has_index():
+                self._get_retriever().get_ready(text)
+
     def _read_what_changed(self) -> tuple[str, ...]:
         enter_stage("Reading what agents have written")
         return self._read_changed()
@@ -424,6 +453,9 @@ class Search:
     def _suggest(self, request: Request) -> tuple[str, ...]:
         if request.own.is_isolated:
             return ()  # it may be a word of another project
+        # Most searches find something.
+        from backstory.search.suggest import suggest
+
         try:
             return suggest(request.query, self._history, self._files.index)
         except StoreProblem:
@@ -446,7 +478,7 @@ class Search:
 
         Raises the problem itself if it is not with the index.
         """
-        if not self._files.owns(problem.path):
+        if not self._files.place.owns(problem):
             raise problem
         logger.info("%s", problem)
         if isinstance(problem, StoreDamaged):

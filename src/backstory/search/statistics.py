@@ -19,10 +19,13 @@ def count_statistics(
     history: HistoryStore,
     sessions: Sequence[Session],
     *,
+    warm_ups: int = 0,
     first: date | None,
     last: date | None,
 ) -> Statistics:
     """Count sessions that were last active from ``first`` to ``last``.
+
+    ``warm_ups`` is how many were left out of them.
 
     Without either, of the year up to the latest session: whole weeks from Monday on.
     """
@@ -48,6 +51,7 @@ def count_statistics(
         projects=_group(chosen, counted, lambda session: session.project),
         hours=hours,
         other_sessions=len(counted) - total,
+        left_out_sessions=len(sessions) - len(counted) + warm_ups,
         notices=notices,
     )
 

@@ -9,7 +9,6 @@ from backstory.search.newer import mark_replaced, put_newer_first
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved, Retriever
 from backstory.search.speakers import find_said_by_others
-from backstory.search.spec_profile import SpecProfile
 from backstory.search.strength import (
     CoverageMeter,
     are_all_weak,
@@ -191,4 +190,9 @@ class TunedProfile(FrozenStruct):
 
 def choose_profile(name: str, retriever: Retriever) -> Profile:
     """The profile that the setting ``ranking.profile`` names."""
-    return SpecProfile(retriever) if name == "spec" else TunedProfile(retriever)
+    if name == "spec":
+        # Few people choose it.
+        from backstory.search.spec_profile import SpecProfile
+
+        return SpecProfile(retriever)
+    return TunedProfile(retriever)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backstory.search.by_words import says_something
+from backstory.search.projects import is_same_project
 from backstory.search.strength import nearness, worth
-from backstory.system.files import is_inside
 from backstory.values.history import Role
 from backstory.values.hits import Hit, Strength
 
@@ -72,8 +72,3 @@ def is_of_project(hit: Hit, project: Path | None) -> bool:
     if project is None or hit.project is None:
         return True
     return is_same_project(Path(hit.project), project)
-
-
-def is_same_project(one: Path, other: Path) -> bool:
-    """Whether one of two folders is inside the other."""
-    return is_inside(one, other) or is_inside(other, one)

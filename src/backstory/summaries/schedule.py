@@ -21,11 +21,10 @@ from backstory.errors import (
 )
 from backstory.providers.llms.base import Llm
 from backstory.store.base.history import HistoryStore, SessionFilter
-from backstory.store.sqlite.history import HISTORY_NAME
-from backstory.store.sqlite.summaries import SqliteSummaryStore
+from backstory.store.base.summaries import SummaryStore
 from backstory.summaries.budget import BudgetedLlm
 from backstory.summaries.late_triggers import LateTriggers
-from backstory.system.locks import locked, try_locked
+from backstory.system.locks import Locks
 from backstory.text.arguments import to_day
 from backstory.values.history import Session, SessionKind
 from backstory.values.lazy import lazy_property
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NO_MODEL = "no language model is configured"
-_LOCK = "logs.lock"
-_WAITING_LOCK = "logs-waiting.lock"
+_LOCK = "logs"
+_WAITING_LOCK = "logs-waiting"
 # How long a trigger may wait for another process that is writing the history.
 _MOMENT_S = 0.1
 _CURATED_ON = "curated_on"
@@ -74,17 +73,19 @@ class Summaries:
         *,
         load_llm: Callable[[], Llm | None],
         history: HistoryStore,
+        store: SummaryStore,
+        locks: Locks,
         get_notebook: "Callable[[], Notebook]",
         clock: Callable[[], datetime],
         start_worker: Callable[[], None] | None,
         exclude: Callable[[str | Path], bool] | None,
     ) -> None:
-        self.home = home
+        self._locks = locks
         self._get_notebook = get_notebook
         self._options = options
         self._load_llm = load_llm
         self._history = history
-        self._store = SqliteSummaryStore(home / HISTORY_NAME)
+        self._store = store
         self._clock = clock
         self._start_worker = start_worker
         self._excludes_some = exclude is not None
@@ -230,7 +231,7 @@ class Summaries:
         day = to_day(since, "since", today=self._today())
         if not self.is_enabled:
             return LogReport(problems=["daily logs are turned off"])
-        with locked(self.home / _LOCK):
+        with self._locks.locked(_LOCK):
             if self.llm is not None:
                 # Without a model, nothing may wait for the one that is set some day.
                 self._mark_late_triggers()
@@ -256,9 +257,9 @@ class Summaries:
         with ExitStack() as waiting:
             # The process that is writing may have listed what is due before the last
             # session was marked, so one other process waits for it to finish.
-            if waiting.enter_context(try_locked(self.home / _WAITING_LOCK)) is None:
+            if not waiting.enter_context(self._locks.try_locked(_WAITING_LOCK)):
                 return
-            with locked(self.home / _LOCK):
+            with self._locks.locked(_LOCK):
                 waiting.close()
                 try:
                     self._mark_late_triggers()
@@ -298,7 +299,7 @@ class Summaries:
                 "daily logs are turned off, and so is curation",
                 hint="set logs.enabled = true",
             )
-        with locked(self.home / _LOCK):
+        with self._locks.locked(_LOCK):
             curation = self._curate()
             self._store.set_state(_CURATED_ON, self._today().isoformat())
             return curation

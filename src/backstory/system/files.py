@@ -380,6 +380,17 @@ def sync_disk(folder: Path) -> None:
         os.sync()
 
 
+def free_bytes(folder: Path) -> int:
+    """How much room a folder's disk has for this user."""
+    if sys.platform == "win32":
+        # Slow to import.
+        import shutil
+
+        return shutil.disk_usage(folder).free
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
 def sync_folder(folder: Path) -> None:
     """Make sure that the names in a folder survive a power failure."""
     if sys.platform == "win32":

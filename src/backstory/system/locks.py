@@ -1,18 +1,49 @@
-"""Locks between processes, held on a file.
+"""Locks between the processes that use one home.
 
-The operating system frees such a lock when its process ends, however it ends.
+Those of files are freed by the operating system when their process ends, however it
+ends. A home that several machines share has its locks where they all see them.
 """
 
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from backstory.errors import StoreUnwritable
 
 _RETRY_S = 0.02
+
+
+class Locks(Protocol):
+    """The locks of one home, by name. Who holds one loses it when its process ends."""
+
+    def locked(self, name: str) -> AbstractContextManager[None]:
+        """Hold a lock, waiting until it is free."""
+        ...
+
+    def try_locked(self, name: str) -> AbstractContextManager[bool]:
+        """Hold a lock if nobody else does; the value says whether."""
+        ...
+
+
+class FileLocks:
+    """The locks of a home that is on this machine: files in its folder."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    @contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        with locked(self._home / f"{name}.lock"):
+            yield
+
+    @contextmanager
+    def try_locked(self, name: str) -> Iterator[bool]:
+        with try_locked(self._home / f"{name}.lock") as lock:
+            yield lock is not None
 
 
 @contextmanager

@@ -50,6 +50,11 @@ def set_variable(name: str, value: str) -> None:
     os.environ[name] = value
 
 
+def add_to_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment of this process with more variables, for one that it starts."""
+    return {**os.environ, **variables}
+
+
 def find_home(machine: Machine, home: str | Path | None) -> Path:
     """The folder that everything is kept in. Raises ``ConfigError`` for no path."""
     chosen = str(home or machine.environ.get(HOME_VARIABLE) or "")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from backstory.errors import StoreUnwritable
 from backstory.system.fork_safety import block_forks
 from backstory.system.locks import try_locked
+from backstory.system.machine import add_to_environment
 
 if TYPE_CHECKING:
     import subprocess
@@ -27,6 +28,9 @@ _LOCK = "worker.lock"
 # Exists while somebody waits for a worker to look for work.
 _WANTED = "worker-wanted"
 # The settings that decide which vectors are made; the others do not change them.
+# This one may have a password in it, and others can see the arguments of a process.
+_PRIVATE_SETTING = "store.url"
+_PRIVATE_VARIABLE = "BACKSTORY_STORE_URL"
 _VECTOR_SETTINGS = ("embedder.name", "embedder.model", "embedder.url", "embedder.key")
 # The workers started for each home. They are kept and polled, so that a long-lived
 # program leaves no zombies: whenever it asks for one, and servers every few seconds.
@@ -72,6 +76,12 @@ def _start(home: Path, settings: Sequence[str], lock: int) -> None:
     ]
     if len(passed_on) < len(settings):
         passed_on.append("embedder.name=none")
+    private = {}
+    for each in list(passed_on):
+        name, _, value = each.partition("=")
+        if name.strip() == _PRIVATE_SETTING:
+            private[_PRIVATE_VARIABLE] = value
+            passed_on.remove(each)
     flags = [word for setting in passed_on for word in ("--set", setting)]
     # -P: the current folder may hold anybody's code.
     python = [sys.executable, "-P", "-m", "backstory"]
@@ -88,6 +98,7 @@ def _start(home: Path, settings: Sequence[str], lock: int) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            env=add_to_environment(private) if private else None,
             pass_fds=(lock,) if is_handed_on else (),
         )
     )

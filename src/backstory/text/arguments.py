@@ -215,30 +215,38 @@ def to_period(
 ) -> Period:
     """From one local day to another, both included; with ``days``, only the last N.
 
-    Of a text that names several days, ``date_from`` is the first and ``date_to`` the
-    last.
+    Today is one of these days. Of a text that names several, ``date_from`` is the first
+    and ``date_to`` the last.
     """
     today = now.astimezone().date()
-    starts, first_days = [], []
-    if (first := to_days(date_from, "date_from", today=today)) is not None:
-        starts.append(start_of_day(first.first))
-        first_days.append(start_in_utc(first.first))
-    if (count := to_number(days, "days")) > 0:
-        # So many days that there is no such date means all of them.
-        with suppress(OverflowError):
-            since = Moment(now - timedelta(days=count))
-            starts.append(since.to_microseconds())
-            first_days.append(start_in_utc(since.in_local_zone().date()))
+    first_days = []
+    if (named := to_days(date_from, "date_from", today=today)) is not None:
+        first_days.append(named.first)
+    if (recent := find_first_of_last(days, today=today)) is not None:
+        first_days.append(recent)
+    first = max(first_days, default=None)
     last = to_days(date_to, "date_to", today=today)
     after = None if last is None else last.last + timedelta(days=1)
     return Period(
-        max(starts, default=None),
+        None if first is None else start_of_day(first),
         None if after is None else start_of_day(after),
         (
-            max(first_days, default=None),
+            None if first is None else start_in_utc(first),
             None if after is None else start_in_utc(after),
         ),
     )
+
+
+def find_first_of_last(days: int, *, today: date) -> date | None:
+    """The first of the last N local days, today included; None if N is 0.
+
+    So many days that there is no such date means all of them.
+    """
+    count = to_number(days, "days")
+    if count > 0:
+        with suppress(OverflowError):
+            return _clamp(today - timedelta(days=count - 1))
+    return None
 
 
 def to_days(value: date | str | None, name: str, *, today: date) -> DayRange | None:
@@ -296,11 +304,9 @@ def to_instants(
     Today is one of these days. Raises ``BadQuery`` if no time is left in between.
     """
     first = to_instant(since, "since", today=today)
-    if (count := to_number(days, "days")) > 0:
-        # So many days that there is no such date means all of them.
-        with suppress(OverflowError):
-            of_days = to_instant(today - timedelta(days=count - 1), "days", today=today)
-            first = max(filter(None, (first, of_days)), default=None)
+    if (recent := find_first_of_last(days, today=today)) is not None:
+        of_days = to_instant(recent, "days", today=today)
+        first = max(filter(None, (first, of_days)), default=None)
     last = to_days(until, "until", today=today)
     if last is None:
         return first, None

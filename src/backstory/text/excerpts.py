@@ -263,6 +263,8 @@ def excerpt(
 
 def find_densest(text: str, query: Query, *, max_chars: int) -> str:
     """At most ``max_chars`` of the text: where most of the query's terms meet."""
+    if len(text) <= max_chars:
+        return text
     match = _find_best(text, query, width=max_chars)
     if match is None or match[1] <= max_chars:
         return text[:max_chars]

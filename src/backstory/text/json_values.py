@@ -1,6 +1,5 @@
 """JSON values written by other programs, in which anything may be anywhere."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +32,9 @@ def parse_leniently(
         report(f"a number of {len(digits):,} digits became text")
         return digits
 
+    # Slow to import, and rarely needed: orjson reads and writes almost everything.
+    import json
+
     return json.loads(
         text, strict=False, parse_int=parse_int, parse_constant=replace_constant
     )
@@ -46,6 +48,9 @@ def compact_json(value: object) -> str:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
         pass  # foreign types, numbers beyond 64 bits, or deeper than orjson goes
+    # As above.
+    import json
+
     try:
         return json.dumps(value, default=str, ensure_ascii=False)
     except (RecursionError, TypeError, ValueError):

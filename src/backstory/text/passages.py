@@ -4,17 +4,18 @@ The vector of a whole text says what all of it is about; that of a passage, what
 there.
 """
 
-import re
 from collections.abc import Callable
 from itertools import pairwise
+
+from backstory.text.patterns import lazy_pattern
 
 # The most that a passage has. A shorter text is one by itself.
 PASSAGE_CHARS = 250
 # As much as the vector of a whole text is made from.
 _MAX_CHARS = 8_000
 # A passage may begin at a line or a sentence, and has to begin at a heading.
-_BEGINNING = re.compile(r"(?<=\n)(?=[^\n])|(?<=[.!?])[ \t]+(?=\S)")
-_HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
+_BEGINNING = lazy_pattern(r"(?<=\n)(?=[^\n])|(?<=[.!?])[ \t]+(?=\S)")
+_HEADING = lazy_pattern(r"[ \t]*#{1,6}[ \t]")
 
 Span = tuple[int, int]
 

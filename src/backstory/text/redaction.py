@@ -50,6 +50,8 @@ _KEY_BEGINNING = lazy_pattern(
     + _any_beginning(_STARTS),
     re.ASCII,
 )
+# Up to this many characters, to look for each of them is quick enough.
+_SHORT_CHARS = 4_000
 _KEYS = tuple((start, lazy_pattern(_begin(start) + rest)) for _, start, rest, _ in KEYS)
 _PARTLY_SHOWN = tuple(
     (needed, lazy_pattern(f"({shown})(?:{masked})"))
@@ -215,13 +217,33 @@ def mask_pieces(text: str, pieces: Iterable[str]) -> list[str]:
 
 def _find_beginnings(text: str) -> tuple[str, ...]:
     """How keys begin that may be in a text."""
-    found = {*_KEY_BEGINNING.findall(text)}
+    # A hook masks a few short texts; the expression would take it longer to compile.
+    is_short = len(text) <= _SHORT_CHARS
+    find = _find_each_beginning if is_short else _KEY_BEGINNING.findall
+    found = {*find(text)}
     if "\\" in text:
         # In JSON, a line end is written as a letter.
         for escape in ("\\n", "\\r", "\\t"):
             text = text.replace(escape, " ")
-        found.update(_KEY_BEGINNING.findall(text))
+        found.update(find(text))
     return tuple(found)
+
+
+def _find_each_beginning(text: str) -> list[str]:
+    """What the expression finds, and what begins with it."""
+    return [start for start in _STARTS if start in text and _begins(start, text)]
+
+
+def _begins(start: str, text: str) -> bool:
+    """Whether a word begins like this."""
+    at = text.find(start)
+    while at > 0 and _is_of_word(text[at - 1]):
+        at = text.find(start, at + 1)
+    return at >= 0
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character == "_")
 
 
 def _mask_block(found: re.Match[str]) -> str:

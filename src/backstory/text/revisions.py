@@ -162,9 +162,15 @@ class Statement(NamedTuple):
     announces_change: bool
 
 
-def read_statements(text: str) -> list[Statement]:
-    """The first statements of a text; questions are none."""
+def read_statements(
+    text: str, *, about: frozenset[str] | None = None
+) -> list[Statement]:
+    """The first statements of a text; questions are none.
+
+    ``about``: only those that have one of these words, as ``telling_words`` gives them.
+    """
     statements: list[Statement] = []
+    read = 0
     for line in _SENTENCE_END.split(fold(text.replace("’", "'"))):
         sentence = _CHOOSE.sub("choose", line.strip(_AROUND_SENTENCE))
         if sentence.endswith("?"):
@@ -172,12 +178,16 @@ def read_statements(text: str) -> list[Statement]:
             sentence = sentence.rpartition(",")[0]
         if not sentence or len(sentence) > _MAX_CHARS:
             continue
-        statements.append(_read_statement(_WORD.findall(sentence)))
+        whole = _WORD.findall(sentence)
         # "We deploy from main, tagged with the date" says the first part by itself.
         beginning = _WORD.findall(sentence.partition(", ")[0])
-        if _MIN_WORDS <= len(beginning) < len(statements[-1].words):
-            statements.append(_read_statement(beginning))
-        if len(statements) >= _MAX_STATEMENTS:
+        has_part = _MIN_WORDS <= len(beginning) < len(whole)
+        for words in (whole, beginning) if has_part else (whole,):
+            read += 1
+            topic = _topic_of(words)
+            if about is None or not about.isdisjoint(topic):
+                statements.append(_read_statement(words, topic))
+        if read >= _MAX_STATEMENTS:
             break
     return statements
 
@@ -187,7 +197,7 @@ def telling_words(text: str) -> frozenset[str]:
     return _topic_of(_WORD.findall(fold(text.replace("’", "'"))))
 
 
-def _read_statement(words: Sequence[str]) -> Statement:
+def _read_statement(words: Sequence[str], topic: frozenset[str]) -> Statement:
     given_up: tuple[tuple[str, ...], ...] = ()
     moved_from: tuple[tuple[str, ...], ...] = ()
     is_change = announces_change = False
@@ -201,7 +211,7 @@ def _read_statement(words: Sequence[str]) -> Statement:
     leads, choices = _find_choices(words, is_change=is_change)
     return Statement(
         tuple(words),
-        _topic_of(words),
+        topic,
         _topic_of(choices),
         leads,
         given_up,

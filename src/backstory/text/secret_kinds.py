@@ -16,6 +16,7 @@ _UPPER = r"(?=[a-z0-9_-]{0,200}[A-Z])"
 
 # (kind, how it begins, an expression for the rest, an example of the rest)
 KEYS = (
+    ("Backstory", "bst_", r"[A-Za-z0-9_-]{20,}", "a1" * 21),
     # Language models
     ("OpenAI, Anthropic, OpenRouter", "sk-", _DIGIT + r"[A-Za-z0-9_-]{20,}", "a1" * 20),
     ("Groq", "gsk_", r"[A-Za-z0-9]{20,}", "a1" * 26),

@@ -1,12 +1,12 @@
 """Remove what programs write for a terminal only: colours, hyperlinks, cursor moves."""
 
-import re
+from backstory.text.patterns import lazy_pattern
 
 _ESCAPE = "\x1b"
 # Every escape character begins one of these, so none is left and none can be made by
 # what is removed. Strings such as titles and hyperlinks end on their own line; without
 # their end only the beginning is removed, because the rest may be output.
-_SEQUENCE = re.compile(
+_SEQUENCE = lazy_pattern(
     r"\x1b(?:"
     r"\[[0-?]*+[ -/]*+[@-~]?"  # colours, cursor moves; may be cut off
     r"|[\]PX^_](?:[^\x07\x1b\n]*+(?:\x07|\x1b\\))?"  # hyperlinks, titles, images

@@ -41,7 +41,10 @@ _MAX_QUOTED_CHARS = 100
 _MAX_SENTENCE_CHARS = 400
 # The name of the list in a result that must be an object.
 _LIST_NAME = "results"
-_FAILED = {SEARCH_ERROR: "Search failed", SAVE_ERROR: "Saving failed"}
+FAILURES: Mapping[str | None, str] = {
+    SEARCH_ERROR: "Search failed",
+    SAVE_ERROR: "Saving failed",
+}
 
 JsonSchema = Mapping[str, object]
 Arguments = Mapping[str, object]
@@ -198,7 +201,7 @@ class Tool:
 
     def _say_failure(self, exc: Exception) -> ToolResult:
         words = echo_query(str(exc)) or type(exc).__name__
-        return ToolResult(f"{_FAILED[self._failure]}: {words}", error=self._failure)
+        return ToolResult(f"{FAILURES[self._failure]}: {words}", error=self._failure)
 
     async def acall(self, arguments: Arguments | str | None = None) -> ToolResult:
         """Call the tool in a thread, for programs that must not block."""

@@ -154,7 +154,8 @@ SEARCH_HISTORY = ToolRow(
             "days": {
                 "type": "integer",
                 "default": 0,
-                "description": "Only the last N days. Default: 0, all of them",
+                "description": "Only the last N days, today included. "
+                "Default: 0, all of them",
             },
             "max_results": {
                 "type": "integer",

@@ -55,7 +55,8 @@ class Hit(FrozenStruct):
     they are its title and preview. ``reply`` is what the agent answered to a message of
     the user before the user spoke again. ``passage`` is where in ``text`` the passage
     begins and ends that is nearest in meaning, if the text is long. ``newer`` is the
-    hit that replaces what this one says, as far as that can be told.
+    hit that replaces what this one says, as far as that can be told. Of a hit of a
+    ``server``, ``path`` is the address of its page there.
     """
 
     source: HitSource
@@ -78,6 +79,8 @@ class Hit(FrozenStruct):
     is_damaged: bool = False
     passage: tuple[int, int] | None = None
     newer: "Hit | None" = None
+    # The server that it was found on; empty for this machine.
+    server: str = ""
 
     @property
     def host(self) -> str | None:

@@ -1,6 +1,5 @@
 """What long operations report, and the state of a home."""
 
-import shlex
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from pathlib import Path
@@ -264,11 +263,17 @@ class KeptExcluded(FrozenStruct):
     @property
     def command(self) -> str:
         """The command that forgets it."""
+        # Few people exclude what was read before.
+        import shlex
+
         return shlex.join(["backstory", "forget", self.option, self.name])
 
 
 class Status(FrozenStruct):
-    """The state of one Backstory home."""
+    """The state of one Backstory home; ``store`` is the database that it is in.
+
+    It is empty if everything is in the folder itself.
+    """
 
     home: str
     sessions: int
@@ -281,6 +286,7 @@ class Status(FrozenStruct):
     logs: LogStatus = field(default_factory=LogStatus)
     excluded: tuple[KeptExcluded, ...] = ()
     last_forgetting: Forgetting | None = None
+    store: str = ""
 
 
 class Overview(FrozenStruct):

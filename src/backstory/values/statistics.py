@@ -40,7 +40,8 @@ class Statistics(FrozenStruct):
     ``days`` are those with a session, in order; ``hosts`` and ``projects`` come by
     their number of sessions. ``hours`` are the messages of these sessions by the local
     hour in which they were sent, as far as it is known. ``other_sessions`` is how many
-    there are besides, before or after, or without a date.
+    there are besides, before or after, or without a date. ``left_out_sessions`` are of
+    subagents, or warm-ups; a ``Status`` counts them too.
     """
 
     first: date | None = None
@@ -52,4 +53,5 @@ class Statistics(FrozenStruct):
     projects: tuple[GroupCount, ...] = ()
     hours: tuple[int, ...] = (0,) * HOURS
     other_sessions: int = 0
+    left_out_sessions: int = 0
     notices: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # It needs no access: error pages use it too, and it has nothing of the memory.
 STATIC = "/static/"
 TOKEN = "token"
-_READING = frozenset({"GET", "HEAD"})
+READING = frozenset({"GET", "HEAD"})
 # Nothing may run or load that is not a file of ours; nothing may be sent elsewhere.
 _POLICY = "; ".join(
     (
@@ -79,7 +79,7 @@ class Guard:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             answer = self._check(scope) or self._app
-            await answer(scope, receive, _with_headers(send, scope["path"]))
+            await answer(scope, receive, with_headers(send, scope["path"]))
         # There are no web sockets: such a request is closed without an answer.
 
     def _check(self, scope: "Scope") -> Response | None:
@@ -87,7 +87,7 @@ class Guard:
         headers = Headers(scope=scope)
         if not self._own.has_host(headers.get("host", "")):
             return self._refuse(421, scope["path"])
-        if not self._is_from_here(scope["method"], headers):
+        if not is_from_own_page(scope["method"], headers, self._own.has_origin):
             return self._refuse(403, scope["path"])
         if scope["path"].startswith(STATIC):
             return None
@@ -97,31 +97,9 @@ class Guard:
             return self._let_in()
         return None if has_cookie else self._refuse(401, scope["path"])
 
-    def _is_from_here(self, method: str, headers: Headers) -> bool:
-        """Whether no page of another site makes the request.
-
-        One that changes something must come from a page of ours. A form of ours has no
-        origin, because we send no referrer; browsers then say where it comes from in a
-        header that no page can set.
-        """
-        origin = headers.get("origin", "")
-        sent_by = headers.get("sec-fetch-site", "")
-        if sent_by == "same-origin":
-            return origin in ("", "null") or self._own.has_origin(origin)
-        if origin:
-            return not sent_by and self._own.has_origin(origin)
-        return method in _READING
-
     def _has_cookie(self, headers: Headers) -> bool:
-        found: SimpleCookie = SimpleCookie()
-        for each in headers.getlist("cookie"):
-            # One odd cookie of another program must not hide ours.
-            for pair in each.split(";"):
-                name, _, value = pair.strip().partition("=")
-                if name == self._cookie_name:
-                    found[name] = value
-        kept = found.get(self._cookie_name)
-        return kept is not None and _is_same(kept.value, self._cookie)
+        kept = find_cookie(headers, self._cookie_name)
+        return kept is not None and _is_same(kept, self._cookie)
 
     def _takes(self, given: str) -> bool:
         """Whether it is the token, which no longer works then."""
@@ -138,12 +116,43 @@ class Guard:
         return answer
 
 
+def is_from_own_page(
+    method: str, headers: Headers, has_origin: Callable[[str], bool]
+) -> bool:
+    """Whether no page of another site makes a request.
+
+    One that changes something must come from a page of ours, of which ``has_origin``
+    knows the origin. A form of ours has none, because we send no referrer; browsers
+    then say where it comes from in a header that no page can set.
+    """
+    origin = headers.get("origin", "")
+    sent_by = headers.get("sec-fetch-site", "")
+    if sent_by == "same-origin":
+        return origin in ("", "null") or has_origin(origin)
+    if origin:
+        return not sent_by and has_origin(origin)
+    return method in READING
+
+
+def find_cookie(headers: Headers, wanted: str) -> str | None:
+    """The value of a cookie."""
+    found: SimpleCookie = SimpleCookie()
+    for each in headers.getlist("cookie"):
+        # One odd cookie of another program must not hide ours.
+        for pair in each.split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == wanted:
+                found[name] = value
+    kept = found.get(wanted)
+    return None if kept is None else kept.value
+
+
 def _is_same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
-def _with_headers(send: "Send", path: str) -> "Callable[[Message], Awaitable[None]]":
-    async def send_with_headers(message: "Message") -> None:
+def with_headers(send: "Send", path: str) -> "Callable[[Message], Awaitable[None]]":
+    async def sendwith_headers(message: "Message") -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers.update(_HEADERS)
@@ -151,4 +160,4 @@ def _with_headers(send: "Send", path: str) -> "Callable[[Message], Awaitable[Non
                 headers["Cache-Control"] = _KEPT
         await send(message)
 
-    return send_with_headers
+    return sendwith_headers

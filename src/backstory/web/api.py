@@ -4,8 +4,9 @@ The answers are those of the commands with ``--json``, and the words are theirs 
 ``openapi`` describes the table to programs, and the docs describe it to people.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 from starlette.concurrency import run_in_threadpool
@@ -58,10 +59,12 @@ from backstory.render.objects import (
     to_json,
 )
 from backstory.text.arguments import to_date
+from backstory.values.history import Session
 from backstory.values.identity import bytes_hash
-from backstory.values.structs import FrozenStruct, field, to_builtins
+from backstory.values.structs import FrozenStruct, field, replace, to_builtins
 from backstory.web.agents import Agents, agent_object, change_object
 from backstory.web.forms import read_body
+from backstory.web.offers import EVERYTHING, Offers
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -86,6 +89,7 @@ _DAY: JsonSchema = {"type": "string", "format": "date"}
 _COUNT: JsonSchema = {"type": "integer", "minimum": 0}
 _FLAG: JsonSchema = {"type": "boolean"}
 _MAX_DIGITS = 9
+Part = TypeVar("Part")
 
 
 class Parameter(FrozenStruct):
@@ -127,10 +131,11 @@ class Served(FrozenStruct):
 
     memory: "Memory"
     jobs: "Jobs"
-    own: "OwnSettings"
-    agents: "Agents"
-    doctor: "Doctor"
+    own: "OwnSettings | None"
+    agents: "Agents | None"
+    doctor: "Doctor | None"
     start: Callable[[str], object]
+    offers: Offers = EVERYTHING
 
 
 class Operation(FrozenStruct):
@@ -144,6 +149,14 @@ class Operation(FrozenStruct):
     answer: Callable[[Served, Arguments], object]
     parameters: tuple[Parameter, ...] = ()
     body: tuple[Parameter, ...] = ()
+    # Whether it is about the machine that serves the page.
+    is_local: bool = False
+
+    def is_offered(self, offers: Offers) -> bool:
+        """Whether the operation is there for whoever is offered this."""
+        if self.is_local and not offers.is_local:
+            return False
+        return offers.may_change or self.method == "GET"
 
 
 # -- answers --------------------------------------------------------------------------
@@ -161,7 +174,10 @@ def _search(served: Served, given: Arguments) -> object:
         date_to=given.text("until"),
         limit=given.count("limit", 10),
     )
-    resumes = memory.resume_commands(result.sessions)
+    resumes = _find_resumes(served, result.sessions)
+    if not served.offers.is_local:
+        hits = tuple(replace(each, path=_name_of(each.path)) for each in result.hits)
+        result = replace(result, hits=hits)
     return search_object(result, scope=scope, mask=unchanged, resumes=resumes)
 
 
@@ -173,7 +189,7 @@ def _list_sessions(served: Served, given: Arguments) -> object:
         since=given.text("since"),
         limit=given.count("limit", 0) or None,
     )
-    resumes = memory.resume_commands(found)
+    resumes = _find_resumes(served, found)
     return [session_object(each, resumes.get(each.session_id)) for each in found]
 
 
@@ -183,16 +199,28 @@ def _show_session(served: Served, given: Arguments) -> object:
     messages = memory.messages(
         session, around=given.text("around"), context=given.count("context", 5)
     )
-    resume = memory.resume_commands([session]).get(session.session_id)
+    resume = _find_resumes(served, [session]).get(session.session_id)
     shown = [message_object(each) for each in messages]
     return session_object(session, resume) | {"messages": shown}
+
+
+def _find_resumes(served: Served, sessions: Collection[Session]) -> dict[int, str]:
+    """How to continue sessions, which is only possible on their own machine."""
+    return served.memory.resume_commands(sessions if served.offers.is_local else ())
+
+
+def _name_of(path: str | None) -> str | None:
+    """The name of a file: where the server keeps it is of no use elsewhere."""
+    return None if path is None else Path(path).name
 
 
 def _show_memory(served: Served, _: Arguments) -> object:
     notebook = served.memory.notebook
     text = notebook.read_memory()
     origins = notebook.read_origins()
-    shown = memory_object(text, notebook.memory_path, origins)
+    path = notebook.memory_path
+    place = path if served.offers.is_local else Path(path.name)
+    shown = memory_object(text, place, origins)
     return shown | {"version": _version(text)}
 
 
@@ -232,6 +260,12 @@ def _show_context(served: Served, given: Arguments) -> object:
     return context_object(found)
 
 
+def _local(part: Part | None) -> Part:
+    """A part that only a page on this machine has; only its operations ask for it."""
+    assert part is not None
+    return part
+
+
 def _list_sources(served: Served, _: Arguments) -> object:
     return [source_object(each) for each in served.memory.sources()]
 
@@ -245,12 +279,12 @@ def _list_settings(served: Served, _: Arguments) -> object:
 
 
 def _set(served: Served, given: Arguments) -> object:
-    served.own.set(given.verbatim("name"), given.verbatim("value"))
+    _local(served.own).set(given.verbatim("name"), given.verbatim("value"))
     return {}
 
 
 def _unset(served: Served, given: Arguments) -> object:
-    served.own.unset(given.verbatim("name"))
+    _local(served.own).unset(given.verbatim("name"))
     return {}
 
 
@@ -258,7 +292,7 @@ def _exclude(served: Served, given: Arguments) -> object:
     folder = given.text("folder")
     if folder is None:
         raise BadQuery("'folder' is missing")
-    served.own.exclude(folder)
+    _local(served.own).exclude(folder)
     return {}
 
 
@@ -287,19 +321,19 @@ def _undo_forget(served: Served, given: Arguments) -> object:
 
 
 def _list_agents(served: Served, _: Arguments) -> object:
-    return [agent_object(each) for each in served.agents.list_all()]
+    return [agent_object(each) for each in _local(served.agents).list_all()]
 
 
 def _change_agent(served: Served, given: Arguments) -> object:
     is_dry_run = given.flag("dry_run", default=True)
-    report = served.agents.change(
+    report = _local(served.agents).change(
         given.verbatim("host"), given.verbatim("do"), is_dry_run=is_dry_run
     )
     return change_object(report, is_dry_run=is_dry_run)
 
 
 def _examine(served: Served, _: Arguments) -> object:
-    return {"findings": [to_builtins(each) for each in served.doctor.examine()]}
+    return {"findings": [to_builtins(each) for each in _local(served.doctor).examine()]}
 
 
 def _start(served: Served, given: Arguments) -> object:
@@ -433,6 +467,7 @@ OPERATIONS = (
         "What the agents have on this machine.",
         SOURCES_SCHEMA,
         _list_sources,
+        is_local=True,
     ),
     Operation(
         "GET",
@@ -441,6 +476,7 @@ OPERATIONS = (
         "How much is kept, and what went wrong.",
         STATUS_SCHEMA,
         _show_status,
+        is_local=True,
     ),
     Operation(
         "GET",
@@ -449,6 +485,7 @@ OPERATIONS = (
         "Every setting, its value and where the value comes from.",
         SETTINGS_SCHEMA,
         _list_settings,
+        is_local=True,
     ),
     Operation(
         "PUT",
@@ -464,6 +501,7 @@ OPERATIONS = (
                 is_required=True,
             ),
         ),
+        is_local=True,
     ),
     Operation(
         "DELETE",
@@ -472,6 +510,7 @@ OPERATIONS = (
         "Go back to the default of a setting.",
         _EMPTY,
         _unset,
+        is_local=True,
     ),
     Operation(
         "POST",
@@ -481,6 +520,7 @@ OPERATIONS = (
         _EMPTY,
         _exclude,
         body=(Parameter("folder", "Its path.", is_required=True),),
+        is_local=True,
     ),
     Operation(
         "POST",
@@ -514,6 +554,7 @@ OPERATIONS = (
         "The agent programs that can be connected, and whether they are.",
         AGENTS_SCHEMA,
         _list_agents,
+        is_local=True,
     ),
     Operation(
         "POST",
@@ -526,6 +567,7 @@ OPERATIONS = (
             Parameter("do", "install or uninstall.", is_required=True),
             Parameter("dry_run", "Only tell what would change; the default.", _FLAG),
         ),
+        is_local=True,
     ),
     Operation(
         "POST",
@@ -534,9 +576,16 @@ OPERATIONS = (
         "Check what is installed where, and whether it works; takes some seconds.",
         FINDINGS_SCHEMA,
         _examine,
+        is_local=True,
     ),
     Operation(
-        "POST", "/job/stop", "stopJob", "Stop what is being done.", JOB_SCHEMA, _stop
+        "POST",
+        "/job/stop",
+        "stopJob",
+        "Stop what is being done.",
+        JOB_SCHEMA,
+        _stop,
+        is_local=True,
     ),
     Operation(
         "POST",
@@ -546,6 +595,7 @@ OPERATIONS = (
         "curate), unless something else is being done.",
         JOB_SCHEMA,
         _start,
+        is_local=True,
     ),
     Operation(
         "GET",
@@ -554,6 +604,7 @@ OPERATIONS = (
         "What is being done, or was done last.",
         JOB_SCHEMA,
         _show_job,
+        is_local=True,
     ),
 )
 
@@ -571,7 +622,9 @@ def build_route(operation: Operation, served: Served) -> Route:
                 given |= parse_body(await read_body(request), operation.body)
             found = await run_in_threadpool(operation.answer, served, Arguments(given))
         except BackstoryError as exc:
-            return render_error(exc)
+            if served.offers.is_local or is_about_request(exc):
+                return render_error(exc)
+            raise
         return _to_response(found)
 
     # Ids of sessions may have slashes in them.
@@ -600,6 +653,11 @@ def parse_body(raw: bytes, expected: tuple[Parameter, ...]) -> dict[str, object]
         if name not in body:
             raise BadQuery(f"'{name}' is missing")
     return body
+
+
+def is_about_request(exc: BackstoryError) -> bool:
+    """Whether an error is about what was asked for; others may name files of ours."""
+    return isinstance(exc, tuple(_STATUSES))
 
 
 def render_error(exc: BackstoryError) -> Response:

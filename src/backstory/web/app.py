@@ -1,6 +1,7 @@
 """The application: which page answers which address, and what errors look like."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -26,6 +27,7 @@ from backstory.web.exports import ExportsPage
 from backstory.web.forgetting import ForgetPage
 from backstory.web.jobs import Jobs
 from backstory.web.notes import NotesPages
+from backstory.web.offers import Offers
 from backstory.web.openapi import show_document
 from backstory.web.search import SearchPage
 from backstory.web.sessions import SessionsPage
@@ -38,9 +40,12 @@ from backstory.web.work import CHECK_PAGE, start_work
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ExceptionHandler
 
     from backstory.memory import Memory
 
+# The folder of a person who has none on the machine: no path begins with it.
+NOWHERE = Path("/dev/null/nowhere")
 _LINK = "Open the link that 'backstory web' prints when it starts. It works once."
 _REFUSALS = {
     401: ("This browser has no access", _LINK),
@@ -74,7 +79,7 @@ def build_app(
     ``reopen`` opens the same memory with its settings as they are then.
     """
     templates = Templates(user_home=machine.home)
-    errors = _ErrorPages(templates)
+    errors = ErrorPages(templates)
 
     def build_pages(memory: "Memory", on_changed: Callable[[], None]) -> Starlette:
         return Starlette(
@@ -82,11 +87,7 @@ def build_app(
                 *iter_routes(memory, machine, templates, jobs, on_changed),
                 Route("/commands", CommandsPage(list_commands, templates).show),
             ],
-            exception_handlers={
-                HTTPException: errors.show_refused,
-                BackstoryError: errors.show_known,
-                Exception: errors.show_unexpected,
-            },
+            exception_handlers=errors.by_kind,
         )
 
     site = Site(
@@ -162,17 +163,61 @@ def iter_routes(
     yield Mount(static_folder(), StaticFiles(directory=HERE / "static"))
 
 
-class _ErrorPages:
+def iter_shared_routes(
+    memory: "Memory", templates: Templates, offers: Offers
+) -> Iterator[BaseRoute]:
+    """The same for somebody elsewhere: what is not about the machine that serves it."""
+    # Nothing that takes long can be started.
+    jobs = Jobs()
+    yield Route("/", SearchPage(memory, templates, jobs, offers).show)
+    yield Route("/sessions", SessionsPage(memory, templates).show)
+    conversation = ConversationPage(memory, templates, offers)
+    yield Route("/session/{host}/{name:path}", conversation.show)
+    notes = NotesPages(memory, templates)
+    yield Route("/memory", notes.show_memory)
+    yield Route("/logs", notes.list_logs)
+    yield Route("/logs/{day}", notes.show_log)
+    yield Route("/prompt", notes.show_prompt)
+    if offers.may_change:
+        yield Route("/memory/edit", notes.edit_memory)
+        yield Route("/memory/edit", notes.save_memory, methods=["POST"])
+        forgetting = ForgetPage(memory, templates, NOWHERE)
+        yield Route("/forget", forgetting.show_preview)
+        yield Route("/forget", forgetting.forget, methods=["POST"])
+        yield Route("/forget/undo", forgetting.undo, methods=["POST"])
+    served = Served(memory, jobs, None, None, None, start=_start_nothing, offers=offers)
+    for operation in OPERATIONS:
+        if operation.is_offered(offers):
+            yield build_route(operation, served)
+
+
+def _start_nothing(name: str) -> None:
+    raise UnknownName(f"there is no work called '{name:.100}'")
+
+
+class ErrorPages:
     """A page for each way in which a request can fail; for programs, an object."""
 
-    def __init__(self, templates: Templates) -> None:
+    def __init__(
+        self,
+        templates: Templates,
+        unexpected: str = "The terminal that runs 'backstory web' shows what happened.",
+    ) -> None:
         self._templates = templates
+        self._unexpected = unexpected
+
+    @property
+    def by_kind(self) -> "dict[type[Exception], ExceptionHandler]":
+        """What answers each kind of error."""
+        return {
+            HTTPException: self.show_refused,
+            BackstoryError: self.show_known,
+            Exception: self.show_unexpected,
+        }
 
     def refuse(self, status: int, path: str) -> "Response":
         message, hint = _REFUSALS.get(status, ("This request was refused", ""))
-        if path.startswith(PREFIX):
-            return render_refusal(status, message, hint)
-        return self._render(status, message, hint)
+        return self.explain(status, message, hint, path)
 
     async def show_refused(self, request: "Request", exc: Exception) -> "Response":
         status = exc.status_code if isinstance(exc, HTTPException) else 500
@@ -188,10 +233,13 @@ class _ErrorPages:
     async def show_unexpected(self, request: "Request", exc: Exception) -> "Response":
         # What happened is in the log of the server; it is raised again for that.
         message = "Something went wrong"
-        hint = "The terminal that runs 'backstory web' shows what happened."
-        if request.url.path.startswith(PREFIX):
-            return render_refusal(500, message, hint)
-        return self._render(500, message, hint)
+        return self.explain(500, message, self._unexpected, request.url.path)
+
+    def explain(self, status: int, message: str, hint: str, path: str) -> "Response":
+        """An answer for people or, below the address of the API, for programs."""
+        if path.startswith(PREFIX):
+            return render_refusal(status, message, hint)
+        return self._render(status, message, hint)
 
     def _render(self, status: int, message: str, hint: str) -> "Response":
         values = {"status": status, "message": message, "hint": hint}

@@ -18,6 +18,7 @@ from backstory.text.words import fold
 from backstory.values.history import Message, Role, Session
 from backstory.values.structs import FrozenStruct, replace
 from backstory.web.lists import read_number
+from backstory.web.offers import EVERYTHING, Offers
 from backstory.web.templating import Templates, wants_part
 from backstory.web.user_text import (
     ShownPiece,
@@ -102,9 +103,12 @@ class Window(FrozenStruct):
 class ConversationPage:
     """Answers with a conversation, or with some more of its messages."""
 
-    def __init__(self, memory: "Memory", templates: Templates) -> None:
+    def __init__(
+        self, memory: "Memory", templates: Templates, offers: Offers = EVERYTHING
+    ) -> None:
         self._memory = memory
         self._templates = templates
+        self._offers = offers
 
     def show(self, request: "Request") -> "Response":
         names = request.path_params
@@ -126,9 +130,8 @@ class ConversationPage:
             return self._templates.render("messages.html", values)
         values["parent"] = self._find_parent(session)
         values["subagents"] = subagents
-        values["resume"] = self._memory.resume_commands([session]).get(
-            session.session_id
-        )
+        asked = [session] if self._offers.is_local else []
+        values["resume"] = self._memory.resume_commands(asked).get(session.session_id)
         values["finds"] = list(islice(self._find(session, find), _MAX_FINDS + 1))
         values["max_finds"] = _MAX_FINDS
         return self._templates.render("conversation.html", values)

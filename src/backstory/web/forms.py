@@ -18,11 +18,11 @@ async def read_form(request: "Request") -> dict[str, str]:
     return {name: values[-1] for name, values in fields.items()}
 
 
-async def read_body(request: "Request") -> bytes:
+async def read_body(request: "Request", max_bytes: int = _MAX_BYTES) -> bytes:
     """All that was sent. Raises ``HTTPException`` if it is too much."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _MAX_BYTES:
+        if len(body) > max_bytes:
             raise HTTPException(413)
     return bytes(body)

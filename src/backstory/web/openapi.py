@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
 from backstory.render.object_schemas import JsonSchema
 from backstory.render.objects import to_json
+from backstory.version import __version__
 from backstory.web.api import OPERATIONS, PREFIX, Operation, Parameter
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def build_document(port: int) -> dict[str, object]:
         "openapi": "3.1.0",
         "info": {
             "title": "Backstory",
-            "version": version("backstory"),
+            "version": __version__,
             "summary": "Search, read and edit the memory of the agents on a machine.",
         },
         "servers": [{"url": f"http://127.0.0.1:{port}{PREFIX}"}],

@@ -15,6 +15,7 @@ from backstory.values.reports import SourceSummary
 from backstory.values.structs import FrozenStruct, replace
 from backstory.web.jobs import Jobs
 from backstory.web.lists import list_folder_names, read_number
+from backstory.web.offers import EVERYTHING, Offers
 from backstory.web.suggestions import suggest_questions
 from backstory.web.templating import Templates, session_url, wants_part
 
@@ -101,10 +102,17 @@ class ShownHit(FrozenStruct):
 class SearchPage:
     """Answers with the page, or with its results alone while somebody types."""
 
-    def __init__(self, memory: "Memory", templates: Templates, jobs: Jobs) -> None:
+    def __init__(
+        self,
+        memory: "Memory",
+        templates: Templates,
+        jobs: Jobs,
+        offers: Offers = EVERYTHING,
+    ) -> None:
         self._memory = memory
         self._templates = templates
         self._jobs = jobs
+        self._offers = offers
 
     def show(self, request: "Request") -> "Response":
         asked = read_asked(request)
@@ -150,6 +158,8 @@ class SearchPage:
 
     def _list_unread(self) -> list[SourceSummary]:
         """The agent programs that have left conversations on this machine."""
+        if not self._offers.is_local:
+            return []
         found = self._memory.sources()
         return [each for each in found if each.found and not each.excluded]
 
@@ -165,7 +175,8 @@ class SearchPage:
         )
 
     def _show_hits(self, result: SearchResult, asked: Asked) -> Iterator[ShownHit]:
-        resumes = self._memory.resume_commands(result.sessions)
+        sessions = result.sessions if self._offers.is_local else ()
+        resumes = self._memory.resume_commands(sessions)
         for number, hit in number_hits(result, asked.by_day):
             if hit.source is HitSource.SESSION and hit.session is not None:
                 shown = hit.session.preview  # the title is in the heading already

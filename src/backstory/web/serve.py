@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from backstory.assembly import keep_memory_low
+from backstory.assembly.parts import keep_memory_low
 from backstory.hooks.server import HookServer
 from backstory.hooks.upkeep import Upkeep
 from backstory.system.loopback import ADDRESS, listen, port_of, serve_until_ended

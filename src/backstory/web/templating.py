@@ -26,6 +26,7 @@ from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words
 from backstory.values.identity import bytes_hash
+from backstory.web.offers import EVERYTHING, Offers
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -53,7 +54,7 @@ _PART = "backstory-part"
 class Templates:
     """The templates, with what they may call."""
 
-    def __init__(self, *, user_home: Path) -> None:
+    def __init__(self, *, user_home: Path, offers: Offers = EVERYTHING) -> None:
         self._environment = Environment(
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=True,
@@ -74,12 +75,13 @@ class Templates:
             verbatim=keep_verbatim,
         )
         self._environment.globals.update(
-            care=_CARE,
+            care=_CARE if offers.is_local else {},
             exclude_url=exclude_url,
             export_url=export_url,
             forget_url=forget_url,
             hours=render_hours,
             marked=mark_words,
+            offers=offers,
             origin_url=origin_url,
             raw_parts=RAW_PARTS,
             score_parts=SCORE_PARTS,

@@ -53,19 +53,25 @@ def _rebuild(memory: "Memory", user_home: Path, on_count: "OnCount") -> Iterable
 
 
 def _check(memory: "Memory", user_home: Path, _: "OnCount") -> Iterable[str]:
-    return render_checked(check_home(memory.home), home=user_home)
+    return render_checked(
+        check_home(memory.home, database=memory.database), home=user_home
+    )
 
 
 def _check_all(memory: "Memory", user_home: Path, _: "OnCount") -> Iterable[str]:
-    return render_checked(check_home(memory.home, is_deep=True), home=user_home)
+    return render_checked(
+        check_home(memory.home, is_deep=True, database=memory.database), home=user_home
+    )
 
 
 def _repair(memory: "Memory", user_home: Path, on_count: "OnCount") -> Iterator[str]:
-    saved = repair_home(memory.home)
+    saved = repair_home(memory.home) if memory.database is None else None
     if saved is not None:
         yield from render_salvaged(saved, home=user_home)
     rebuild = partial(memory.rebuild, on_taken=on_count)
-    yield from render_checked(check_repaired(memory.home, rebuild), home=user_home)
+    yield from render_checked(
+        check_repaired(memory.home, rebuild, database=memory.database), home=user_home
+    )
 
 
 def _salvage(memory: "Memory", user_home: Path, _: "OnCount") -> Iterable[str]:

@@ -7,7 +7,11 @@ import pytest
 
 from backstory.errors import StoreProblem, StoreTooNew, StoreUnwritable
 from backstory.store.postgres.database import Database
-from backstory.store.postgres.migrate import list_migrations, prepare_database
+from backstory.store.postgres.migrate import (
+    PREPARE_HINT,
+    list_migrations,
+    prepare_database,
+)
 from backstory.store.postgres.tenants import TenantList
 from tests.postgres_server import ADMIN, APPLICATION, OWNER, PostgresServer
 
@@ -84,7 +88,7 @@ def test_code_that_needs_more_than_there_is_says_so(postgres: PostgresServer) ->
 
     with pytest.raises(StoreProblem, match=f"this version needs {latest}") as raised:
         open_first(postgres, name)
-    assert raised.value.hint == "whoever owns its tables has to prepare it again"
+    assert raised.value.hint == PREPARE_HINT
 
 
 def test_the_application_must_have_a_role_that_is_bound(

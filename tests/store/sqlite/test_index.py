@@ -125,6 +125,18 @@ def test_a_row_that_makes_no_sense_is_damage(index: SqliteIndex) -> None:
     assert index.verify() != []
 
 
+def test_a_count_that_is_not_that_of_the_units_is_damage(index: SqliteIndex) -> None:
+    store_units(index, a_unit(1, "hello", meaning="hello"))
+    db = apsw.Connection(str(index.path))
+    db.execute("UPDATE state SET value = '7' WHERE name LIKE 'units%'")
+    db.close()
+
+    assert index.verify() == [
+        "7 units are counted, but there are 1",
+        "7 units with a meaning are counted, but there are 1",
+    ]
+
+
 def test_a_deleted_text_that_could_not_be_wiped_is_not_found_and_wiped_later(
     index: SqliteIndex,
 ) -> None:

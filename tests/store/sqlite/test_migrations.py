@@ -7,9 +7,13 @@ import apsw
 import pytest
 
 from backstory.store.base.history import SessionFilter, SourceKey, SourceState
+from backstory.store.base.index import IndexCounts
 from backstory.store.base.summaries import Due, Summary
 from backstory.store.sqlite.connection import read_migrations, split_statements
+from backstory.store.sqlite.embeddings import SqliteEmbeddings
 from backstory.store.sqlite.history import MIGRATIONS, SqliteHistory
+from backstory.store.sqlite.index import SqliteIndex
+from backstory.store.sqlite.index_connection import MIGRATIONS as INDEX_MIGRATIONS
 from backstory.store.sqlite.summaries import SqliteSummaryStore
 from backstory.values.history import Message, Problem, Role
 from backstory.values.moments import Moment, whole_day
@@ -113,3 +117,21 @@ def test_imported_daily_logs_are_of_their_day_and_no_longer_of_a_midnight(
     day = whole_day(date(2026, 2, 25))
     assert (session.started, session.last_active, message.sent) == (day, day, day)
     history.close()
+
+
+def test_the_units_of_an_index_of_schema_3_are_counted_once(tmp_path: Path) -> None:
+    rows = """
+        INSERT INTO units (unit_id, kind, source_id, position, text_at, text_bytes,
+                           meaning_hash)
+        VALUES (1, 1, 1, 0, 0, 5, x'01'), (2, 1, 1, 1, 6, 5, NULL);
+        INSERT INTO state (name, value) VALUES ('units', '2');
+    """
+    scripts = [*read_migrations(INDEX_MIGRATIONS)[:3], rows, "PRAGMA user_version=3;"]
+    make_database(tmp_path / "index.db", "\n".join(scripts))
+
+    embeddings = SqliteEmbeddings(tmp_path / "embeddings.db")
+    index = SqliteIndex(tmp_path / "index.db", embeddings)
+
+    assert index.counts() == IndexCounts(units=2, with_meaning=1, messages=2)
+    index.close()
+    embeddings.close()

@@ -50,6 +50,13 @@ class Embedder(Protocol):
         """Whether the model knows the script of most of the text."""
         ...
 
+    def get_ready(self) -> None:
+        """Load what takes long, beside other work as far as that can be; never raises.
+
+        A search calls it first, and then does what needs no vector.
+        """
+        ...
+
     def close(self) -> None:
         """Release the model or the connection; the next use loads or opens it again."""
         ...

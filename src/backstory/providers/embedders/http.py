@@ -95,6 +95,9 @@ class HttpEmbedder(ABC):
     def can_read(self, text: str) -> bool:
         return True
 
+    def get_ready(self) -> None:  # noqa: B027, the same for all
+        """There is nothing to load."""
+
     def close(self) -> None:
         self._server.close()
 

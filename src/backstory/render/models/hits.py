@@ -4,6 +4,7 @@ The header lines are ours; no content can pass for one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from backstory.render.format import render_count, render_day, render_time
 from backstory.render.hit_parts import (
@@ -30,6 +31,7 @@ from backstory.text.envelope import (
 )
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS
+from backstory.text.redaction import mask_secrets
 from backstory.text.tokens import CountTokens
 from backstory.values.history import Message, Session
 from backstory.values.hits import (
@@ -102,17 +104,19 @@ def _place(
 ) -> list[str]:
     """Where a conversation is, so that ``read_session`` can open it."""
     facts = {
-        "id": names.get(session.session_id, session.native_id),
+        "id": _fact(names.get(session.session_id, session.native_id)),
         "message": "" if message_id is None else str(message_id),
-        "host": session.host,
-        "project": session.project or "",
+        "host": _fact(session.host),
+        "project": _fact(session.project or ""),
     }
-    return [f"{name}: {_fact(fact)}" for name, fact in facts.items() if fact]
+    return [f"{name}: {fact}" for name, fact in facts.items() if fact]
 
 
+# The hits of a search are in few projects, and searches find the same sessions again.
+@lru_cache(maxsize=1_024)
 def _fact(text: str) -> str:
     """A name in a list of facts, in quotes if it could pass for several of them."""
-    shown = label(mask_cached(text), LABEL_CHARS)
+    shown = label(mask_secrets(text), LABEL_CHARS)
     return f'"{shown}"' if {" ", ","} & set(shown) else shown
 
 
@@ -279,4 +283,9 @@ def _notice_block(notices: Iterable[str]) -> list[str]:
 
 
 def _title(session: Session) -> str:
-    return label(mask_lines(session.title or session.native_id), LABEL_CHARS)
+    return _shown_title(session.title or session.native_id)
+
+
+@lru_cache(maxsize=1_024)
+def _shown_title(title: str) -> str:
+    return label(mask_lines(title, mask_secrets), LABEL_CHARS)

@@ -106,6 +106,7 @@ def _person_header(number: int, hit: Hit, width: int | None) -> Iterator[str]:
             f"{hit.score:.2f}",
             hit.source.value,
             hit.host or "",
+            hit.server,
             render_time(hit.said) or "no date",
         ),
         title or hit.heading,

@@ -10,6 +10,7 @@ from backstory.settings import Chosen
 from backstory.text.escape import neutralize
 from backstory.values.forgetting import Forgetting
 from backstory.values.history import Problem
+from backstory.values.moving import MoveReport
 from backstory.values.reports import (
     CheckedFile,
     IndexReport,
@@ -113,6 +114,21 @@ def render_checked(files: Sequence[CheckedFile], *, home: Path) -> Iterator[str]
             yield f"  … and {more:,} more (--json lists them all)"
 
 
+def render_move(report: MoveReport, place: str, *, home: Path) -> Iterator[str]:
+    """What was copied to another place, and compared there."""
+    shown = to_cell(render_path(place, home))
+    if report.was_there:
+        yield f"Everything is already in {shown}."
+    else:
+        yield f"Copied everything to {shown}, and compared it."
+    yield (
+        f"  {render_count(report.count('sessions'), 'session')}, "
+        f"{render_count(report.count('messages'), 'message')}, "
+        f"{render_count(report.notes, 'note')}, "
+        f"{render_count(report.vectors, 'vector')}"
+    )
+
+
 def render_salvaged(saved: SalvagedHistory, *, home: Path) -> Iterator[str]:
     """What a repair of the history could save."""
     lost = saved.lost_messages
@@ -185,6 +201,7 @@ def render_status(
     last_read_at = status.last_read_at
     facts = (
         ("Home", render_path(status.home, home)),
+        *([("Database", status.store)] if status.store else []),
         ("Sessions", f"{status.sessions:,}" + (f" ({hosts})" if hosts else "")),
         ("Messages", f"{status.messages:,}"),
         ("Size", render_size(status.size_bytes)),

@@ -75,10 +75,16 @@ def _summarize(stats: Statistics) -> str:
         )
     if stats.first is not None and stats.last is not None:
         counted += f" from {stats.first} to {stats.last}"
-    if not stats.other_sessions:
-        return f"{counted}."
-    others = f"{stats.other_sessions:,} more on other days, or without a date"
-    return f"{counted}. There are {others}: see --since, --until and --year."
+    sentences = [f"{counted}."]
+    if stats.other_sessions:
+        others = f"{stats.other_sessions:,} more on other days, or without a date"
+        sentences.append(f"There are {others}: see --since, --until and --year.")
+    if stats.left_out_sessions:
+        left_out = render_count(stats.left_out_sessions, "more session")
+        sentences.append(
+            f"'backstory status' counts {left_out}: of subagents, or warm-ups."
+        )
+    return " ".join(sentences)
 
 
 # -- by day ---

@@ -5,7 +5,6 @@ last belongs with the first two, because it must change in the same transaction:
 reader that is killed resumes where it stopped, losing and repeating nothing.
 """
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -151,19 +150,33 @@ class ForgottenPart(FrozenStruct):
     is_lasting: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class Change(FrozenStruct):
     """Messages of a session that were written: the numbers of the first and last.
 
     Without numbers, only facts about the session changed. The number 0 means that all
-    its messages were deleted. ``tag`` is random.
+    its messages were deleted. ``tag`` is random, and makes no difference.
     """
 
     change_id: int
     session_id: int
     first_message_id: int | None = None
     last_message_id: int | None = None
-    tag: int = dataclasses.field(default=0, compare=False)
+    tag: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Change) and self._facts == other._facts
+
+    def __hash__(self) -> int:
+        return hash(self._facts)
+
+    @property
+    def _facts(self) -> tuple[int | None, ...]:
+        return (
+            self.change_id,
+            self.session_id,
+            self.first_message_id,
+            self.last_message_id,
+        )
 
     @property
     def is_emptying(self) -> bool:

@@ -48,6 +48,9 @@ class IndexedFile(FrozenStruct):
 Bounds = tuple[int | None, int | None]
 
 
+_ALL_KINDS = frozenset(UnitKind)
+
+
 class UnitFilter(FrozenStruct):
     """Which units may be found; every condition that is set must hold.
 
@@ -63,6 +66,16 @@ class UnitFilter(FrozenStruct):
     containers: frozenset[Container] | None = None
     without: frozenset[int] = frozenset()
     without_containers: frozenset[Container] = frozenset()
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether it leaves out anything but the units in ``without``."""
+        return (
+            self.kinds != _ALL_KINDS
+            or (self.said_from, self.said_before, self.days) != (None, None, None)
+            or self.containers is not None
+            or bool(self.without_containers)
+        )
 
     def bounds(self, kind: UnitKind) -> Bounds:
         """From when, and before when, units of a kind may be found."""
@@ -360,6 +373,22 @@ class SearchIndex(Protocol):
         """Begin to write. Raises ``StoreLocked`` if another writer takes too long."""
         ...
 
+    def one_view(self) -> AbstractContextManager[None]:
+        """Make many calls of this thread faster, by letting them see an older state.
+
+        What is read in the block, here and in a history in the same database, may be
+        as it was when the first of it was read, whatever is written meanwhile.
+        """
+        ...
+
+    def end_view(self) -> None:
+        """See what is there now, from the next call on.
+
+        For a thread in ``one_view`` that is about to wait for another one: each may
+        need a connection, of which there are not many.
+        """
+        ...
+
     def get_state(self, name: str) -> str | None:
         """A value that was set by name."""
         ...
@@ -541,6 +570,10 @@ class SearchIndex(Protocol):
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
         """Stop what these threads are reading; they get a ``StoreProblem``."""
+        ...
+
+    def get_ready(self) -> None:
+        """Begin to do, beside other work, what the first search would wait for."""
         ...
 
     def check(self) -> None:

@@ -22,6 +22,7 @@ from backstory.errors import (
 )
 from backstory.store.postgres.nul_characters import ADAPTERS
 from backstory.system.fork_safety import block_forks
+from backstory.text.passwords import is_ambiguous
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -29,6 +30,8 @@ OLDEST_SERVER = 16
 _CONNECT_TIMEOUT_S = 10
 _KEEPALIVE_S = 30
 _DEFAULT_PORT = "5432"
+# How the SQLSTATE of what is wrong with a connection, or a server, begins.
+_CONNECTION = ("08", "53", "57", "58")
 
 _CHECK_ACCESS = "check the user, the password and the database in store.url"
 _CHECK_SERVER = "check that the server is running, and its address in store.url"
@@ -63,7 +66,8 @@ _MEANINGS: tuple[
         errors.InsufficientPrivilege,
         StoreUnwritable,
         "the role may not do this",
-        "whoever owns its tables has to prepare it again",
+        "--owner must name the role that owns the tables; if the role in store.url is "
+        "refused, run 'backstory database prepare' again",
     ),
     (
         errors.ReadOnlySqlTransaction,
@@ -83,16 +87,17 @@ class DatabaseServer:
             options = conninfo_to_dict(url)
         except psycopg.Error:
             # What libpq says may contain part of the password, so nothing is passed on.
-            raise ConfigError(
-                "store.url is not the address of a PostgreSQL database",
-                hint="it looks like postgresql://user:password@host:5432/database; "
-                "special characters of the password must be percent-encoded",
-            ) from None
+            raise _not_an_address() from None
         self._url = url
         host = options.get("host") or "localhost"
         port = options.get("port") or _DEFAULT_PORT
+        self.user = str(options.get("user") or "")
         name = options.get("dbname") or options.get("user") or ""
-        self.name = f"PostgreSQL at {host}:{port}/{name}"
+        place = f"{host}:{port}/{name}"
+        if "@" in place and is_ambiguous(url):
+            # It would be shown as part of the host or the database.
+            raise _not_an_address()
+        self.name = f"PostgreSQL at {place}"
 
     def connect(self) -> Connection:
         """A new connection; must be called inside ``translated``."""
@@ -129,12 +134,16 @@ class DatabaseServer:
         for foreign, problem, words, hint in _MEANINGS:
             if isinstance(exc, foreign):
                 return problem(f"{self.name}: {words}{_said(exc)}", hint=hint)
-        if isinstance(exc, psycopg.OperationalError | psycopg.InterfaceError):
+        # Before there is a connection, and when it is lost, there is no SQLSTATE.
+        is_about_it = exc.sqlstate is None or exc.sqlstate.startswith(_CONNECTION)
+        if is_about_it and isinstance(
+            exc, psycopg.OperationalError | psycopg.InterfaceError
+        ):
             return self._to_connection_problem(exc)
         return StoreProblem(f"{self.name}: it refused{_said(exc)}")
 
     def _to_connection_problem(self, exc: psycopg.Error) -> StoreProblem:
-        # Before there is a connection, libpq reports no SQLSTATE, only a text.
+        # libpq says in a text what is wrong.
         said = str(exc)
         if "authentication failed" in said or "no password supplied" in said:
             words, hint = "it refuses the user or the password", _CHECK_ACCESS
@@ -145,6 +154,14 @@ class DatabaseServer:
         else:
             words, hint = "no connection, or it was lost", _CHECK_SERVER
         return StoreUnreachable(f"{self.name}: {words}{_said(exc)}", hint=hint)
+
+
+def _not_an_address() -> ConfigError:
+    return ConfigError(
+        "store.url is not the address of a PostgreSQL database",
+        hint="it looks like postgresql://user:password@host:5432/database; "
+        "special characters of the password must be percent-encoded",
+    )
 
 
 def _said(exc: psycopg.Error) -> str:

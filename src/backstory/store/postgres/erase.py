@@ -28,6 +28,7 @@ HISTORY_TABLES = (
     "sources",
     "seen_notes",
     "summaries",
+    "notes",
 )
 INDEX_TABLES = (
     "units",

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from backstory.errors import StoreDamaged, StoreLocked
 from backstory.store.base.index import (
     ActiveSession,
-    BestPassage,
     Chunk,
     EmbeddingCache,
     IndexCounts,
@@ -22,8 +21,8 @@ from backstory.store.base.index import (
     ToEmbed,
     Unit,
     UnitFilter,
-    Words,
 )
+from backstory.store.base.index_front import IndexFront
 from backstory.store.postgres import (
     index_chunks,
     passages,
@@ -36,9 +35,6 @@ from backstory.store.postgres.erase import INDEX_TABLES, erase_deleted
 from backstory.store.postgres.index_connection import IndexTransactions, replace_index
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
-    VECTORS_OF,
-    get_state,
-    list_states,
     set_state,
 )
 from backstory.store.postgres.index_verify import read_tables, verify_index
@@ -56,7 +52,7 @@ if TYPE_CHECKING:
 _BYTES_A_UNIT = 300
 
 
-class PostgresIndex:
+class PostgresIndex(IndexFront):
     """A ``SearchIndex`` of a tenant; a tenant may have several, by name."""
 
     def __init__(
@@ -67,6 +63,7 @@ class PostgresIndex:
         self._words = PostgresWords(self._transactions)
         self._texts = TextSearch(self._transactions, self._words)
         self._vectors = PostgresVectors(self._transactions, embeddings)
+        super().__init__(self._words, self._texts, self._vectors)
 
     @contextmanager
     def writing(self, *, timeout_s: float = WAIT_S) -> Iterator[PostgresIndexWriter]:
@@ -80,15 +77,26 @@ class PostgresIndex:
             with suppress(StoreLocked):
                 self.delete_unused_vectors(writer.deleted_hashes)
 
+    def one_view(self) -> AbstractContextManager[None]:
+        return self._transactions.tenant.one_view()
+
+    def end_view(self) -> None:
+        self._transactions.tenant.end_view()
+
+    def begin_alone(self) -> None:
+        """Make the index, if there is none, and let no other process begin it anew."""
+        with self._transactions.writing(wait_s=WAIT_S) as (_, counters):
+            self._transactions.own_id = counters.index_id
+
     # -- state ---
 
     def get_state(self, name: str) -> str | None:
         with self._transactions.reading() as (db, counters):
-            return get_state(db, counters.index_id, name)
+            return self._transactions.list_states(db, counters).get(name)
 
     def list_states(self) -> dict[str, str]:
         with self._transactions.reading() as (db, counters):
-            return list_states(db, counters.index_id)
+            return dict(self._transactions.list_states(db, counters))
 
     def counts(self) -> IndexCounts:
         with self._transactions.reading() as (db, counters):
@@ -110,49 +118,6 @@ class PostgresIndex:
     def list_files(self) -> list[IndexedFile]:
         with self._transactions.reading() as (db, counters):
             return list_files(db, counters.index_id)
-
-    def get_files(self, file_ids: Collection[int]) -> dict[int, IndexedFile]:
-        wanted = set(file_ids)
-        return {
-            file.file_id: file for file in self.list_files() if file.file_id in wanted
-        }
-
-    # -- words ---
-
-    def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
-        return self._words.count_units(words)
-
-    def tokenize(self, text: str) -> list[str]:
-        return self._words.tokenize(text)
-
-    def match_words(
-        self, words: Words, where: UnitFilter, limit: int
-    ) -> list[tuple[int, float]]:
-        return self._words.match(words, where, limit)
-
-    def find_all_words(
-        self, words: Sequence[tuple[str, ...]], where: UnitFilter, limit: int
-    ) -> list[int]:
-        return self._words.find_all(words, where, limit)
-
-    def having_words(
-        self, words: Sequence[tuple[str, ...]], unit_ids: Collection[int]
-    ) -> list[int]:
-        return self._words.having(words, unit_ids)
-
-    def score_words(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
-        return self._words.score(words, unit_ids)
-
-    # -- any part of a text ---
-
-    def find_text(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
-        return self._texts.find(folded, where, limit)
-
-    def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
-        return self._texts.find_few(folded, where, limit)
-
-    def having_text(self, folded: str, unit_ids: Collection[int]) -> list[int]:
-        return self._texts.having(folded, unit_ids)
 
     # -- what was found ---
 
@@ -215,15 +180,6 @@ class PostgresIndex:
 
     # -- vectors ---
 
-    def has_vectors(self) -> bool:
-        return bool(self.get_state(VECTORS_OF))
-
-    def has_vectors_of(self, fingerprint: str) -> bool:
-        return self.get_state(VECTORS_OF) == self._vectors.name_vectors(fingerprint)
-
-    def vectors_made_by(self) -> str:
-        return self._vectors.parse_name(self.get_state(VECTORS_OF) or "")
-
     def list_to_embed(
         self, limit: int, *, without: Collection[int] = ()
     ) -> list[ToEmbed]:
@@ -240,19 +196,6 @@ class PostgresIndex:
         with self._transactions.reading() as (db, counters):
             return vectors.count_to_embed(db, counters.index_id, where)
 
-    def nearest(
-        self, vector: "Vector", where: UnitFilter, limit: int
-    ) -> list[tuple[int, float]]:
-        return self._vectors.find_nearest(vector, where, limit)
-
-    def cosines(self, vector: "Vector", unit_ids: Collection[int]) -> dict[int, float]:
-        return self._vectors.find_cosines(vector, unit_ids)
-
-    def find_best_passages(
-        self, vector: "Vector", unit_ids: Collection[int]
-    ) -> dict[int, BestPassage]:
-        return self._vectors.find_best_passages(vector, unit_ids)
-
     def to_vector(self, stored: bytes) -> "Vector":
         return np.frombuffer(stored, np.float32)
 
@@ -268,6 +211,9 @@ class PostgresIndex:
 
     def interrupt(self, thread_ids: Collection[int]) -> None:
         self._transactions.interrupt(thread_ids)
+
+    def get_ready(self) -> None:
+        """The server has it all."""
 
     def check(self) -> None:
         with self._transactions.reading() as (db, counters):
@@ -296,7 +242,7 @@ class PostgresIndex:
     def replace_with(self, other: "PostgresIndex") -> None:
         old, new = self._transactions, other._transactions
         with old.tenant.writing_apart(is_durable=False) as db:
-            replace_index(db, old.name, new.name)
+            replace_index(db, old.name, new)
 
     def has_leftovers(self) -> bool:
         """Always False: the server undoes what a killed writer has done."""

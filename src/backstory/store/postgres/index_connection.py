@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import psycopg
 
+from backstory.errors import StoreLocked
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import Tenant
+from backstory.store.postgres.index_states import list_states
 from backstory.system.fork_safety import reset_in_child
 
 # No index has this number.
@@ -57,6 +59,8 @@ class IndexTransactions:
     def __init__(self, tenant: Tenant, name: str) -> None:
         self.tenant = tenant
         self.name = name
+        # Of an index that only this process builds: its number.
+        self.own_id: int | None = None
         self.reset_after_fork()
         reset_in_child(self)
 
@@ -69,14 +73,41 @@ class IndexTransactions:
     def reading(self) -> Iterator[tuple[Connection, IndexCounters]]:
         """A transaction that sees one state of the index; it may have no row yet."""
         with self.tenant.reading() as db, self._interruptible(db):
-            yield db, _find_counters(db, self.name) or IndexCounters()
+            view = self.tenant.view
+            known = None if view is None else view.values.get(self.name)
+            if not isinstance(known, IndexCounters):
+                known = _find_counters(db, self.name) or IndexCounters()
+                if view is not None:
+                    view.values[self.name] = known
+            yield db, known
+
+    def list_states(self, db: Connection, counters: IndexCounters) -> dict[str, str]:
+        """All states of the index; in a view, they are read once."""
+        view = self.tenant.view
+        if view is None or view.db is not db:
+            return list_states(db, counters.index_id)
+        known = view.values.get(f"states of {self.name}")
+        if not isinstance(known, dict):
+            known = list_states(db, counters.index_id)
+            view.values[f"states of {self.name}"] = known
+        return known
 
     @contextmanager
     def writing(self, *, wait_s: float) -> Iterator[tuple[Connection, IndexCounters]]:
         """A transaction that no other writer of the index shares."""
         # What a crash of the server loses is read from the history again.
         with self.tenant.writing_apart(wait_s=wait_s, is_durable=False) as db:
-            yield db, lock_index(db, self.name)
+            counters = lock_index(db, self.name)
+            self.check_own(counters)
+            yield db, counters
+
+    def check_own(self, counters: IndexCounters) -> None:
+        """Raise ``StoreLocked`` if another process has begun the index anew."""
+        if self.own_id not in (None, counters.index_id):
+            raise StoreLocked(
+                f"{self.tenant.database.server.name}: another process rebuilds the "
+                "index"
+            )
 
     @contextmanager
     def _interruptible(self, db: Connection) -> Iterator[None]:
@@ -152,13 +183,22 @@ def delete_rows(db: Connection, index_id: int) -> None:
         db.execute(f"DELETE FROM {table} WHERE index_id = %s".encode(), (index_id,))
 
 
-def replace_index(db: Connection, old: str, new: str) -> None:
+def has_index(db: Connection, name: str) -> bool:
+    return _find_counters(db, name) is not None
+
+
+def delete_index(db: Connection, name: str) -> None:
+    """Delete an index with everything that belongs to it, if there is one."""
+    counters = _find_counters(db, name, locked=True)
+    if counters is not None:
+        delete_rows(db, counters.index_id)
+        db.execute("DELETE FROM indexes WHERE name = %s", (name,))
+
+
+def replace_index(db: Connection, old: str, new: IndexTransactions) -> None:
     """Give the name of the old index to the new one, and delete the old one."""
     # In the same order everywhere, so that two of these do not wait for each other.
-    for name in sorted((old, new)):
-        lock_index(db, name)
-    counters = _find_counters(db, old)
-    assert counters is not None
-    delete_rows(db, counters.index_id)
-    db.execute("DELETE FROM indexes WHERE name = %s", (old,))
-    db.execute("UPDATE indexes SET name = %s WHERE name = %s", (old, new))
+    locked = {name: lock_index(db, name) for name in sorted((old, new.name))}
+    new.check_own(locked[new.name])
+    delete_index(db, old)
+    db.execute("UPDATE indexes SET name = %s WHERE name = %s", (old, new.name))

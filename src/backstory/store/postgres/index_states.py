@@ -2,8 +2,7 @@
 
 from backstory.store.postgres.connecting import Connection
 
-# The model of the vectors, the cache that they are from, and their dimensions.
-VECTORS_OF = "vectors_of"
+# How many numbers a vector has.
 DIMENSIONS = "vector_dimensions"
 # Set while the server's files may still have what was deleted.
 IS_ERASE_DUE = "erase_is_due"

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from backstory.store.base.containers import to_number
 from backstory.store.base.index import IndexedFile, MadePassages, MadeVector
+from backstory.store.base.index_front import VECTORS_OF
 from backstory.store.postgres import (
     index_chunks,
     indexed_containers,
@@ -21,7 +22,6 @@ from backstory.store.postgres.index_connection import (
 )
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
-    VECTORS_OF,
     get_state,
     set_state,
 )

@@ -20,21 +20,24 @@ def insert_titles(
     rows = [
         (
             key_of(host, native_id),
-            _record_key(host, native_id),
+            record_key(host, native_id),
             key_of(native_id),
             host,
+            native_id,
             title,
         )
         for native_id, title in last.items()
     ]
     db.execute(
         """
-        INSERT INTO message_titles (title_key, record_key, native_key, host, title)
+        INSERT INTO message_titles (title_key, record_key, native_key, host, native_id,
+                                    title)
         SELECT * FROM unnest(%s::bytea[], %s::bytea[], %s::bytea[], %s::text[],
-                             %s::text[])
-            ON CONFLICT (tenant_id, title_key) DO UPDATE SET title = excluded.title
+                             %s::text[], %s::text[])
+            ON CONFLICT (tenant_id, title_key) DO UPDATE
+           SET title = excluded.title, native_id = excluded.native_id
         """,
-        to_columns(rows, 5),
+        to_columns(rows, 6),
     )
     found = db.execute(
         """
@@ -47,7 +50,7 @@ def insert_titles(
     return [session_id for (session_id,) in found]
 
 
-def _record_key(host: str, native_id: str) -> bytes:
+def record_key(host: str, native_id: str) -> bytes:
     return key_of(host, record_of(native_id))
 
 
@@ -80,7 +83,7 @@ def find_titles(db: Connection, session_ids: Collection[int]) -> dict[int, str]:
 
 def delete_titles(db: Connection, named: Iterable[tuple[str, str]]) -> None:
     """Delete the titles that name one of some messages, given as host and id."""
-    keys = {_record_key(host, native_id) for host, native_id in named}
+    keys = {record_key(host, native_id) for host, native_id in named}
     db.execute(
         "DELETE FROM message_titles WHERE record_key = ANY(%s::bytea[])", (list(keys),)
     )

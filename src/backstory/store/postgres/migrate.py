@@ -13,13 +13,18 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from psycopg import sql
+from psycopg import errors, sql
 
 from backstory.errors import StoreProblem, StoreTooNew, StoreUnwritable
 from backstory.store.postgres.connecting import Connection, DatabaseServer
 from backstory.values.structs import FrozenStruct
 
 OWN_SCHEMA = "backstory"
+OLDEST_PGVECTOR = "0.8"
+PREPARE_HINT = (
+    "whoever is to own the tables runs: "
+    "backstory database prepare --owner postgresql://owner@host/database"
+)
 _OLDEST_CODE = re.compile(r"-- oldest code: (\d+)\n")
 # Any number that no other program uses for an advisory lock of this database.
 _LOCK = 0x6261636B
@@ -28,10 +33,13 @@ _MAINTAIN_SINCE = 170000
 # What the application may do with tables that do not belong to one tenant.
 _PRIVILEGES = {
     "tenants": (),
+    "access_tokens": (),
     "migrations": ("SELECT",),
     "counters": ("SELECT", "UPDATE"),
 }
 _USUAL_PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE")
+# What it may ask about them instead.
+_FUNCTIONS = ("find_tenant", "use_access_token", "has_access_tokens", "claim_job")
 
 
 class Migration(FrozenStruct):
@@ -54,12 +62,50 @@ def prepare_database(url: str, *, application_role: str) -> int:
         _check_application_role(db, application_role)
         # Whoever comes second waits here, and then finds that nothing is left to do.
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        _add_pgvector(db, server)
         db.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(_SCHEMA))
         db.execute(sql.SQL("SET LOCAL search_path TO {}, pg_temp").format(_SCHEMA))
         version = _apply(db)
         _grant(db, application_role)
         db.commit()
         return version
+
+
+def _add_pgvector(db: Connection, server: DatabaseServer) -> None:
+    """Add pgvector to the database if it is missing, and refuse one that is too old."""
+    if _find_pgvector(db) is None:
+        try:
+            db.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        except errors.InsufficientPrivilege as exc:
+            raise StoreUnwritable(
+                f"{server.name}: pgvector has to be added to it, which its owner may "
+                "not do",
+                hint="a superuser runs in this database: CREATE EXTENSION vector",
+            ) from exc
+        except (errors.UndefinedFile, errors.FeatureNotSupported) as exc:
+            raise StoreProblem(
+                f"{server.name}: pgvector is not installed on the server",
+                hint=f"install pgvector {OLDEST_PGVECTOR} or newer there",
+            ) from exc
+    found = _find_pgvector(db) or ""
+    if _to_numbers(found) < _to_numbers(OLDEST_PGVECTOR):
+        raise StoreProblem(
+            f"{server.name}: its pgvector is version {found}, and {OLDEST_PGVECTOR} "
+            "is the oldest that works",
+            hint="install a newer one on the server, then run in this database: "
+            "ALTER EXTENSION vector UPDATE",
+        )
+
+
+def _find_pgvector(db: Connection) -> str | None:
+    row = db.execute(
+        "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _to_numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part.isdigit()]
 
 
 def _apply(db: Connection) -> int:
@@ -119,7 +165,7 @@ def check_not_too_old(version: int) -> None:
     if version < latest:
         raise StoreProblem(
             f"the database has schema {version}, and this version needs {latest}",
-            hint="whoever owns its tables has to prepare it again",
+            hint=PREPARE_HINT,
         )
 
 
@@ -170,8 +216,9 @@ def _grant(db: Connection, role: str) -> None:
         "SELECT tablename FROM pg_tables WHERE schemaname = %s", (OWN_SCHEMA,)
     ).fetchall()
     db.execute(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(_SCHEMA, to))
-    db.execute("REVOKE ALL ON FUNCTION find_tenant FROM PUBLIC")
-    db.execute(sql.SQL("GRANT EXECUTE ON FUNCTION find_tenant TO {}").format(to))
+    for function in map(sql.Identifier, _FUNCTIONS):
+        db.execute(sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(function))
+        db.execute(sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(function, to))
     for (table,) in tables:
         granted = _PRIVILEGES.get(table)
         if granted is None:

@@ -3,13 +3,15 @@
 Everybody else can only ask for the number of a tenant whose name they know.
 """
 
+import shlex
 from datetime import datetime
+from functools import partial
 
 from psycopg import errors
 
 from backstory.errors import BadQuery, UnknownName, show_value
 from backstory.store.postgres.connecting import Connection, DatabaseServer
-from backstory.store.postgres.database import Database
+from backstory.store.postgres.database import Database, Tenant
 from backstory.values.structs import FrozenStruct
 
 
@@ -26,9 +28,19 @@ def find_tenant(database: Database, name: str) -> int:
     with database.connection() as db, db.transaction():
         row = db.execute("SELECT backstory.find_tenant(%s)", (name,)).fetchone()
     if row is None or row[0] is None:
-        raise UnknownName(f"there is no tenant {show_value(name)}")
+        raise UnknownName(
+            f"{database.server.name}: there is no tenant {show_value(name)}",
+            hint="whoever owns the tables runs: "
+            f"backstory database add-tenant {shlex.quote(name)} "
+            "--owner postgresql://owner@host/database",
+        )
     number: int = row[0]
     return number
+
+
+def named_tenant(database: Database, name: str) -> Tenant:
+    """The rows of the tenant of a name, which is looked up when it is needed."""
+    return Tenant(database, partial(find_tenant, database, name))
 
 
 class TenantList:
@@ -54,7 +66,9 @@ class TenantList:
                 renamed = db.execute(
                     "UPDATE backstory.tenants SET name = %s WHERE name = %s", (to, name)
                 ).rowcount
-            except (errors.UniqueViolation, errors.CheckViolation) as exc:
+            except errors.UniqueViolation as exc:
+                raise _taken(to) from exc
+            except errors.CheckViolation as exc:
                 raise _bad_name(to) from exc
         if not renamed:
             raise UnknownName(f"there is no tenant {show_value(name)}")
@@ -77,7 +91,9 @@ def _insert(db: Connection, name: str) -> int:
             "INSERT INTO backstory.tenants (name) VALUES (%s) RETURNING tenant_id",
             (name,),
         ).fetchone()
-    except (errors.UniqueViolation, errors.CheckViolation) as exc:
+    except errors.UniqueViolation as exc:
+        raise _taken(name) from exc
+    except errors.CheckViolation as exc:
         raise _bad_name(name) from exc
     assert row is not None
     number: int = row[0]
@@ -87,5 +103,9 @@ def _insert(db: Connection, name: str) -> int:
 def _bad_name(name: str) -> BadQuery:
     return BadQuery(
         f"{show_value(name)} cannot be the name of a tenant",
-        hint="it must be 1 to 200 characters that no other tenant is named",
+        hint="give it 1 to 200 characters",
     )
+
+
+def _taken(name: str) -> BadQuery:
+    return BadQuery(f"there is already a tenant {show_value(name)}")

@@ -8,8 +8,8 @@ from backstory.store.postgres import units
 from backstory.store.postgres.index_connection import IndexTransactions
 from backstory.store.postgres.words import PostgresWords
 
-# In a large index, only the texts of units that have the words of the needle are
-# compared, if these are not more than this.
+# Only the texts of units that have the words of the needle are compared, if these are
+# not more than this.
 _MAX_LOOKED_UP = 400
 _TELLING_WORDS = 3
 
@@ -36,13 +36,13 @@ class TextSearch:
             return []
         with self._transactions.reading() as (db, counters):
             among = None
-            if counters.unit_count > self.small:
-                telling = _list_telling_words(folded)
-                if not telling:
-                    return None
+            is_small = counters.unit_count <= self.small
+            if telling := _list_telling_words(folded):
                 among = self._words.find_with_words(db, counters, telling)
                 if len(among) > _MAX_LOOKED_UP:
-                    return None
+                    among = None
+            if among is None and not is_small:
+                return None
             return units.list_newest(
                 db, counters.index_id, where, limit, among=among, folded=folded
             )

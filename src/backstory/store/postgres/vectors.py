@@ -25,7 +25,7 @@ from backstory.store.base.index import (
 from backstory.store.postgres import passages
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexTransactions
-from backstory.store.postgres.index_states import DIMENSIONS, get_state, set_state
+from backstory.store.postgres.index_states import DIMENSIONS, set_state
 from backstory.store.postgres.rows import to_columns, to_dict
 from backstory.store.postgres.unit_filter import to_condition
 
@@ -88,14 +88,19 @@ class PostgresVectors:
         with self._transactions.reading() as (db, counters):
             index_id = counters.index_id
             # A vector of another model has nothing to be compared with.
-            if get_state(db, index_id, DIMENSIONS) != str(len(vector)):
+            states = self._transactions.list_states(db, counters)
+            if states.get(DIMENSIONS) != str(len(vector)):
                 return []
             halves = to_halfvec(vector)
             if counters.vector_count <= max(self.few, _BY_SIGNS * compared):
+                # Of an index that is new to it, the planner expects one row, and would
+                # read all vectors again for each.
+                db.execute("SET LOCAL enable_nestloop TO off")
                 rows = db.execute(
                     self._compose(db, _EXACT, condition.sql),
                     (index_id, *condition.values, halves, compared),
                 )
+                db.execute("SET LOCAL enable_nestloop TO on")
             else:
                 first = (index_id, *condition.values, to_code(vector))
                 rows = db.execute(

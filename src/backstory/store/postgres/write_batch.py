@@ -6,10 +6,15 @@ summarized, and finally how far the source has been read. Each step is done for 
 sessions of the batch at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-from backstory.store.base.history import Batch, KeptMessage, Written
+from backstory.store.base.batch_steps import (
+    BatchSteps,
+    by_session,
+    iter_outdated_problems,
+)
+from backstory.store.base.history import Batch, Written
 from backstory.store.base.message_ids import SessionMessages
 from backstory.store.postgres import changes, message_titles, sessions, sources
 from backstory.store.postgres.connecting import Connection
@@ -22,12 +27,8 @@ from backstory.store.postgres.write_messages import (
     hide_messages,
     write_messages,
 )
-from backstory.values.history import Problem
 from backstory.values.moments import Moment
 from backstory.values.structs import replace
-
-# More problems of this kind would tell nothing new.
-_MAX_GIVEN_TWICE = 100
 
 
 def write_batch(db: Connection, batch: Batch, *, now: datetime) -> Written:
@@ -45,14 +46,13 @@ def write_batch(db: Connection, batch: Batch, *, now: datetime) -> Written:
     return writing.written
 
 
-class _BatchWriting:
-    """The steps of writing one batch, and what they changed so far."""
+class _BatchWriting(BatchSteps):
+    """The steps of writing one batch into this database."""
 
     def __init__(self, db: Connection, batch: Batch) -> None:
+        super().__init__(batch)
         self._db = db
-        self._batch = batch
-        self._progress = batch.progress
-        self._of_messages = _by_session(batch.messages)
+        self._of_messages = by_session(batch.messages)
         named = {facts.native_id for facts in batch.facts}.union(
             batch.emptied,
             (native_id for native_id, _ in batch.hidden),
@@ -62,14 +62,9 @@ class _BatchWriting:
         self._sessions = sessions.find_stored(db, batch.host, named)
         self._saved = {id_: replace(each) for id_, each in self._sessions.items()}
         self._numbers = self._take_session_numbers()
-        self._made: set[str] = set()
         self._file_times: dict[str, Moment] = {}
         self._changes: list[changes.NewChange] = []
         self._titled: set[int] = set()
-        self._new_messages = 0
-        self._changed_messages = 0
-        self._problems: list[Problem] = []
-        self._last_message_id: int | None = None
 
     def _take_session_numbers(self) -> dict[str, int]:
         """Numbers for the sessions that have to be made, in the order of the steps."""
@@ -82,25 +77,12 @@ class _BatchWriting:
         first = take_numbers(self._db, "last_session_id", len(new))
         return {native_id: first + at for at, native_id in enumerate(new)}
 
-    @property
-    def written(self) -> Written:
-        return Written(
-            made_sessions=tuple(sorted(self._made)),
-            new_messages=self._new_messages,
-            changed_messages=self._changed_messages,
-            problems=tuple(self._problems),
-            last_message_id=self._last_message_id,
-            is_waiting=self._progress is not self._batch.progress,
-        )
-
     def delete_outdated(self) -> None:
         """Delete the source's former name, and problems in what is read again."""
-        batch = self._batch
-        if batch.moved_from is not None:
-            sources.delete_source(self._db, batch.moved_from)
-            sources.delete_problems(self._db, batch.moved_from)
-        if batch.progress is not None and batch.after_line is not None:
-            sources.delete_problems(self._db, batch.progress.key, batch.after_line)
+        if self._batch.moved_from is not None:
+            sources.delete_source(self._db, self._batch.moved_from)
+        for key, after_line in iter_outdated_problems(self._batch):
+            sources.delete_problems(self._db, key, after_line)
 
     # -- facts ---
 
@@ -110,9 +92,7 @@ class _BatchWriting:
         for facts in self._batch.facts:
             native_id = facts.native_id
             if self._batch.is_companion and native_id not in self._sessions:
-                # A source without a signature counts as changed.
-                if self._progress is not None:
-                    self._progress = replace(self._progress, signature="")
+                self._wait_for_session()
                 continue
             session = self._find_or_make(native_id)
             if facts.saved is not None:
@@ -227,16 +207,8 @@ class _BatchWriting:
     def _count(self, done: WrittenMessages) -> None:
         self._new_messages += len(done.new_ids)
         self._changed_messages += len(done.updated)
-        self._problems += map(self._to_problem, done.given_twice[:_MAX_GIVEN_TWICE])
+        self._note_given_twice(done.given_twice)
         self._last_message_id = done.last_message_id
-
-    def _to_problem(self, given_twice: KeptMessage) -> Problem:
-        return Problem(
-            f"the id {given_twice.message.native_id!r} is given twice, with different "
-            "contents; both are kept",
-            given_twice.line,
-            self._batch.read_from or "",
-        )
 
     # -- titles that are known by a message ---
 
@@ -333,10 +305,3 @@ class _BatchWriting:
                 read_from=self._batch.read_from,
             )
         return self._sessions[native_id]
-
-
-def _by_session(messages: Iterable[KeptMessage]) -> dict[str, list[KeptMessage]]:
-    by_session: dict[str, list[KeptMessage]] = {}
-    for kept in messages:
-        by_session.setdefault(kept.message.session_id, []).append(kept)
-    return by_session

@@ -117,8 +117,12 @@ class FoldedText:
         # a map would kill the process.
         try:
             with self.path.open("rb", buffering=0) as file:
+                # One for all blocks: to make another takes Python from other threads.
+                room = memoryview(bytearray())
                 for block in blocks:
-                    data = bytearray(block.length)
+                    if len(room) < block.length:
+                        room = memoryview(bytearray(block.length))
+                    data = room[: block.length]
                     file.seek(block.start)
                     if file.readinto(data) != block.length:
                         raise self._damaged("the file is cut off")

@@ -12,66 +12,71 @@ from typing import Any
 import apsw
 
 from backstory.errors import StoreLocked, StoreProblem
+from backstory.store.base.glance import NamedSession
 from backstory.store.base.history import Counts
 from backstory.store.base.index import IndexCounts
 from backstory.store.sqlite.read_only import open_read_only
 from backstory.store.sqlite.sessions import count_by_host
 from backstory.store.sqlite.unit_counts import count_units
-from backstory.values.structs import FrozenStruct
 
 _HISTORY = "history.db"
 _INDEX = "index.db"
 
 
-class NamedSession(FrozenStruct):
-    """A session by its names: its id, its program, and what it is about."""
+class SqliteGlance:
+    """A ``Glance`` at the files of a home."""
 
-    native_id: str
-    host: str
-    title: str
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def has_history(self) -> bool:
+        return _is_there(self._home / _HISTORY)
+
+    def count_by_host(self) -> list[Counts]:
+        with _reading(self._home, _HISTORY) as db:
+            return count_by_host(db)
+
+    def count_units(self) -> IndexCounts | None:
+        if not _is_there(self._home / _INDEX):
+            return None
+        with _reading(self._home, _INDEX) as db:
+            return count_units(db)
+
+    def list_named_sessions(self, beginning: str, limit: int) -> list[NamedSession]:
+        with _reading(self._home, _HISTORY) as db:
+            # Any: SQLite rows carry no types; the schema does.
+            rows: Any = db.execute(
+                """
+                SELECT native_id, host, COALESCE(title, message_title, opening)
+                  FROM sessions
+                 WHERE message_count > 0 AND substr(native_id, 1, length(?1)) = ?1
+                 ORDER BY last_active_at DESC NULLS LAST, session_id DESC
+                 LIMIT ?2
+                """,
+                (beginning, limit),
+            )
+            return [NamedSession(*row) for row in rows]
+
+    def list_project_folders(self) -> list[str]:
+        """The most recently used first."""
+        with _reading(self._home, _HISTORY) as db:
+            # Any: as above.
+            rows: Any = db.execute(
+                """
+                SELECT project FROM sessions
+                 WHERE message_count > 0 AND project IS NOT NULL
+                 GROUP BY project ORDER BY MAX(last_active_at) DESC
+                """
+            )
+            return [project for (project,) in rows]
 
 
-def read_host_counts(home: Path) -> list[Counts]:
-    """How much each agent program has in the history."""
-    with _reading(home, _HISTORY) as db:
-        return count_by_host(db)
-
-
-def read_unit_counts(home: Path) -> IndexCounts:
-    """How much is in the index, and how much of it has vectors."""
-    with _reading(home, _INDEX) as db:
-        return count_units(db)
-
-
-def list_named_sessions(home: Path, beginning: str, limit: int) -> list[NamedSession]:
-    """The sessions whose id begins so, the most recently active first."""
-    with _reading(home, _HISTORY) as db:
-        # Any: SQLite rows carry no types; the schema does.
-        rows: Any = db.execute(
-            """
-            SELECT native_id, host, COALESCE(title, message_title, opening)
-              FROM sessions
-             WHERE message_count > 0 AND substr(native_id, 1, length(?1)) = ?1
-             ORDER BY last_active_at DESC NULLS LAST, session_id DESC
-             LIMIT ?2
-            """,
-            (beginning, limit),
-        )
-        return [NamedSession(*row) for row in rows]
-
-
-def list_project_folders(home: Path) -> list[str]:
-    """The folders that sessions ran in, the most recently used first."""
-    with _reading(home, _HISTORY) as db:
-        # Any: as above.
-        rows: Any = db.execute(
-            """
-            SELECT project FROM sessions
-             WHERE message_count > 0 AND project IS NOT NULL
-             GROUP BY project ORDER BY MAX(last_active_at) DESC
-            """
-        )
-        return [project for (project,) in rows]
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        # Not to be reached now: opening it says why.
+        return True
 
 
 @contextmanager

@@ -41,14 +41,8 @@ from backstory.store.sqlite.connection import (
     transaction,
     translated,
 )
-from backstory.store.sqlite.doubtful_messages import find_proven
-from backstory.store.sqlite.invalid_text import (
-    describe_invalid_text,
-    list_invalid_texts,
-)
 from backstory.store.sqlite.opening import Connections
 from backstory.store.sqlite.readable_text import read_invalid_text
-from backstory.store.sqlite.write_batch import write_batch
 from backstory.system.fork_safety import reset_in_child
 from backstory.values.forgetting import ASKED_FOR, Forgetting
 from backstory.values.history import Message, Problem, Role, Session
@@ -108,6 +102,9 @@ class SqliteHistory:
     def _find_proven(self, reasons: Mapping[int, str]) -> dict[int, Message]:
         """Those of the messages in damaged pages that are known to be as they were."""
         self._on_damage(next(iter(reasons.values())))
+        # Damage is rare.
+        from backstory.store.sqlite.doubtful_messages import find_proven
+
         return find_proven(self._db, reasons, self._prove)
 
     def _sound_after(self, damage: apsw.CorruptError) -> around_damage.ListSound:
@@ -124,6 +121,9 @@ class SqliteHistory:
         is_durable: bool = True,
         is_patient: bool = True,
     ) -> Written:
+        # Searches write nothing.
+        from backstory.store.sqlite.write_batch import write_batch
+
         with self._using():
             set_durability(self._db, is_durable=is_durable)
             self._db.set_busy_timeout(BUSY_TIMEOUT_MS if is_patient else _BRIEF_WAIT_MS)
@@ -427,6 +427,9 @@ def open_history(
     def note_invalid(
         db: apsw.Connection, row: Mapping[str, object], column: str
     ) -> None:
+        # Damage is rare.
+        from backstory.store.sqlite.invalid_text import describe_invalid_text
+
         on_damage(describe_invalid_text(db, row, column))
 
     db = open_database(path, MIGRATIONS, on_damage=on_damage)
@@ -459,4 +462,7 @@ def _verify(db: apsw.Connection) -> list[str]:
         f"session {session_id}: {said} messages are counted, but it has {there}"
         for session_id, said, there in counts
     ]
+    # Only a check needs it.
+    from backstory.store.sqlite.invalid_text import list_invalid_texts
+
     return found + list_invalid_texts(db)

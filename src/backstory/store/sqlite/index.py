@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ import apsw
 from backstory.errors import StoreDamaged, StoreLocked
 from backstory.store.base.index import (
     ActiveSession,
-    BestPassage,
     Chunk,
     EmbeddingCache,
     IndexCounts,
@@ -24,26 +23,25 @@ from backstory.store.base.index import (
     ToEmbed,
     Unit,
     UnitFilter,
-    Words,
 )
+from backstory.store.base.index_front import IndexFront
 from backstory.store.sqlite import chunks, index_maintenance, passages, units
 from backstory.store.sqlite.connection import BUSY_TIMEOUT_MS, transaction, translated
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import get_state, list_states
-from backstory.store.sqlite.index_verify import verify_tables
-from backstory.store.sqlite.index_writer import SqliteIndexWriter
 from backstory.store.sqlite.indexed_containers import list_files
 from backstory.store.sqlite.text_scan import TextScan
-from backstory.store.sqlite.unit_counts import count_units
+from backstory.store.sqlite.unit_counts import UNITS, count_units, get_count
 from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.store.sqlite.words import WordSearch
 from backstory.values.units import Container, SessionRef
 
 if TYPE_CHECKING:
     from backstory.store.base.index import Vector
+    from backstory.store.sqlite.index_writer import SqliteIndexWriter
 
 
-class SqliteIndex:
+class SqliteIndex(IndexFront):
     """A ``SearchIndex`` in an SQLite file and a file of texts beside it."""
 
     def __init__(self, path: Path, embeddings: EmbeddingCache) -> None:
@@ -53,11 +51,15 @@ class SqliteIndex:
         self._words = WordSearch(self._connection)
         self._texts = TextScan(self._connection)
         self._vectors = VectorSearch(self._connection, embeddings)
+        super().__init__(self._words, self._texts, self._vectors)
 
     @contextmanager
     def writing(
         self, *, timeout_s: float = BUSY_TIMEOUT_MS / 1000
-    ) -> Iterator[SqliteIndexWriter]:
+    ) -> "Iterator[SqliteIndexWriter]":
+        # Searches write nothing, unless something is new.
+        from backstory.store.sqlite.index_writer import SqliteIndexWriter
+
         with self._connection.reading() as db:
             db.set_busy_timeout(round(timeout_s * 1000))
             try:
@@ -75,6 +77,13 @@ class SqliteIndex:
             finally:
                 db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
+    def one_view(self) -> AbstractContextManager[None]:
+        """Nothing to do: it would not be faster."""
+        return nullcontext()
+
+    def end_view(self) -> None:
+        """As above."""
+
     # -- state ---
 
     def get_state(self, name: str) -> str | None:
@@ -90,54 +99,12 @@ class SqliteIndex:
             return count_units(db)
 
     def count_units(self) -> int:
-        return int(self.get_state("units") or 0)
+        with self._connection.reading() as db:
+            return get_count(db, UNITS)
 
     def list_files(self) -> list[IndexedFile]:
         with self._connection.reading() as db:
             return list_files(db)
-
-    def get_files(self, file_ids: Collection[int]) -> dict[int, IndexedFile]:
-        wanted = set(file_ids)
-        return {
-            file.file_id: file for file in self.list_files() if file.file_id in wanted
-        }
-
-    # -- words ---
-
-    def count_documents(self, words: Sequence[tuple[str, ...]]) -> list[int]:
-        return self._words.count_units(words)
-
-    def tokenize(self, text: str) -> list[str]:
-        return self._words.tokenize(text)
-
-    def match_words(
-        self, words: Words, where: UnitFilter, limit: int
-    ) -> list[tuple[int, float]]:
-        return self._words.match(words, where, limit)
-
-    def find_all_words(
-        self, words: Sequence[tuple[str, ...]], where: UnitFilter, limit: int
-    ) -> list[int]:
-        return self._words.find_all(words, where, limit)
-
-    def having_words(
-        self, words: Sequence[tuple[str, ...]], unit_ids: Collection[int]
-    ) -> list[int]:
-        return self._words.having(words, unit_ids)
-
-    def score_words(self, words: Words, unit_ids: Collection[int]) -> dict[int, float]:
-        return self._words.score(words, unit_ids)
-
-    # -- any part of a text ---
-
-    def find_text(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
-        return self._texts.find(folded, where, limit)
-
-    def find_few(self, folded: str, where: UnitFilter, limit: int) -> list[int] | None:
-        return self._texts.find_few(folded, where, limit)
-
-    def having_text(self, folded: str, unit_ids: Collection[int]) -> list[int]:
-        return self._texts.having(folded, unit_ids)
 
     # -- what was found ---
 
@@ -196,15 +163,6 @@ class SqliteIndex:
 
     # -- vectors ---
 
-    def has_vectors(self) -> bool:
-        return bool(self.get_state("vectors_of"))
-
-    def has_vectors_of(self, fingerprint: str) -> bool:
-        return self.get_state("vectors_of") == self._vectors.name_vectors(fingerprint)
-
-    def vectors_made_by(self) -> str:
-        return self._vectors.parse_name(self.get_state("vectors_of") or "")
-
     def list_to_embed(
         self, limit: int, *, without: Collection[int] = ()
     ) -> list[ToEmbed]:
@@ -220,19 +178,6 @@ class SqliteIndex:
     def count_to_embed(self, where: UnitFilter) -> tuple[int, int]:
         with self._connection.reading() as db:
             return units.count_to_embed(db, where)
-
-    def nearest(
-        self, vector: "Vector", where: UnitFilter, limit: int
-    ) -> list[tuple[int, float]]:
-        return self._vectors.find_nearest(vector, where, limit)
-
-    def cosines(self, vector: "Vector", unit_ids: Collection[int]) -> dict[int, float]:
-        return self._vectors.find_cosines(vector, unit_ids)
-
-    def find_best_passages(
-        self, vector: "Vector", unit_ids: Collection[int]
-    ) -> dict[int, BestPassage]:
-        return self._vectors.find_best_passages(vector, unit_ids)
 
     def to_vector(self, stored: bytes) -> "Vector":
         return self._vectors.pages.to_vector(stored)
@@ -250,6 +195,10 @@ class SqliteIndex:
     def interrupt(self, thread_ids: Collection[int]) -> None:
         self._connection.interrupt(thread_ids)
 
+    def get_ready(self) -> None:
+        with self._connection.reading() as db:
+            self._texts.begin_check(db)
+
     def check(self) -> None:
         with self._connection.reading() as db:
             units.read_notes_and_tables(db)
@@ -262,6 +211,9 @@ class SqliteIndex:
             return [str(exc)]
 
     def _verify(self, db: apsw.Connection) -> list[str]:
+        # Only a check needs it.
+        from backstory.store.sqlite.index_verify import verify_tables
+
         return [
             *verify_tables(db),
             *self._texts.verify(db),

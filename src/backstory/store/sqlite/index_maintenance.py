@@ -12,9 +12,9 @@ from backstory.store.sqlite.connection import (
     translated,
 )
 from backstory.store.sqlite.index_connection import IndexConnection
-from backstory.store.sqlite.index_state import get_state, set_state
-from backstory.store.sqlite.index_writer import SOME
+from backstory.store.sqlite.index_state import SOME, get_state, set_state
 from backstory.store.sqlite.page_checksums import UNVERIFIED
+from backstory.store.sqlite.unit_counts import UNITS, get_count
 from backstory.store.sqlite.words import merge_words
 
 # To tidy is to write all words again. In an index with more units than this, a few
@@ -27,7 +27,7 @@ _LOG_IS_DUE = "log_is_due"
 def tidy_words(db: apsw.Connection) -> bool:
     """Erase the words of what was deleted; returns False if that can wait."""
     deleted = get_state(db, "deleted")
-    is_large = int(get_state(db, "units") or 0) > _LARGE
+    is_large = get_count(db, UNITS) > _LARGE
     if not deleted or (deleted == SOME and is_large):
         return False
     with transaction(db):

@@ -11,6 +11,10 @@ from backstory.store.sqlite.rows import to_dict
 
 Value = TypeVar("Value")
 
+# How much has been deleted since the words were last tidied. SOME may wait. A whole
+# session or file, or more than one unit in a hundred, is MUCH and may not.
+SOME = "some"
+MUCH = "much"
 # Vectors in one row of ``vector_pages``.
 SLOTS = 1024
 VECTOR_COLUMNS = ("units", "embeddings", "codes", "kinds", "sources", "said")

@@ -3,8 +3,8 @@
 import apsw
 
 from backstory.store.sqlite import units, words
-from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.indexed_containers import list_files
+from backstory.store.sqlite.unit_counts import UNITS, UNITS_WITH_MEANING, get_count
 
 
 def verify_tables(db: apsw.Connection) -> list[str]:
@@ -12,7 +12,12 @@ def verify_tables(db: apsw.Connection) -> list[str]:
     # Reading every row is a check in itself.
     list_files(db)
     units.read_all_texts(db)
-    return [*_verify_sqlite(db), *_verify_kinds(db), *_verify_words(db)]
+    return [
+        *_verify_sqlite(db),
+        *_verify_kinds(db),
+        *_verify_words(db),
+        *_verify_meanings(db),
+    ]
 
 
 def _verify_sqlite(db: apsw.Connection) -> list[str]:
@@ -43,7 +48,14 @@ def _verify_words(db: apsw.Connection) -> list[str]:
         found.append(f"{without_words} units have no words")
     if with_words != stored - without_words:
         found.append(f"there are words of {with_words} units, but {stored} units")
-    counted = get_state(db, "units")
-    if str(stored) != (counted or "0"):
+    counted = get_count(db, UNITS)
+    if counted != stored:
         found.append(f"{counted} units are counted, but there are {stored}")
     return found
+
+
+def _verify_meanings(db: apsw.Connection) -> list[str]:
+    counted, stored = get_count(db, UNITS_WITH_MEANING), units.count_with_meaning(db)
+    if counted == stored:
+        return []
+    return [f"{counted} units with a meaning are counted, but there are {stored}"]

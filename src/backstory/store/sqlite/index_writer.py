@@ -19,7 +19,9 @@ from backstory.store.sqlite import (
 from backstory.store.sqlite.folded_text import FoldedText, to_stored
 from backstory.store.sqlite.index_connection import IndexConnection
 from backstory.store.sqlite.index_state import (
+    MUCH,
     SLOTS,
+    SOME,
     VECTOR_COLUMNS,
     get_state,
     set_state,
@@ -30,6 +32,7 @@ from backstory.store.sqlite.text_blocks import (
     wipe_deleted,
 )
 from backstory.store.sqlite.text_scan import TextScan
+from backstory.store.sqlite.unit_counts import UNITS, UNITS_WITH_MEANING, get_count
 from backstory.store.sqlite.vector_search import VectorSearch
 from backstory.text.words import fold, index_words
 from backstory.values.identity import meaning_hash, passages_hash
@@ -47,10 +50,7 @@ from backstory.values.units import (
 
 # Words wait in memory, up to this many characters, before they are stored.
 _MAX_PENDING_CHARS = 16 * 1024 * 1024
-# How much has been deleted since the words were last tidied. SOME may wait. A whole
-# session or file, or more than one unit in a hundred, is MUCH and may not.
-SOME = "some"
-MUCH = "much"
+# More than one unit in so many is much that was deleted.
 _MUCH_OF = 100
 
 
@@ -70,8 +70,9 @@ class SqliteIndexWriter:
         self._texts: list[bytes] = []
         self._text_name = get_state(db, "text_file") or self._name_text_file()
         self._text_start = self._text_end = int(get_state(db, "text_bytes") or 0)
-        self._unit_count_before = int(get_state(db, "units") or 0)
-        self._unit_count = self._unit_count_before
+        self._unit_count = get_count(db, UNITS)
+        self._with_meaning = get_count(db, UNITS_WITH_MEANING)
+        self._counts_before = self._counts
         # Hashes of texts that may not need their vectors any more.
         self.deleted_hashes: set[bytes] = set()
         self._old_text_name: str | None = None
@@ -79,6 +80,10 @@ class SqliteIndexWriter:
         self._passages_in: set[int] = set()
         self._pending_words: dict[int, tuple[int, str, str]] = {}
         self._pending_chars = 0
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {UNITS: self._unit_count, UNITS_WITH_MEANING: self._with_meaning}
 
     def _name_text_file(self) -> str:
         name = f"{self._path.stem}-{os.urandom(4).hex()}.text"
@@ -143,6 +148,7 @@ class SqliteIndexWriter:
         self._texts += texts
         self._text_end = text_at
         self._unit_count += len(rows)
+        self._with_meaning += sum(key is not None for *_, key in rows)
         self._add_words(wanted.values())
 
     # Any: SQLite rows carry no types; the schema does.
@@ -217,6 +223,7 @@ class SqliteIndexWriter:
         for _, _, slot, key, *_ in stored.values():
             if key is not None:
                 self.deleted_hashes.add(key)
+                self._with_meaning -= 1
             if slot is not None:
                 _free_slot(self._db, slot)
         self.deleted_hashes.update(passages.list_hashes(self._db, stored))
@@ -260,7 +267,9 @@ class SqliteIndexWriter:
         self._texts.clear()
         self._pending_words.clear()
         self._text_start = self._text_end = 0
-        self._unit_count, self._unit_count_before = 0, -1
+        self._unit_count = self._with_meaning = 0
+        # None is in the table now, so all are written.
+        self._counts_before = {}
 
     def list_message_units(self, session_id: int, first: int, last: int) -> list[int]:
         return units.list_message_units(self._db, session_id, first, last)
@@ -362,8 +371,9 @@ class SqliteIndexWriter:
         count_wipes(self._db, file, self._text_end)
         self._store_words()
         passages.note_waiting(self._db, self._passages_in)
-        if self._unit_count != self._unit_count_before:
-            set_state(self._db, "units", str(self._unit_count))
+        for name, count in self._counts.items():
+            if count != self._counts_before.get(name):
+                set_state(self._db, name, str(count))
 
     def clean_up(self) -> None:
         """Wipe deleted texts; if this is interrupted, the next writer does it."""

@@ -1,6 +1,7 @@
 """A connection for every thread, reopened after a fork or when the file is replaced."""
 
 import math
+import os
 import threading
 import time
 import weakref
@@ -26,7 +27,8 @@ class Connections:
     """
 
     def __init__(self, path: Path, opening: Callable[[], apsw.Connection]) -> None:
-        self._path = path
+        # Looked at dozens of times a search, so not a path, which is slower.
+        self._path = os.fspath(path)
         self._opening = opening
         self._abandoned: list[threading.local] = []
         self._reset()
@@ -75,7 +77,7 @@ class Connections:
 
     def _file_id(self) -> tuple[int, int]:
         try:
-            stat = self._path.stat()
+            stat = os.stat(self._path)  # noqa: PTH116
         except OSError:
             return (0, 0)
         return (stat.st_dev, stat.st_ino)

@@ -53,11 +53,16 @@ _QUIET = """
        AND (read_from IS NULL OR last_active_at >= ?2)
        AND session_id NOT IN (SELECT session_id FROM due_logs)
 """
+# Something was said in a session that has an opening. So if none of it was summarized,
+# its messages need not be read; there may be thousands of such sessions.
 _WITH_UNLOGGED = f"""
-       AND EXISTS (
-           SELECT 1 FROM messages
-            WHERE messages.session_id = session.session_id AND role IN {_SPOKEN}
-              AND position >= ({_next_position("session.session_id")}))
+       AND (opening <> '' AND last_logged_message_id IS NULL
+            AND session_id NOT IN (SELECT session_id FROM summaries)
+            AND session_id NOT IN (SELECT session_id FROM set_aside_logs)
+         OR EXISTS (
+            SELECT 1 FROM messages
+             WHERE messages.session_id = session.session_id AND role IN {_SPOKEN}
+               AND position >= ({_next_position("session.session_id")})))
 """
 _BY_TIME = " ORDER BY last_active_at, session_id"
 

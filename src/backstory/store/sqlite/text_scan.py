@@ -4,7 +4,9 @@ The table ``state`` names the file, so that a new index never uses the texts of 
 one.
 """
 
+import threading
 from collections.abc import Collection
+from contextlib import suppress
 from itertools import islice
 
 import apsw
@@ -106,6 +108,23 @@ class TextScan:
     def check(self) -> None:
         """Compare all texts with their checksums. Raises ``StoreDamaged``."""
         self._connection.scan(self.view)
+
+    def begin_check(self, db: apsw.Connection) -> None:
+        """Compare the texts with their checksums in another thread.
+
+        It does so almost without Python, so it takes no time from others. Whoever needs
+        the texts waits for it, and raises what is wrong with them.
+        """
+        end = int(get_state(db, "text_bytes") or 0)
+        if not end:
+            return
+        file, blocks = self.open_file(db), list_blocks(db, end)
+
+        def check() -> None:
+            with suppress(StoreDamaged):
+                file.check(blocks)
+
+        threading.Thread(target=check, name="backstory-texts", daemon=True).start()
 
     # -- the file ---
 

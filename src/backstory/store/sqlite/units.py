@@ -428,6 +428,11 @@ def count_unknown_kinds(db: apsw.Connection) -> int:
     return count
 
 
+def count_with_meaning(db: apsw.Connection) -> int:
+    count: int = db.execute("SELECT COUNT(meaning_hash) FROM units").get
+    return count
+
+
 def list_unused_hashes(db: apsw.Connection, hashes: Iterable[bytes]) -> list[bytes]:
     """The hashes that no unit has any more, and that are of no unit's passages."""
     wanted = set(hashes)

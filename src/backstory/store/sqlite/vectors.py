@@ -37,8 +37,11 @@ try:
 except ImportError:  # some machines have no wheels of it
     simsimd = None  # type: ignore[assignment]
 
-# This many are compared exactly: enough to find 99 % of the nearest in a million.
-_COMPARED = 300
+# This many are compared exactly: enough to find 99 % of the nearest twenty, also of
+# many vectors.
+_COMPARED = 128
+_COMPARED_OF_MANY = 300
+_MANY = 100_000
 # Up to this many, all are compared exactly: choosing by signs would save nothing.
 _FEW = 2_000
 _GUESSED_FROM = 20_000
@@ -138,7 +141,8 @@ class VectorPages:
     ) -> list[tuple[int, float]]:
         with self._lock:
             slots = self._slots(where)
-            compared = max(_COMPARED, 2 * limit)
+            enough = _COMPARED if len(slots) < _MANY else _COMPARED_OF_MANY
+            compared = max(enough, 2 * limit)
             if len(slots) > max(_FEW, 4 * compared):
                 distances = self._distances(_to_code(vector[None, :])[0], slots)
                 likely = slots[_smallest(distances, 4 * compared)]

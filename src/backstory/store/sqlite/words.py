@@ -8,10 +8,10 @@ import apsw
 from backstory.store.base.index import UnitFilter, Words
 from backstory.store.base.word_tokenizer import WordTokenizer
 from backstory.store.sqlite.index_connection import IndexConnection
-from backstory.store.sqlite.index_state import get_state
 from backstory.store.sqlite.match import (
     BM25,
     any_of,
+    match_any,
     match_best,
     match_expression,
     match_fitting,
@@ -19,6 +19,7 @@ from backstory.store.sqlite.match import (
     score_matches,
 )
 from backstory.store.sqlite.rows import to_dict, to_json
+from backstory.store.sqlite.unit_counts import UNITS, get_count
 from backstory.store.sqlite.unit_filter import Clause, to_clause
 from backstory.values.units import UnitKind
 
@@ -77,7 +78,7 @@ class WordSearch:
     ) -> dict[str, int]:
         """The most units that can have all words of a spelling next to each other."""
         # Counts of frequent words are slow to make and change little.
-        size = int(get_state(db, "units") or 0).bit_length()
+        size = get_count(db, UNITS).bit_length()
         if self._counted[0] != size or len(self._counted[1]) > _MAX_REMEMBERED:
             self._counted = (size, {})
         counted = self._counted[1]
@@ -121,8 +122,11 @@ def merge_words(db: apsw.Connection) -> None:
 def match_words(
     db: apsw.Connection, words: Words, where: UnitFilter, limit: int
 ) -> list[tuple[int, float]]:
-    fitting_only = to_clause(where)
     expression = match_expression(words.needed, words.helpful)
+    if not where.has_conditions:
+        best = match_any(db, expression, limit=limit + len(where.without))
+        return [match for match in best if match[0] not in where.without][:limit]
+    fitting_only = to_clause(where)
     is_any_time = where.said_from is None and where.said_before is None
     if is_any_time and where.containers is None:
         # If too few of the best fit, all units are read after all.

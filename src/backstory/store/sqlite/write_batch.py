@@ -10,17 +10,18 @@ from datetime import datetime
 
 import apsw
 
+from backstory.store.base.batch_steps import (
+    BatchSteps,
+    by_session,
+    iter_outdated_problems,
+)
 from backstory.store.base.history import Batch, KeptMessage, Written
 from backstory.store.base.message_ids import SessionMessages
 from backstory.store.sqlite import changes, message_titles, sessions, sources
 from backstory.store.sqlite.forgotten import leave_out_forgotten
 from backstory.store.sqlite.write_messages import hide_message, write_messages
-from backstory.values.history import Problem, SessionFacts
+from backstory.values.history import SessionFacts
 from backstory.values.moments import Moment
-from backstory.values.structs import replace
-
-# More problems of this kind would tell nothing new.
-_MAX_GIVEN_TWICE = 100
 
 
 def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
@@ -34,7 +35,7 @@ def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
         writing.empty_session(native_id)
     for native_id, message_id in batch.hidden:
         writing.hide_message(native_id, message_id)
-    for native_id, kept in _by_session(batch.messages).items():
+    for native_id, kept in by_session(batch.messages).items():
         writing.write_messages(native_id, kept)
     writing.write_titles()
     for native_id, message_id in batch.logged:
@@ -43,46 +44,26 @@ def write_batch(db: apsw.Connection, batch: Batch, *, now: datetime) -> Written:
     return writing.written
 
 
-class _BatchWriting:
-    """The steps of writing one batch, and what they changed so far."""
+class _BatchWriting(BatchSteps):
+    """The steps of writing one batch into this database."""
 
     def __init__(self, db: apsw.Connection, batch: Batch) -> None:
+        super().__init__(batch)
         self._db = db
-        self._batch = batch
-        self._progress = batch.progress
         self._session_ids: dict[str, int] = {}
-        self._made: set[str] = set()
         self._saved: dict[str, Moment] = {}
-        self._new_messages = 0
-        self._changed_messages = 0
-        self._problems: list[Problem] = []
-        self._last_message_id: int | None = None
         self._grown: set[int] = set()
-
-    @property
-    def written(self) -> Written:
-        return Written(
-            made_sessions=tuple(sorted(self._made)),
-            new_messages=self._new_messages,
-            changed_messages=self._changed_messages,
-            problems=tuple(self._problems),
-            last_message_id=self._last_message_id,
-            is_waiting=self._progress is not self._batch.progress,
-        )
 
     def delete_outdated(self) -> None:
         """Delete the source's former name, and problems in what is read again."""
-        batch = self._batch
-        if batch.moved_from is not None:
-            sources.delete_source(self._db, batch.moved_from)
-            sources.delete_problems(self._db, batch.moved_from)
-        if batch.progress is not None and batch.after_line is not None:
-            sources.delete_problems(self._db, batch.progress.key, batch.after_line)
+        if self._batch.moved_from is not None:
+            sources.delete_source(self._db, self._batch.moved_from)
+        for key, after_line in iter_outdated_problems(self._batch):
+            sources.delete_problems(self._db, key, after_line)
 
     def write_facts(self, facts: SessionFacts) -> None:
         if self._batch.is_companion and self._find(facts.native_id) is None:
-            # A source without a signature counts as changed.
-            self._progress = self._progress and replace(self._progress, signature="")
+            self._wait_for_session()
             return
         session_id = self._find_or_make(facts.native_id)
         if facts.saved is not None:
@@ -140,9 +121,7 @@ class _BatchWriting:
             self._renew_excerpts(session_id)
         self._new_messages += done.inserted
         self._changed_messages += done.updated
-        self._problems.extend(
-            map(self._to_problem, done.given_twice[:_MAX_GIVEN_TWICE])
-        )
+        self._note_given_twice(done.given_twice)
         self._last_message_id = done.last_message_id
 
     def _renew_excerpts(self, session_id: int) -> None:
@@ -169,14 +148,6 @@ class _BatchWriting:
         session_id = self._find(native_id)
         if session_id is not None:
             sessions.note_logged(self._db, session_id, message_id)
-
-    def _to_problem(self, given_twice: KeptMessage) -> Problem:
-        return Problem(
-            f"the id {given_twice.message.native_id!r} is given twice, with different "
-            "contents; both are kept",
-            given_twice.line,
-            self._batch.read_from or "",
-        )
 
     def write_progress(self, now: datetime) -> None:
         """Write how far the source has been read, and what was wrong with it."""
@@ -209,10 +180,3 @@ class _BatchWriting:
                 self._db, self._batch.host, native_id, self._batch.read_from
             )
         return found
-
-
-def _by_session(messages: Sequence[KeptMessage]) -> dict[str, list[KeptMessage]]:
-    by_session: dict[str, list[KeptMessage]] = {}
-    for kept in messages:
-        by_session.setdefault(kept.message.session_id, []).append(kept)
-    return by_session

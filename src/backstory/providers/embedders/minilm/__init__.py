@@ -7,7 +7,7 @@ commands never need a vector.
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ SHA256 = {
         "e171b61b8656515e456ac9582c014061085b2a74dc8a9cf408b316e7064e52e2"
     ),
 }
+# How much of them is compared with its hash at once.
+_CHECKED_BYTES = 4 * 1024 * 1024
 # Incremented when the same files would give a text another vector than before.
 _PIPELINE = "2"
 
@@ -85,6 +87,24 @@ class MiniLmEmbedder:
         other = len(_LETTER.findall(judged)) - latin
         return latin >= other + (_DENSE_WEIGHT - 1) * dense
 
+    def get_ready(self) -> None:
+        """Load the libraries now and the model in another thread.
+
+        Python runs one thread at a time, so libraries cannot be imported beside other
+        work. onnxruntime opens a model without Python.
+        """
+        if self._model is not None:
+            return
+        # What fails here fails again, and is reported, when a vector is needed.
+        loading = threading.Thread(target=self._try_model, daemon=True)
+        loading.start()
+        with suppress(ProviderUnavailable), _translated("cannot be loaded"):
+            _import_model()
+
+    def _try_model(self) -> None:
+        with suppress(ProviderUnavailable):
+            self._get_model()
+
     def close(self) -> None:
         self.reset_after_fork()
 
@@ -108,23 +128,34 @@ def _load_model(folder: Path) -> "Model":
     with _translated("cannot be loaded"), ThreadPoolExecutor(1) as pool:
         # While the libraries are loaded, because each takes a while.
         checked = pool.submit(_check_files, folder)
-        # numpy and onnxruntime take longer to load than a search by words takes.
-        from backstory.providers.embedders.minilm import inference
-
-        inference.import_onnxruntime()
+        model = _import_model()
         checked.result()
-        return inference.Model(folder)
+        return model(folder)
+
+
+def _import_model() -> "type[Model]":
+    """The class, with the libraries that it needs."""
+    # numpy and onnxruntime take longer to load than a search by words takes.
+    from backstory.providers.embedders.minilm import inference
+
+    inference.import_onnxruntime()
+    return inference.Model
 
 
 def _check_files(folder: Path) -> None:
     """Refuse files that did not come with the package: a model is run like code."""
     # Only what loads the model needs it.
-    from hashlib import file_digest
+    from hashlib import sha256
 
+    # In large parts, because between them it would hold up the imports of libraries.
+    room = memoryview(bytearray(_CHECKED_BYTES))
     for name, expected in SHA256.items():
-        with (folder / name).open("rb") as file:
-            if file_digest(file, "sha256").hexdigest() != expected:
-                raise ValueError(f"{name} is not the one that this version comes with")
+        digest = sha256()
+        with (folder / name).open("rb", buffering=0) as file:
+            while size := file.readinto(room):
+                digest.update(room[:size])
+        if digest.hexdigest() != expected:
+            raise ValueError(f"{name} is not the one that this version comes with")
 
 
 @contextmanager

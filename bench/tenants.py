@@ -1,0 +1,264 @@
+"""Many tenants in one PostgreSQL database: how fast they read, index and search.
+
+    python -m bench.tenants [--share 0.05]
+
+Needs what ``make test-postgres`` installs. The database has one tenant of a million
+messages, two of 100,000 and 800 of 1,000: two million in all. It is on disk, with the
+usual safety, and its server is on this machine. Building it takes about half an hour of
+two cores and 10 GB of disk; ``--share`` makes all tenants but the smallest smaller.
+
+Times of searches are without embedding the query; SQLite is measured beside it.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.postgres_server import PostgresServer, running_server
+
+from backstory.database import add_tenant
+from backstory.index.build import IndexBuilder
+from backstory.index.vectors import VectorBuilder
+from backstory.memory import Memory
+from backstory.store.base.history import Batch, KeptMessage
+from bench import search
+from bench.history import open_memory
+from bench.measuring import seconds
+from bench.postgres import KnownQueries, Vector
+from bench.search_corpus import NOW, SearchCorpus
+
+LARGE, MEDIUM, SMALL = 1_000_000, 100_000, 1_000
+SMALL_TENANTS = 800
+CLIENTS = 50
+# So many processes share the clients, because each has one interpreter lock.
+CLIENT_PROCESSES = 5
+CLIENT_S = 30.0
+_START_S = 300.0
+QUERIES = 100
+_BATCH = 5_000
+# A fork would copy locks that other threads hold.
+_CONTEXT = get_context("spawn")
+OPTIONS = (
+    "shared_buffers=2GB",
+    "maintenance_work_mem=1GB",
+    "max_wal_size=4GB",
+    "max_connections=400",
+    "logging_collector=off",
+)
+
+
+@dataclass(frozen=True)
+class Name:
+    """A tenant, and how many messages it has."""
+
+    name: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class Took:
+    """How many seconds each part of building a tenant took."""
+
+    history: float
+    words: float
+    vectors: float
+
+
+# -- building -------------------------------------------------------------------------
+
+
+@contextmanager
+def open_tenant(url: str, name: str) -> Iterator[Memory]:
+    settings = [f"store.url={url}", f"store.tenant={name}", "embedder.name=minilm"]
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
+        home = Path(folder)
+        memory = open_memory(home, home, settings=settings, clock=lambda: NOW)
+        with memory:
+            yield memory
+
+
+def build(url: str, tenant: Name) -> Took:
+    """Fill a tenant as reading and indexing do, with made-up vectors."""
+    with open_tenant(url, tenant.name) as memory:
+        # Any: the parts of a memory are not public.
+        parts: Any = memory._parts
+        index = parts.index_files.index
+        wrote = seconds(lambda: _write(parts.history, tenant.messages))
+        indexed = seconds(
+            lambda: IndexBuilder(parts.history, index, lambda: NOW).catch_up()
+        )
+
+        def add_vectors() -> None:
+            search.make_vectors(index)
+            search.make_passages(parts.history, index)
+            VectorBuilder(parts.history, index, parts.index_files.embedder).run()
+
+        return Took(wrote, indexed, seconds(add_vectors))
+
+
+# Any: a history of either store.
+def _write(history: Any, messages: int) -> None:
+    batches: dict[str, Batch] = {}
+    for session in SearchCorpus().iter_sessions(messages):
+        batch = batches.setdefault(session.host, Batch(session.host))
+        batch.facts.append(session.facts)
+        batch.messages += [KeptMessage(message) for message in session.messages]
+        if len(batch.messages) >= _BATCH:
+            history.write(batches.pop(session.host), now=NOW)
+    for batch in batches.values():
+        history.write(batch, now=NOW)
+
+
+def _print_built(tenant: Name, took: Took) -> None:
+    whole = took.history + took.words
+    print(
+        f"{tenant.messages:,} messages: history {tenant.messages / took.history:,.0f}/s"
+        f", words {tenant.messages / took.words:,.0f}/s, both "
+        f"{tenant.messages / whole:,.0f}/s; vectors that are made already "
+        f"{tenant.messages / took.vectors:,.0f}/s",
+        flush=True,
+    )
+
+
+# -- searching ------------------------------------------------------------------------
+
+
+def time_searches(memory: Memory, vectors: dict[str, Vector]) -> list[float]:
+    """How many milliseconds each new query takes in a memory that has searched."""
+    files = memory._parts.index_files
+    assert files.embedder is not None
+    files.embedder = KnownQueries(files.embedder, vectors)
+    asked = [each.text for each in islice(search.new_queries(2), QUERIES)]
+    for text in asked:
+        files.embedder.embed_query(text)
+    for query in search.queries():
+        memory.search(f"{query.text} before")
+    return [1_000 * seconds(partial(memory.search, text)) for text in asked]
+
+
+def measure(url: str, tenant: Name, vectors: dict[str, Vector]) -> list[float]:
+    with open_tenant(url, tenant.name) as memory:
+        times = time_searches(memory, vectors)
+    _print_times(f"PostgreSQL, {tenant.messages:,} messages", times)
+    return times
+
+
+def _measure_sqlite(messages: int, vectors: dict[str, Vector]) -> None:
+    with search.open_built(search.build(messages)) as memory:
+        times = time_searches(memory, vectors)
+    _print_times(f"SQLite, {messages:,} messages", times)
+
+
+def _print_times(name: str, times: Sequence[float]) -> None:
+    p50, p95 = np.percentile(times, [50, 95])
+    print(f"{name}: p50 {p50:.1f}, p95 {p95:.1f} ms", flush=True)
+
+
+# -- many clients ---------------------------------------------------------------------
+
+
+def search_for_a_while(
+    url: str, names: Sequence[str], vectors: dict[str, Vector]
+) -> list[float]:
+    """Search in several tenants at once, each from a thread of its own."""
+    start = threading.Barrier(len(names), timeout=_START_S)
+    asked = [each.text for each in search.new_queries(2)][:QUERIES]
+    until = 0.0
+
+    def ask(name: str) -> list[float]:
+        nonlocal until
+        with open_tenant(url, name) as memory:
+            files = memory._parts.index_files
+            assert files.embedder is not None
+            files.embedder = KnownQueries(files.embedder, vectors)
+            memory.search(asked[0])
+            start.wait()
+            until = time.monotonic() + CLIENT_S
+            times: list[float] = []
+            while time.monotonic() < until:
+                text = asked[len(times) % len(asked)]
+                times.append(1_000 * seconds(partial(memory.search, text)))
+            return times
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        return [each for times in pool.map(ask, names) for each in times]
+
+
+def _measure_clients(
+    url: str, tenants: Sequence[Name], vectors: dict[str, Vector]
+) -> None:
+    names = [tenants[place % len(tenants)].name for place in range(CLIENTS)]
+    shares = [names[first::CLIENT_PROCESSES] for first in range(CLIENT_PROCESSES)]
+    with ProcessPoolExecutor(CLIENT_PROCESSES, mp_context=_CONTEXT) as pool:
+        ask = partial(search_for_a_while, url, vectors=vectors)
+        took = pool.map(ask, shares)
+        times = [each for some in took for each in some]
+    print(f"{CLIENTS} clients: {len(times) / CLIENT_S:,.0f} searches/s")
+    _print_times(f"{CLIENTS} clients", times)
+
+
+# -- all of it ------------------------------------------------------------------------
+
+
+def _build_all(server: PostgresServer, tenants: Sequence[Name]) -> None:
+    for tenant in tenants:
+        add_tenant(server.url("backstory_owner"), tenant.name)
+    with ProcessPoolExecutor(2, mp_context=_CONTEXT) as pool:
+        took = pool.map(build, [server.url()] * len(tenants), tenants)
+        for tenant, each in zip(tenants, took, strict=True):
+            if tenant.messages > SMALL:
+                _print_built(tenant, each)
+    server.ask("VACUUM ANALYZE", name="memory")
+
+
+def main(share: float) -> None:
+    medium = round(MEDIUM * share)
+    first = [Name("medium", medium), Name("small", SMALL)]
+    others = [
+        Name("large", round(LARGE * share)),
+        Name("medium 2", medium),
+        *(
+            Name(f"small {n}", SMALL)
+            for n in range(2, 2 + round(SMALL_TENANTS * share))
+        ),
+    ]
+    vectors: dict[str, Vector] = {}
+    with running_server(options=OPTIONS, is_in_memory=False) as server:
+        _build_all(server, first[:1])
+        _build_all(server, first[1:])
+        print("\nalone in the database")
+        alone = {each: measure(server.url(), each, vectors) for each in first}
+        _build_all(server, others)
+        total = sum(each.messages for each in (*first, *others))
+        ((size,),) = server.ask("SELECT pg_database_size('memory')")
+        print(
+            f"\n{total:,} messages of {len(first) + len(others):,} tenants, "
+            f"{size / 1e9:.1f} GB"
+        )
+        for tenant in first:
+            times = measure(server.url(), tenant, vectors)
+            slower = statistics.median(times) / statistics.median(alone[tenant])
+            print(f"  {slower:.2f} times as long as alone")
+        measure(server.url(), others[0], vectors)
+        _measure_clients(server.url(), [*first, *others], vectors)
+    for tenant in (*first, others[0]):
+        _measure_sqlite(tenant.messages, vectors)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--share", type=float, default=1.0)
+    main(parser.parse_args(sys.argv[1:]).share)

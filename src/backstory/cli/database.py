@@ -1,0 +1,70 @@
+"""database: prepare a PostgreSQL database, and manage its tenants."""
+
+import click
+
+from backstory.address import read_address, read_database
+from backstory.cli.app import App, Group, commands, echo_lines
+from backstory.database import add_tenant, list_tenants, prepare
+from backstory.errors import ConfigError
+from backstory.text.escape import neutralize
+
+_OWNER = click.option(
+    "--owner",
+    required=True,
+    metavar="URL",
+    help="The database, opened as the role that owns its tables, or is to: "
+    "postgresql://owner@host/database, or env:NAME or file:/path for where it is.",
+)
+
+
+@commands.group(cls=Group)
+def database() -> None:
+    """Prepare a PostgreSQL database to keep memories in, and manage its tenants.
+
+    A memory is kept in one if store.url names it. These commands are for the role that
+    owns its tables; it must be another than the one in store.url.
+    """
+
+
+@database.command("prepare", short_help="Make its tables, or bring them up to date.")
+@_OWNER
+@click.pass_obj
+def prepare_tables(app: App, owner: str) -> None:
+    """Make the tables, or bring them up to date; the role in store.url may use them.
+
+    The tenant that store.tenant names is made if it is missing. Safe to repeat, also
+    while the database is used.
+    """
+    address = read_database(app.settings, app.machine)
+    if address is None:
+        raise ConfigError(
+            "store.url is not set",
+            hint="it names the database as memories open it: "
+            "backstory settings set store.url postgresql://user@host/database",
+        )
+    done = prepare(_read_owner(app, owner), address)
+    click.echo(neutralize(f"{done.name} is ready for the role {done.role}."))
+    made = "is new" if done.is_new_tenant else "is there"
+    click.echo(neutralize(f"The tenant {done.tenant} {made}."))
+
+
+@database.command("tenants", short_help="List the tenants.")
+@_OWNER
+@click.pass_obj
+def show_tenants(app: App, owner: str) -> None:
+    """List the tenants, one on each line, in the order in which they were made."""
+    echo_lines(neutralize(each) for each in list_tenants(_read_owner(app, owner)))
+
+
+@database.command("add-tenant", short_help="Make a tenant.")
+@click.argument("name")
+@_OWNER
+@click.pass_obj
+def add_one(app: App, name: str, owner: str) -> None:
+    """Make a tenant: a memory of its own, which others in the database do not see."""
+    add_tenant(_read_owner(app, owner), name)
+    click.echo(neutralize(f"Made the tenant {name}."))
+
+
+def _read_owner(app: App, owner: str) -> str:
+    return read_address(owner, "--owner", app.machine.environ)

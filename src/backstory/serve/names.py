@@ -1,0 +1,30 @@
+"""By which names a server may be asked.
+
+A page elsewhere could have a name of its own lead to this server, and read what its
+visitors may see here. So a request that names another host is refused.
+"""
+
+from collections.abc import Iterable
+
+
+class AllowedNames:
+    """The names of a server, without ports."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(name.lower() for name in names)
+
+    def has_host(self, host: str) -> bool:
+        """Whether the value of a ``Host`` header is one of the names, at any port."""
+        return _without_port(host).lower() in self._names
+
+
+def is_same_origin(origin: str, *, scheme: str, host: str) -> bool:
+    """Whether an ``Origin`` header is that of a page at this very address."""
+    return origin.lower() == f"{scheme}://{host}".lower()
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    if colon and (port.isdecimal() or not port) and not name.endswith(":"):
+        host = name
+    return host.removeprefix("[").removesuffix("]")

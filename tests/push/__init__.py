@@ -1,0 +1,1 @@
+"""Tests of pushing conversations to a server."""

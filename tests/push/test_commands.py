@@ -1,0 +1,155 @@
+"""The command push, continuous pushing, and a server that is killed in between."""
+
+import json
+import subprocess
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.builders import a_line, append, session_file
+from tests.processes import comes_true
+from tests.serve.test_process import bearer, make_token, serving
+from tests.shell import BACKSTORY, Shell
+
+
+@pytest.fixture
+def server_side(tmp_path: Path) -> Shell:
+    home = tmp_path / "server"
+    home.mkdir()
+    return Shell(home, home / "kept")
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Shell:
+    home = tmp_path / "laptop"
+    home.mkdir()
+    return Shell(home, home / "kept")
+
+
+def environ_of(token: str) -> dict[str, str]:
+    return {
+        "BACKSTORY_PUSH_TOKEN": "env:TEAM_TOKEN",
+        "TEAM_TOKEN": token,
+        "BACKSTORY_EMBEDDER_NAME": "none",
+    }
+
+
+def list_messages(url: str, token: str) -> list[str]:
+    get = f"{url}/api/sessions"
+    found = httpx.get(get, headers=bearer(token), timeout=60).json()
+    return [
+        message["text"]
+        for session in found
+        for message in httpx.get(
+            f"{get}/{session['host']}/{session['id']}",
+            headers=bearer(token),
+            timeout=60,
+        ).json()["messages"]
+    ]
+
+
+def test_push_reads_what_is_new_and_tells_what_it_sent(
+    server_side: Shell, laptop: Shell
+) -> None:
+    token = make_token(server_side)
+    append(session_file(laptop.home), a_line("The ladder is below.", uuid="u1"))
+    laptop.run("index", **environ_of(token))
+    with serving(server_side) as server:
+        words = ["push", "--to", server.url]
+        first = laptop.run(*words, **environ_of(token))
+        second = laptop.run(*words, **environ_of(token))
+        third = laptop.run(*words, "--json", **environ_of(token))
+        there = list_messages(server.url, token)
+
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout.startswith(f"Sent 1 message of 1 session to {server.url} (")
+    assert first.stdout.endswith("; new there: 1.\n")
+    assert second.stdout == f"Nothing new for {server.url}.\n"
+    assert json.loads(third.stdout)["messages"] == 0
+    assert there == ["The ladder is below."]
+
+
+def test_push_without_a_server_says_what_to_do(laptop: Shell) -> None:
+    done = laptop.run("push")
+
+    assert done.returncode == 11
+    assert done.stderr.startswith("backstory: push.url is not set\n")
+
+
+def test_an_address_that_is_none_is_blamed_on_where_it_was_given(
+    laptop: Shell,
+) -> None:
+    typed = laptop.run("push", "--to", "nowhere")
+    chosen = laptop.run("push", BACKSTORY_PUSH_URL="nowhere")
+
+    wrong = "is not an http or https address\n"
+    assert typed.stderr.startswith(f"backstory: --to {wrong}")
+    assert chosen.stderr.startswith(f"backstory: push.url {wrong}")
+
+
+def test_a_token_in_place_of_where_it_is_is_refused_and_not_shown(
+    laptop: Shell,
+) -> None:
+    token = "bst_" + "A" * 43
+    done = laptop.run("push", "--to", "http://127.0.0.1:1", BACKSTORY_PUSH_TOKEN=token)
+    shown = laptop.run("settings", BACKSTORY_PUSH_TOKEN=token)
+
+    assert done.returncode == 11
+    assert token not in done.stdout + done.stderr + shown.stdout
+
+
+def test_watching_pushes_as_files_grow_and_survives_a_server_that_is_away(
+    server_side: Shell, laptop: Shell
+) -> None:
+    token = make_token(server_side)
+    file = session_file(laptop.home)
+    append(file, a_line("said before", uuid="u1"))
+    with serving(server_side) as server:
+        environ = {
+            **laptop.environ,
+            **environ_of(token),
+            "BACKSTORY_PUSH_URL": server.url,
+            "BACKSTORY_INDEX_WATCH_SECONDS": "0.05",
+        }
+        with subprocess.Popen(
+            [*BACKSTORY, "index", "--watch"],
+            env=environ,
+            cwd=laptop.home,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as watching:
+            try:
+                assert comes_true(
+                    lambda: list_messages(server.url, token) == ["said before"]
+                )
+                append(file, a_line("said while watching", uuid="u2"))
+                assert comes_true(lambda: len(list_messages(server.url, token)) == 2)
+            finally:
+                watching.terminate()
+
+
+def test_a_server_that_is_killed_while_it_takes_in_loses_and_doubles_nothing(
+    server_side: Shell, laptop: Shell
+) -> None:
+    token = make_token(server_side)
+    said = [f"line {number} of what was said" for number in range(3_000)]
+    append(
+        session_file(laptop.home),
+        *(a_line(text, uuid=f"u{at}") for at, text in enumerate(said)),
+    )
+    laptop.run("index", **environ_of(token))
+    with serving(server_side) as server:
+        killer = threading.Timer(0.15, server.process.kill)
+        killer.start()
+        first = laptop.process("push", "--to", server.url, **environ_of(token))
+        killer.join()
+        url, port = server.url, server.url.rpartition(":")[2]
+    with serving(server_side, "--port", port) as server:
+        second = laptop.run("push", "--to", server.url, **environ_of(token))
+        there = list_messages(server.url, token)
+
+    assert first.returncode in (0, 42)
+    assert (second.returncode, url) == (0, server.url)
+    assert there == said

@@ -1,0 +1,355 @@
+"""The server as a process: how it starts, what it tells, how it ends."""
+
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from backstory.store.token_file import FileTokens
+from backstory.values.access import Scope
+from tests.processes import PATIENCE_S, comes_true
+from tests.shell import BACKSTORY, Shell
+
+SECRETS = ("zebra", "giraffe", "bst_")
+
+
+class ServerProcess:
+    """A server that runs, where, and what it has logged so far."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str, log: Path) -> None:
+        self.process = process
+        self.url = url
+        self._log = log
+
+    @property
+    def lines(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.text.splitlines()]
+
+    @property
+    def text(self) -> str:
+        return self._log.read_text(encoding="utf-8")
+
+
+@contextmanager
+def serving(shell: Shell, *words: str, **environ: str) -> Iterator[ServerProcess]:
+    log = shell.home / "log"
+    with (
+        log.open("w") as writer,
+        subprocess.Popen(
+            [*BACKSTORY, "serve", "--port", "0", *words],
+            env={**shell.environ, "BACKSTORY_EMBEDDER_NAME": "none", **environ},
+            cwd=shell.home,
+            stdout=subprocess.PIPE,
+            stderr=writer,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert said.startswith("Serving http"), log.read_text()
+        url = said.removeprefix("Serving ").strip()
+        try:
+            assert comes_true(lambda: is_open(url))
+            yield ServerProcess(process, url, log)
+        finally:
+            process.kill()
+
+
+def is_open(url: str) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) == 0
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path, tmp_path / "kept")
+
+
+def make_token(shell: Shell, scope: str = "read-write", *more: str) -> str:
+    done = shell.run("token", "create", "Anna", "--scope", scope, *more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_without_a_token_it_does_not_start(shell: Shell) -> None:
+    make_token(shell, "metrics")
+    expired = datetime(2020, 1, 1, tzinfo=UTC)
+    FileTokens(shell.kept, lambda: datetime.now(UTC)).create(
+        "Anna", tenant="", scope=Scope.READ, expires_at=expired
+    )
+
+    done = shell.process("serve", "--port", "0")
+
+    assert (done.returncode, done.stdout) == (11, "")
+    assert done.stderr == (
+        "backstory: there is no token that works, so nobody could use the server\n"
+        "  hint: make one: backstory token create NAME\n"
+    )
+
+
+@pytest.mark.parametrize("proxy", ["*", "proxy.example.org", "10.0.0.5/8", ""])
+def test_only_an_address_is_believed_as_a_proxy(shell: Shell, proxy: str) -> None:
+    make_token(shell)
+
+    done = shell.process("serve", "--port", "0", "--behind-proxy", proxy)
+
+    assert (done.returncode, done.stdout) == (11, "")
+    assert f"--behind-proxy: '{proxy}' is not an IP address" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--until", "2020-01-01"], "2020-01-01 is over, so the token would never"),
+        (["--owner", "postgresql://owner@db/memory"], "--owner is for a database"),
+    ],
+)
+def test_a_token_that_would_be_of_no_use_is_not_made(
+    shell: Shell, words: list[str], said: str
+) -> None:
+    done = shell.run("token", "create", "Anna", *words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in " ".join(done.stderr.split())
+    assert shell.run("token", "list").returncode == 1
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_for_other_machines_it_does_not_start_unencrypted(
+    shell: Shell, host: str
+) -> None:
+    make_token(shell)
+
+    done = shell.process("serve", "--host", host, "--port", "0")
+
+    assert (done.returncode, done.stdout) == (11, "")
+    assert f"on {host}, tokens and memories would travel unencrypted" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--certificate", "x.pem"], "TLS needs both a certificate and its key"),
+        (["--key", "x.pem"], "TLS needs both a certificate and its key"),
+        (["--certificate", "x.pem", "--key", "x.pem"], "No such file"),
+        (["--certificate", "junk", "--key", "junk"], "junk"),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_refused(
+    shell: Shell, words: list[str], said: str
+) -> None:
+    make_token(shell)
+    (shell.home / "junk").write_text("not a certificate")
+
+    done = shell.process("serve", "--port", "0", *words)
+
+    assert done.returncode == 11
+    assert said in done.stderr
+
+
+def test_a_made_token_works_until_it_is_revoked(shell: Shell) -> None:
+    token = make_token(shell)
+    make_token(shell)
+    with serving(shell) as server:
+        before = httpx.get(f"{server.url}/api/sessions", headers=bearer(token))
+        shell.run("token", "revoke", "1")
+        after = httpx.get(f"{server.url}/api/sessions", headers=bearer(token))
+
+    assert (before.status_code, after.status_code) == (200, 401)
+
+
+def test_logs_are_json_and_tell_nothing_that_was_said_or_looked_for(
+    shell: Shell,
+) -> None:
+    token, figures = make_token(shell), make_token(shell, "metrics")
+    with serving(shell) as server:
+        get = httpx.get(
+            f"{server.url}/api/search?q=zebra+giraffe", headers=bearer(token)
+        )
+        httpx.get(f"{server.url}/zebra", headers=bearer(token))
+        httpx.get(f"{server.url}/session/claude/zebra", headers=bearer(token))
+        httpx.get(f"{server.url}/?q=zebra", headers=bearer("bst_wrong"))
+        httpx.request("ZEBRA", f"{server.url}/?q=zebra", headers=bearer(token))
+        with suppress(httpx.HTTPError):
+            httpx.post(f"{server.url}/mcp", content=b"zebra", headers=bearer(token))
+        told = httpx.get(f"{server.url}/metrics", headers=bearer(figures)).text
+        server.process.terminate()
+        server.process.wait(PATIENCE_S)
+        lines = server.lines
+
+        assert not any(secret in server.text for secret in SECRETS)
+        assert not any(secret in told for secret in SECRETS)
+    mine = [
+        line for line in lines if line.get("request") == get.headers["x-request-id"]
+    ]
+    assert [(line["route"], line["status"], line["token"]) for line in mine] == [
+        ("/api/search", 200, 1)
+    ]
+    assert 'backstory_requests_total{method="other"' in told
+    assert 'route="other",status="404"' in told
+
+
+def test_an_error_is_logged_by_its_kind_and_place_alone(shell: Shell) -> None:
+    token = make_token(shell)
+    with serving(shell) as server:
+        (shell.kept / "memory").mkdir(exist_ok=True, parents=True)
+        (shell.kept / "memory" / "MEMORY.md").mkdir()
+        answer = httpx.get(f"{server.url}/memory", headers=bearer(token))
+        assert answer.status_code >= 400
+        assert str(shell.kept) not in answer.text
+        assert all(isinstance(line, dict) for line in server.lines)
+
+
+def test_it_says_that_it_ends_before_it_does_and_exits_well(shell: Shell) -> None:
+    make_token(shell)
+    with serving(shell) as server:
+        assert httpx.get(f"{server.url}/ready").status_code == 200
+        server.process.send_signal(signal.SIGTERM)
+        told = []
+        with suppress(httpx.HTTPError):
+            while True:
+                told.append(httpx.get(f"{server.url}/ready").status_code)
+                time.sleep(0.05)
+
+        assert server.process.wait(PATIENCE_S) == 0
+        assert 503 in told
+
+
+def test_a_request_that_is_being_answered_is_finished(shell: Shell) -> None:
+    token = make_token(shell)
+    with (
+        serving(shell) as server,
+        socket.create_connection(
+            ("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=PATIENCE_S
+        ) as client,
+    ):
+        body = b'{"text": "# Kept\\n", "version": "x"}'
+        head = "PUT /api/memory HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        head += f"Content-Length: {len(body)}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        client.sendall(head.encode() + body[:10])
+        assert comes_true(lambda: httpx.get(f"{server.url}/ready").status_code == 200)
+        server.process.send_signal(signal.SIGTERM)
+        assert comes_true(lambda: not is_open(server.url))
+        client.sendall(body[10:])
+        answer = client.recv(10_000)
+
+        assert answer.startswith(b"HTTP/1.1 409")
+        assert server.process.wait(PATIENCE_S) == 0
+
+
+def test_what_was_acknowledged_survives_a_kill(shell: Shell) -> None:
+    token = make_token(shell)
+    saved: list[str] = []
+    with serving(shell) as server:
+        stop = threading.Event()
+
+        def save() -> None:
+            with suppress(httpx.HTTPError, KeyError):
+                while not stop.is_set():
+                    url = f"{server.url}/api/memory"
+                    version = httpx.get(url, headers=bearer(token)).json()["version"]
+                    text = f"# Memory\n\n- number {len(saved)}\n"
+                    done = httpx.put(
+                        url,
+                        headers=bearer(token),
+                        json={"text": text, "version": version},
+                    )
+                    assert done.status_code == 200, done.text
+                    saved.append(text)
+
+        writer = threading.Thread(target=save)
+        writer.start()
+        assert comes_true(lambda: len(saved) >= 5)
+        server.process.kill()
+        stop.set()
+        writer.join()
+    with serving(shell) as server:
+        text = httpx.get(f"{server.url}/api/memory", headers=bearer(token)).json()[
+            "text"
+        ]
+
+    # The last one may have been written without an answer.
+    assert text in (saved[-1], f"# Memory\n\n- number {len(saved)}\n")
+
+
+def test_over_tls_a_browser_signs_in_and_stays_signed_in(
+    shell: Shell, certificate: tuple[Path, Path]
+) -> None:
+    token = make_token(shell)
+    chain, key = certificate
+    words = ["--certificate", str(chain), "--key", str(key)]
+    with serving(shell, *words) as server:
+        trusted = ssl.create_default_context(cafile=str(chain))
+        url = server.url.replace("127.0.0.1", "localhost")
+        with httpx.Client(verify=trusted, base_url=url, follow_redirects=True) as page:
+            first = page.get("/", headers={"Accept": "text/html"})
+            own = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
+            second = page.post("/sign-in", data={"token": token}, headers=own)
+            third = page.get("/memory")
+
+    assert "<h1>Sign in</h1>" in first.text
+    assert (second.status_code, second.url.path) == (200, "/")
+    assert third.status_code == 200
+    assert third.headers["strict-transport-security"] == "max-age=31536000"
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for localhost that signs itself."""
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+            str(key),
+            "-out",
+            str(chain),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return chain, key
+
+
+def test_forwarding_headers_count_only_from_a_proxy_that_was_named(
+    shell: Shell,
+) -> None:
+    token = make_token(shell)
+    headers = {
+        **bearer(token),
+        "Host": "memory.example.org",
+        "X-Forwarded-Proto": "https",
+        "Origin": "https://memory.example.org",
+    }
+    statuses = []
+    for words in ([], ["--behind-proxy", "127.0.0.1"], ["--behind-proxy", "10.9.8.7"]):
+        with serving(shell, "--name", "memory.example.org", *words) as server:
+            answer = httpx.get(f"{server.url}/api/sessions", headers=headers)
+            statuses.append(answer.status_code)
+
+    assert statuses == [403, 200, 403]

@@ -1,0 +1,213 @@
+"""A memory moves from files to a database and back, and is the same everywhere."""
+
+import random
+import threading
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backstory import BadQuery, Memory, NotesConflict, StoreProblem
+from backstory.store.base.history_rows import HISTORY_TABLES, Row
+from backstory.store.postgres.tenants import TenantList
+from tests.chance import seeds
+from tests.postgres_server import OWNER, PostgresServer
+from tests.processes import kill_sometime
+from tests.samples import a_memory, all_cases, read_sample
+
+pytestmark = pytest.mark.postgres
+
+QUERIES = ("ladder", "where is the saw?", "database", "error in the build", "本")
+
+
+@pytest.fixture
+def tenant(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
+    name = str(request.node.name)[:200]
+    TenantList(postgres.url(OWNER)).create(name)
+    return name
+
+
+OpenCopy = Callable[[], Memory]
+
+
+@pytest.fixture
+def open_copy(postgres: PostgresServer, tenant: str, tmp_path: Path) -> OpenCopy:
+    """Opens the memory of a tenant that is empty at first."""
+    chosen = (f"store.url={postgres.url()}", f"store.tenant={tenant}")
+    return partial(
+        a_memory, tmp_path / "copy", settings=("embedder.name=none", *chosen)
+    )
+
+
+def open_files(folder: Path) -> Memory:
+    return a_memory(folder, settings=("embedder.name=none",))
+
+
+def fill(memory: Memory, folder: Path) -> None:
+    """Conversations of every format, notes, and something that was forgotten."""
+    for number, case in enumerate(all_cases()):
+        read_sample(memory, case.lay_out(folder / str(number)))
+    memory.record("house", "user", "Where is the ladder?")
+    memory.record("house", "assistant", "Below the stairs, \0 beside the saw.")
+    memory.record("secret", "user", "Forget the walrus")
+    memory.notebook.add_fact("Has a ladder")
+    memory.notebook.append_log(date(2026, 2, 25), "Painted the fence", "one")
+    text = memory.notebook.read_memory()
+    memory.notebook.replace_memory(f"{text}- Has a saw\n", text, keep_backup=True)
+    memory.search("ladder")
+    memory.forget("secret")
+
+
+def rows_of(memory: Memory) -> dict[str, list[Row]]:
+    rows = memory._parts.stores.open_rows()
+    try:
+        return {
+            table.name: list(rows.iter_rows(table, after=None))
+            for table in HISTORY_TABLES
+        }
+    finally:
+        rows.close()
+
+
+def shown(memory: Memory) -> dict[str, Any]:
+    """What a person sees of a memory."""
+    return {
+        "sessions": memory.sessions(),
+        "messages": [list(memory.messages(each)) for each in memory.sessions()],
+        "hits": [
+            [(hit.message_id, hit.text) for hit in memory.search(query).hits]
+            for query in QUERIES
+        ],
+        "notes": [(file.name, file.raw) for file in memory.notebook.iter_files()],
+        "forgettings": memory.forgettings(),
+        "problems": memory.status().problems,
+    }
+
+
+def test_a_memory_is_the_same_in_a_database_and_back(
+    tmp_path: Path, open_copy: OpenCopy
+) -> None:
+    with open_files(tmp_path / "old") as old:
+        fill(old, tmp_path / "sources")
+        with open_copy() as copy:
+            moved = old.move_to(copy)
+            in_database = shown(copy), rows_of(copy)
+        with open_copy() as copy, open_files(tmp_path / "back") as back:
+            copy.move_to(back)
+            in_files = shown(back), rows_of(back)
+        original = shown(old), rows_of(old)
+
+    assert in_database == original
+    assert in_files == original
+    assert moved.count("messages") == len(original[1]["messages"]) > 100
+    # MEMORY.md, a log, a backup, and the records beside them.
+    assert (moved.notes, moved.was_there, moved.problems) == (4, False, ())
+
+
+def test_new_messages_get_numbers_that_nothing_had(
+    tmp_path: Path, open_copy: OpenCopy
+) -> None:
+    with open_files(tmp_path / "old") as old, open_copy() as copy:
+        fill(old, tmp_path / "sources")
+        old.move_to(copy)
+
+        number = copy.record("house", "user", "And the axe?")
+
+        assert number is not None
+        assert number not in {row[0] for row in rows_of(old)["messages"]}
+        assert [hit.text for hit in copy.search("axe").hits][:1] == ["And the axe?"]
+
+
+def test_moving_twice_copies_what_is_new(tmp_path: Path, open_copy: OpenCopy) -> None:
+    with open_files(tmp_path / "old") as old, open_copy() as copy:
+        old.record("house", "user", "Where is the ladder?")
+        old.notebook.add_fact("Has a ladder")
+        first = old.move_to(copy)
+        again = old.move_to(copy)
+        old.record("house", "user", "And the saw?")
+        old.notebook.add_fact("Has a saw")
+        later = old.move_to(copy)
+        old.notebook.add_fact("Has an axe")
+        noted = old.move_to(copy)
+
+        assert [each.was_there for each in (first, again, later, noted)] == [
+            False,
+            True,
+            False,
+            False,
+        ]
+        assert shown(copy) == shown(old)
+
+
+def test_what_has_anything_of_its_own_is_not_overwritten(
+    tmp_path: Path, open_copy: OpenCopy
+) -> None:
+    with open_files(tmp_path / "old") as old, open_copy() as copy:
+        old.record("house", "user", "Where is the ladder?")
+        old.notebook.add_fact("Has a ladder")
+        copy.record("boat", "user", "Where is the anchor?")
+        with pytest.raises(BadQuery, match="another memory"):
+            old.move_to(copy)
+        with open_files(tmp_path / "used") as used:
+            old.move_to(used)
+            used.record("house", "user", "And the saw?")
+            with pytest.raises(BadQuery, match="was used since"):
+                old.move_to(used)
+        with open_files(tmp_path / "noted") as noted:
+            noted.notebook.add_fact("Has an anchor")
+            with pytest.raises(NotesConflict, match=r"MEMORY\.md"):
+                old.move_to(noted)
+
+            assert "Has an anchor" in noted.notebook.read_memory()
+        with pytest.raises(BadQuery, match="already there"):
+            old.move_to(old)
+
+
+@pytest.mark.parametrize("seed", seeds(1, soaking=10))
+def test_a_killed_move_is_completed_by_the_next(
+    tmp_path: Path, open_copy: OpenCopy, seed: int
+) -> None:
+    chance = random.Random(seed)
+    with open_files(tmp_path / "old") as old:
+        fill(old, tmp_path / "sources")
+
+    def move() -> None:
+        with open_files(tmp_path / "old") as old, open_copy() as copy:
+            old.move_to(copy)
+
+    deaths = 0
+    while kill_sometime(move, chance, attempt=4 + deaths):
+        deaths += 1
+
+    with open_files(tmp_path / "old") as old, open_copy() as copy:
+        assert deaths > 0
+        assert rows_of(copy) == rows_of(old)
+        assert shown(copy) == shown(old)
+
+
+def test_a_move_goes_on_after_the_server_was_killed(
+    tmp_path: Path, postgres: PostgresServer, open_copy: OpenCopy
+) -> None:
+    with open_files(tmp_path / "old") as old:
+        fill(old, tmp_path / "sources")
+        killed = threading.Event()
+
+        def kill_once(done: int, total: int) -> None:
+            if not killed.is_set():
+                killed.set()
+                postgres.kill()
+
+        try:
+            with open_copy() as copy, pytest.raises(StoreProblem):
+                old.move_to(copy, on_count=kill_once)
+        finally:
+            postgres.start()
+        with open_copy() as copy:
+            old.move_to(copy)
+
+            assert killed.is_set()
+            assert rows_of(copy) == rows_of(old)
+            assert shown(copy) == shown(old)
