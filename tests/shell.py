@@ -17,6 +17,9 @@ from tests.processes import PATIENCE_S
 
 BACKSTORY = (sys.executable, "-m", "backstory")
 
+# Where the tests keep what processes tell each other.
+_FOLDERS = ("XDG_RUNTIME_DIR", "TMPDIR")
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -39,6 +42,9 @@ class Shell:
             "TZ": "UTC",
             "PYTHONUTF8": "1",
             "BACKSTORY_EMBEDDER_IN_BACKGROUND": "false",
+            # Hooks keep there what a session was given. In a folder that outlives the
+            # tests, the next run would find it under the same paths and be silent.
+            **{name: os.environ[name] for name in _FOLDERS if name in os.environ},
         }
 
     def run(self, *words: str, typed: str = "", **more: str) -> Done:
