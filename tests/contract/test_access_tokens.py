@@ -11,6 +11,7 @@ from backstory.store.base.access_tokens import AccessTokens
 from backstory.store.token_file import FileTokens
 from backstory.system.machine import utc_now
 from backstory.values.access import AccessToken, Grant, Scope
+from tests.small_disks import leave_room, make_read_only, small_disk
 
 Open = Callable[[], AccessTokens]
 
@@ -214,3 +215,24 @@ def test_no_token_is_made_for_a_tenant_that_there_is_not(kept: Kept) -> None:
         kept.open().create("Anna", tenant="nobody", scope=Scope.READ)
 
     assert kept.open().list() == []
+
+
+# -- faults ---------------------------------------------------------------------------
+
+
+def test_a_token_works_on_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        tokens = FileTokens(disk / "kept", utc_now)
+        token, made = tokens.create("laptop", tenant="", scope=Scope.READ)
+        make_read_only(disk)
+
+        assert tokens.find_grant(token) == Grant(made.token_id, "", Scope.READ)
+
+
+def test_a_token_works_on_a_full_disk(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        tokens = FileTokens(disk / "kept", utc_now)
+        token, made = tokens.create("laptop", tenant="", scope=Scope.READ)
+        leave_room(disk, 0)
+
+        assert tokens.find_grant(token) == Grant(made.token_id, "", Scope.READ)

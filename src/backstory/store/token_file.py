@@ -2,13 +2,13 @@
 
 import hmac
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
 
 import msgspec
 
-from backstory.errors import BadQuery, StoreDamaged, UnknownName
+from backstory.errors import BadQuery, StoreDamaged, StoreProblem, UnknownName
 from backstory.store.base.access_tokens import (
     beginning_of,
     check_name,
@@ -101,7 +101,9 @@ class FileTokens:
             return None
         today = self._clock().date()
         if found.last_used_on != today:
-            self._note_use(found.token_id, today)
+            # When it was used is only told; on a full disk, it works all the same.
+            with suppress(StoreProblem):
+                self._note_use(found.token_id, today)
         return Grant(found.token_id, found.tenant, found.scope)
 
     def has_usable(self) -> bool:
