@@ -16,8 +16,11 @@ def small_disk(folder: Path, *, size: str = "3m") -> Iterator[Path]:
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount a file system")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        # Also after a failure: later runs of the tests could not delete the folder.
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 def make_room(disk: Path) -> None:
