@@ -18,6 +18,7 @@ from backstory.values.query import Query
 
 EPISODE_CHARS = 300
 LABEL_CHARS = 120
+_NAME_CHARS = 200
 CUT_MARK = "..."
 _ELLIPSIS = "…"
 # What a secret is written with. Of a line that was cut, the first four characters stay.
@@ -31,9 +32,23 @@ def unchanged(text: str) -> str:
     return text
 
 
-# Cached, because what is shown as text is also returned as data.
-@lru_cache(maxsize=64)
 def mask_cached(text: str) -> str:
+    """Mask secrets; what is shown as text is also returned as data."""
+    return _mask_name(text) if len(text) <= _NAME_CHARS else _mask_text(text)
+
+
+# Names of projects and sessions, which many searches find again.
+@lru_cache(maxsize=2_048)
+def _mask_name(text: str) -> str:
+    return _mask(text)
+
+
+@lru_cache(maxsize=64)
+def _mask_text(text: str) -> str:
+    return _mask(text)
+
+
+def _mask(text: str) -> str:
     # Slow to import, and people see what they wrote as it is.
     from backstory.text.redaction import mask_secrets
 

@@ -128,6 +128,14 @@ def most_tokens(text: str) -> int:
     return -(-total // 100) + _MOST_SPARE
 
 
+def is_within(text: str, max_tokens: int, count_tokens: CountTokens) -> bool:
+    """Whether a text has at most so many tokens; a short one need not be counted."""
+    is_short = len(text) <= max_tokens and text.isascii()
+    return (is_short and count_tokens is most_tokens) or (
+        count_tokens(text) <= max_tokens
+    )
+
+
 def _digits_cost(plain: bytes) -> int:
     lengths = Counter(map(len, plain.translate(_KEEP_DIGITS).split()))
     if not lengths:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from backstory.render.format import render_count
 from backstory.render.models.hits import cut_answer
+from backstory.text.tokens import is_within
 from backstory.tools.base import Asker, ToolResult
 from backstory.values.structs import replace
 
@@ -22,7 +23,7 @@ def fit_results(
     whole = answer(count, ())
     memory = asker.memory
     max_tokens = memory.settings.whole("tools.search_tokens")
-    if memory.count_tokens(whole.text) <= max_tokens:
+    if is_within(whole.text, max_tokens, memory.count_tokens):
         return whole
 
     def fewer(shown: int, *notices: str) -> ToolResult:
