@@ -38,7 +38,8 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
         for number in range(25):
             project = (PROJECT, f"{PROJECT}/src", "/home/dev/shop", None)[number % 4]
             at = NOW - timedelta(days=number)
-            for role in ("user", "assistant", "user", "assistant"):
+            # A step, what the turn came to, and a question that is answered at once.
+            for role in ("user", "assistant", "assistant", "user", "assistant"):
                 text = " ".join(sentence(chance, topics) for _ in range(6))
                 it.record(
                     f"old {number}",

@@ -270,6 +270,53 @@ def test_a_prompt_is_given_what_helps_and_nothing_else(
     assert list(dict.fromkeys(given)) == expected, context.text
 
 
+@pytest.mark.parametrize("embedder", ["minilm", "none"])
+def test_a_step_is_shown_with_what_its_turn_came_to(
+    tmp_path: Path, embedder: str
+) -> None:
+    step = (
+        "The thumbnails of HEIC photos are rotated, since libheif leaves the Exif "
+        "orientation to whoever decodes. Let me look at the decoder of the gallery."
+    )
+    later = (
+        "Now the decoder of HEIC photos: the Exif orientation of thumbnails is lost."
+    )
+    outcome = (
+        "Done: decode_image() turns every picture upright, and forty new cases in the "
+        "suite compare corners of the results."
+    )
+    settings = (f"embedder.name={embedder}", "embedder.in_background=false")
+    with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
+        fill(memory)
+        for place, (role, text) in enumerate(
+            (
+                ("user", "Something is wrong in the gallery, please mend it"),
+                ("assistant", step),
+                ("tool_call", '{"command": "cat decode.py"}'),
+                ("assistant", later),
+                ("tool_result", "ok"),
+                ("assistant", outcome),
+            )
+        ):
+            sent_at = NOW - timedelta(days=1) + timedelta(minutes=place)
+            memory.record("gallery", role, text, sent_at=sent_at, project=TRIPS)
+        memory.index()
+        memory.embed()
+
+        about_step = memory.context(
+            "are the Exif orientation and thumbnails of HEIC photos right?",
+            project=TRIPS,
+        )
+        about_outcome = memory.context(
+            "which corners of HEIC pictures do the cases for decode_image() compare?",
+            project=TRIPS,
+        )
+
+    assert f"Agent: {step}" in about_step.text
+    assert about_step.text.count(f"Agent: {outcome}") == 1
+    assert about_outcome.text.count(f"Agent: {outcome}") == 1
+
+
 def test_who_asks_what_was_done_is_given_the_sessions_of_the_project(
     memory: Memory,
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from backstory.search.worth import choose_worthy
-from backstory.values.history import Role
+from backstory.values.history import Message, Role
 from backstory.values.hits import Hit, HitSource, ScorePart, Strength
 from backstory.values.structs import replace
 
@@ -73,6 +73,29 @@ def test_a_hit_is_worth_it_if_it_is_near_and_shares_rare_words(
     hit: Hit, is_worth_it: bool
 ) -> None:
     assert choose_worthy([hit], SHOP) == ([hit] if is_worth_it else [])
+
+
+@pytest.mark.parametrize(
+    ("role", "project", "is_worth_it"),
+    [
+        (Role.USER, str(SHOP), True),
+        # How an order was carried out elsewhere helps nobody here.
+        (Role.USER, "/home/ada/garden", False),
+        # And a step says no more because of what it came to.
+        (Role.ASSISTANT, str(SHOP), False),
+    ],
+)
+def test_an_answer_counts_with_a_short_question_of_the_same_project(
+    role: Role, project: str, is_worth_it: bool
+) -> None:
+    asked = replace(
+        a_hit(cosine=0.9, project=project),
+        text="Where are the invoices of customers stored?",
+        role=role,
+        reply=Message(7, 1, "7", 2, Role.ASSISTANT, TEXT),
+    )
+
+    assert choose_worthy([asked], SHOP) == ([asked] if is_worth_it else [])
 
 
 def test_the_best_come_first_and_much_worse_ones_are_left_out() -> None:

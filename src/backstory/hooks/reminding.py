@@ -18,6 +18,7 @@ from backstory.search.by_words import (
     is_worth_searching,
     leave_out_known,
     memory_key,
+    show_replies_once,
 )
 from backstory.store.sqlite.reminders import Reminder, SqliteReminders
 from backstory.text.date_hints import may_name_days
@@ -49,18 +50,26 @@ def remind_by_words(
     )
     try:
         chosen = [reader.loaded[each] for each in choose_by_words(query, reader)]
-        replies = {each.unit_id: reader.find_reply(each) for each in chosen}
-        # An answer is shown beside the question it belongs to, and not once more.
-        shown = {reply[0] for reply in replies.values() if reply is not None}
+        replies = {
+            each.unit_id: reply
+            for each in chosen
+            if (reply := reader.find_reply(each)) is not None
+        }
+        shown = show_replies_once(
+            [each.unit_id for each in chosen],
+            {unit_id: reply[0] for unit_id, reply in replies.items()},
+            {each.unit_id for each in chosen if each.role == "user"},
+        )
         found = [
             each
             for each in chosen
-            if each.unit_id not in shown and memory_key(each.text) not in given
+            if each.unit_id in shown and memory_key(each.text) not in given
         ]
         if reader.session_id is not None and any(each.is_log for each in found):
             # A log may be about the session that asks.
             raise NeedsMemory
-        return _write(home, query, reader, found, replies) if found else ("", [])
+        beside = {each: replies[each] for each, reply in shown.items() if reply}
+        return _write(home, query, reader, found, beside) if found else ("", [])
     finally:
         reader.close()
 
@@ -86,7 +95,7 @@ def _write(
     query: Query,
     reader: SqliteReminders,
     found: list[Reminder],
-    replies: Mapping[int, tuple[int, str, str] | None],
+    replies: Mapping[int, tuple[int, str, str]],
 ) -> tuple[str, list[str]]:
     # Only needed if there is something to say.
     from backstory.search.sections import (
@@ -105,7 +114,7 @@ def _write(
     known = [*iter_memory_pieces(memory), *reader.list_said()]
     texts = (mask_secrets(each.text).strip() for each in found)
     new = [found[place] for place in leave_out_known(texts, known)][:_MAX_MEMORIES]
-    lines = [_to_line(each, query, replies[each.unit_id]) for each in new]
+    lines = [_to_line(each, query, replies.get(each.unit_id)) for each in new]
     if not lines:
         return "", []
     seal = MemoriesFrame(reader.identity).seal

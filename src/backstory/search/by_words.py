@@ -222,6 +222,28 @@ def leave_out_known(texts: Iterable[str], given: Collection[str]) -> list[int]:
     return new
 
 
+def show_replies_once(
+    found: Sequence[int], replies: Mapping[int, int], questions: Collection[int]
+) -> dict[int, int | None]:
+    """Which of some messages to show, each with its reply or without.
+
+    An answer is shown beside the question it belongs to, and not once more. Beside a
+    step on the way to it, it is shown if it is not shown anywhere else.
+    """
+    answers = {replies[each] for each in questions if each in replies}
+    shown = {*found, *answers}
+    kept: dict[int, int | None] = {}
+    for each in found:
+        reply = replies.get(each)
+        if each in answers:
+            continue
+        is_shown = each not in questions and reply in shown
+        kept[each] = None if is_shown else reply
+        if reply is not None:
+            shown.add(reply)
+    return kept
+
+
 def memory_key(text: str) -> str:
     """A short text that is the same for all memories that say the same."""
     words = " ".join(text.split()).encode("utf-8", errors="surrogatepass")

@@ -20,6 +20,7 @@ from backstory.search.by_words import (
     is_worth_searching,
     leave_out_known,
     memory_key,
+    show_replies_once,
 )
 from backstory.search.hydrate import add_replies
 from backstory.search.memory_lines import (
@@ -250,13 +251,11 @@ class PromptContext:
             )
         if worthy is None:
             hits = list(filter(is_of_others, self._search.find_hits(request).hits))
-            hits = list(add_replies(hits, self._history))
+            hits = list(add_replies(hits, self._history, of_steps=True))
             worthy = add_newer(query, choose_worthy(hits, folder), hits)
         else:
-            worthy = add_replies(worthy, self._history)
-        # An answer is shown beside the question it belongs to, and not once more.
-        replies = {hit.reply.message_id for hit in worthy if hit.reply is not None}
-        return tuple(hit for hit in worthy if hit.message_id not in replies)
+            worthy = add_replies(worthy, self._history, of_steps=True)
+        return tuple(_show_replies_once(worthy))
 
     def _list_sessions(
         self, query: Query, asking: Sequence[Session], folder: Path | None
@@ -391,6 +390,25 @@ class _Sections(FrozenStruct):
 
 
 # -- what fits the prompt -------------------------------------------------------------
+
+
+def _show_replies_once(hits: Sequence[Hit]) -> Iterator[Hit]:
+    """The hits to show, without those that others show, and replies shown before."""
+    messages = {hit.message_id: hit for hit in hits if hit.message_id is not None}
+    kept = show_replies_once(
+        list(messages),
+        {
+            number: hit.reply.message_id
+            for number, hit in messages.items()
+            if hit.reply is not None
+        },
+        {number for number, hit in messages.items() if hit.role is Role.USER},
+    )
+    for hit in hits:
+        if hit.message_id is None or kept.get(hit.message_id):
+            yield hit
+        elif hit.message_id in kept:
+            yield replace(hit, reply=None)
 
 
 def _new_hits(hits: Sequence[Hit], given: Sequence[str]) -> Iterator[Hit]:

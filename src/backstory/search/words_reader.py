@@ -79,11 +79,14 @@ class StoreReader:
         best = max(scores.values(), default=1.0)
         return [
             replace(
-                (hit := self._loaded[unit_id].hit),
-                score=round(scores[unit_id] / best, 6),
+                (loaded := self._loaded[unit_id]).hit,
+                score=round(score / best, 6),
                 strength=Strength.FAIR,
-                excerpt=excerpt(hit.text, query, max_chars=EXCERPT_CHARS),
-                parts=(ScorePart("bm25", scores[unit_id]),),
+                excerpt=excerpt(loaded.text, query, max_chars=EXCERPT_CHARS),
+                parts=(
+                    ScorePart("bm25", score),
+                    ScorePart("agentic", float(loaded.is_agentic)),
+                ),
             )
-            for unit_id in scores
+            for unit_id, score in scores.items()
         ]

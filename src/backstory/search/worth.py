@@ -27,7 +27,7 @@ _SAID_BY_NOBODY = (Role.TOOL_CALL, Role.TOOL_RESULT, Role.SYSTEM, Role.ERROR)
 
 def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
     """The hits that are worth it, the best first; ``project`` is the prompt's."""
-    hits = [hit for hit in hits if _says_something(hit)]
+    hits = [hit for hit in hits if _says_something(hit, project)]
     # On a day that the prompt names, whatever answers is wanted.
     on_days = [hit for hit in hits if hit.is_on_named_day and _answers(hit, project)]
     if on_days:
@@ -42,12 +42,14 @@ def choose_worthy(hits: Sequence[Hit], project: Path | None) -> list[Hit]:
     return [hits[n] for n in order if worths[n] >= _SHARE_OF_BEST * best]
 
 
-def _says_something(hit: Hit) -> bool:
-    return hit.role not in _SAID_BY_NOBODY and says_something(
-        hit.text,
-        "" if hit.reply is None else hit.reply.text,
-        is_agentic=bool(hit.part("agentic")),
-    )
+def _says_something(hit: Hit, project: Path | None) -> bool:
+    if hit.role in _SAID_BY_NOBODY:
+        return False
+    # What a step came to makes it no better, and an answer to a short question is about
+    # its own project.
+    is_asked = hit.role is Role.USER and is_of_project(hit, project)
+    answer = hit.reply.text if hit.reply is not None and is_asked else ""
+    return says_something(hit.text, answer, is_agentic=bool(hit.part("agentic")))
 
 
 def _answers(hit: Hit, project: Path | None) -> bool:

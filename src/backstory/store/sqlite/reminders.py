@@ -215,8 +215,12 @@ class SqliteReminders:
             each.title, each.opening = title or "", opening
 
     def find_reply(self, reminder: Reminder) -> tuple[int, str, str] | None:
-        """The agent's last message of a user's turn: its number, role and text."""
-        if reminder.role != "user":
+        """The agent's last message of a turn: its number, role and text.
+
+        None if the reminder is no message of the user, and no step of the agent.
+        """
+        is_step = reminder.role == "assistant" and reminder.is_agentic
+        if reminder.role != "user" and not is_step:
             return None
         row = self._history.execute(
             f"""
