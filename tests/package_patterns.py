@@ -11,6 +11,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -162,8 +163,8 @@ def _record() -> list[tuple[str, int, str, int, bool]]:
     recorded: list[tuple[str, int, str, int, bool]] = []
     compile_it = re.compile
 
-    def recording(pattern: str, flags: int = 0) -> re.Pattern[str]:
-        made = compile_it(pattern, flags)
+    def recording(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
+        made = compile_it(pattern() if callable(pattern) else pattern, flags)
         frame = sys._getframe(1)
         # A function of the module may make it: what counts is where that is called.
         while frame.f_code.co_name != "<module>" and frame.f_back is not None:

@@ -15,15 +15,15 @@ from backstory.errors import MissingExtra
 from backstory.index.history_damage import note_damage
 from backstory.notes.places import DatabaseNotes, FileNotes, NotesPlace
 from backstory.store.base.history import HistoryStore
-from backstory.store.base.history_rows import HistoryRows
 from backstory.store.base.index_place import IndexPlace
-from backstory.store.base.summaries import SummaryStore
 from backstory.store.sqlite.history import HISTORY_NAME, SqliteHistory
 from backstory.store.sqlite.index_files import SqliteIndexFiles
 from backstory.system.locks import FileLocks, Locks
 from backstory.values.proof import ProveMessages
 
 if TYPE_CHECKING:
+    from backstory.store.base.history_rows import HistoryRows
+    from backstory.store.base.summaries import SummaryStore
     from backstory.store.postgres.database import Database
 
 # The databases that are open, by address: all memories of a process share connections.
@@ -50,9 +50,9 @@ class Stores(Protocol):
     @property
     def notes(self) -> NotesPlace: ...
 
-    def open_summaries(self) -> SummaryStore: ...
+    def open_summaries(self) -> "SummaryStore": ...
 
-    def open_rows(self) -> HistoryRows:
+    def open_rows(self) -> "HistoryRows":
         """All of the history, to copy it; the caller closes it."""
         ...
 
@@ -112,13 +112,13 @@ class SqliteStores:
         self.locks = FileLocks(home)
         self.notes = FileNotes(home)
 
-    def open_summaries(self) -> SummaryStore:
+    def open_summaries(self) -> "SummaryStore":
         # Searches do without it.
         from backstory.store.sqlite.summaries import SqliteSummaryStore
 
         return SqliteSummaryStore(self._home / HISTORY_NAME)
 
-    def open_rows(self) -> HistoryRows:
+    def open_rows(self) -> "HistoryRows":
         # Only moving needs it.
         from backstory.store.sqlite.history_rows import SqliteHistoryRows
 
@@ -147,13 +147,13 @@ class PostgresStores:
         self.locks = TenantLocks(self._tenant)
         self.notes = DatabaseNotes(PostgresNotes(self._tenant), self.locks)
 
-    def open_summaries(self) -> SummaryStore:
+    def open_summaries(self) -> "SummaryStore":
         # Searches do without it.
         from backstory.store.postgres.summaries import PostgresSummaryStore
 
         return PostgresSummaryStore(self._tenant)
 
-    def open_rows(self) -> HistoryRows:
+    def open_rows(self) -> "HistoryRows":
         # Only moving needs it.
         from backstory.store.postgres.history_rows import PostgresHistoryRows
 

@@ -83,7 +83,7 @@ def test_the_program_prints_what_the_host_takes(hooks: Hooks) -> None:
 NEVER = {"numpy", "onnxruntime", "click", "httpx", "pydantic", "mcp", "orjson"}
 NEVER |= {"backstory.memory", "backstory.settings", "backstory.notes.notebook"}
 RARELY = {"dataclasses", "msgspec", "typing", "pathlib", "logging", "subprocess"}
-RARELY |= {"socket", "threading"}
+RARELY |= {"contextlib", "hashlib", "socket", "threading"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.text.cut import cut_bytes, cut_mark, one_line
-from backstory.text.escape import neutralize, replace_surrogates
+from backstory.text.escape import UNSAFE, neutralize, replace_surrogates
 
 # Unicode's Bidi_Control property, which the standard library does not know.
 BIDI_CONTROLS = frozenset(
@@ -187,3 +187,10 @@ def test_neutral_text_stays_as_it_is(text: str) -> None:
     shown = neutralize(text)
 
     assert neutralize(shown) == shown
+
+
+def test_every_unsafe_character_is_made_visible_wherever_it_stands() -> None:
+    unsafe = [each for each in map(chr, range(0x110000)) if UNSAFE.match(each)]
+
+    assert len(unsafe) > 2_000
+    assert [each for each in unsafe if each in neutralize(f"a b\n\t{each}c")] == []

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 from backstory.hooks.events import BEFORE_COMPACTION, SESSION_END
 from backstory.hooks.given import GivenMemories
@@ -37,9 +36,10 @@ def answer_alone(
         if not call.is_of_subagent:
             _announce(call, home, environ, on_announced)
         return b""
-    folder = ""
-    with suppress(OSError):
+    try:
         folder = make_runtime_folder(home, environ)
+    except OSError:
+        folder = ""
     is_quick = is_in_files and not may_be_set(TOLD, environ)
     answers = _OwnAnswers(call, home, is_quick=is_quick)
     telling = Telling(call, answers, home=home, folder=folder, pid=os.getpid())
@@ -64,14 +64,15 @@ class _OwnAnswers:
             # Not needed for prompts.
             from backstory.hooks.opening import open_by_files
 
-            # A history of another version needs the whole memory.
-            with suppress(LookupError):
+            try:
                 return open_by_files(
                     self._home,
                     self._call.cwd,
                     is_compacted=is_compacted,
                     now=time.time(),
                 )
+            except LookupError:
+                pass  # a history of another version needs the whole memory
         # All of a memory, which few sessions need.
         from backstory.hooks.cold import open_session
 
@@ -112,12 +113,14 @@ def _announce(
     # Only at the end of a session.
     from backstory.ingest.announced import announce_session
 
-    with suppress(OSError):
+    try:
         if call.event == SESSION_END:
             forget_live_session(home, environ)
         else:
             folder = make_runtime_folder(home, environ)
             GivenMemories(folder, call.session).start_over(is_compacted=True)
+    except OSError:
+        pass
     if not call.session_id:
         return
     announce_session(home, call.host.reads, call.session_id, _CAUSES[call.event])

@@ -7,7 +7,6 @@ once more. Only hooks of the same session write it, one after the other.
 import os
 import time
 import zlib
-from contextlib import suppress
 
 from backstory.system.small_files import write_small_file
 
@@ -55,15 +54,19 @@ class GivenMemories:
     def _write(self, lines: list[str]) -> None:
         self._lines = lines[-_MAX_KEYS:]
         text = "\n".join([self._session, *self._lines]) + "\n"
-        # Without it, something may be given twice; that is no reason to fail.
-        with suppress(OSError):
+        try:
             write_small_file(self._path, text.encode("utf-8", errors="replace"))
+        except OSError:
+            pass  # something may be given twice; that is no reason to fail
 
 
 def clear_old(folder: str) -> None:
     """Delete the files of sessions that were given nothing for a week."""
     oldest = time.time() - _KEPT_S
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if _SUFFIX in entry.name and entry.stat().st_mtime < oldest:
-                os.unlink(entry.path)
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if _SUFFIX in entry.name and entry.stat().st_mtime < oldest:
+                    os.unlink(entry.path)
+    except OSError:
+        pass

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 
 from backstory.hooks.hosts import HookCall
 from backstory.hooks.runtime import list_runtime_folders
@@ -90,8 +89,10 @@ def forget_live_session(home: str, environ: Mapping[str, str]) -> None:
     if host is None:
         return
     for folder in list_runtime_folders(home, environ):
-        with suppress(OSError):
+        try:
             os.unlink(_note_path(folder, host.pid))
+        except OSError:
+            pass
 
 
 def clear_stale_notes(folder: str) -> None:
@@ -104,8 +105,10 @@ def clear_stale_notes(folder: str) -> None:
         if f".{suffix}".startswith(_SUFFIX) and number.isdigit():
             if is_running(int(number)):
                 continue
-            with suppress(OSError):
+            try:
                 os.unlink(os.path.join(folder, name))
+            except OSError:
+                pass
 
 
 def _find_host(pid: int) -> _Process | None:

@@ -6,7 +6,6 @@ is small: when it is full, it becomes the one before, which replaces an older on
 
 import os
 import time
-from contextlib import suppress
 
 LOG_NAME = "hooks.log"
 _MAX_BYTES = 200_000
@@ -20,7 +19,7 @@ def log_failure(home: str, what: str, why: BaseException | str) -> None:
     at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     line = " ".join(f"{at} {what}: {why}".split())[:_MAX_LINE_CHARS]
     path = os.path.join(home, LOG_NAME)
-    with suppress(OSError, ValueError):
+    try:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         descriptor = os.open(path, flags, 0o600)
         try:
@@ -31,3 +30,5 @@ def log_failure(home: str, what: str, why: BaseException | str) -> None:
             os.close(descriptor)
         if is_full:
             os.replace(path, f"{path}.1")
+    except (OSError, ValueError):
+        pass

@@ -8,7 +8,6 @@ settings of its own for prompts. Then the memory itself is asked, which takes lo
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 from backstory.hooks.limits import MAX_TOKENS
 from backstory.hooks.projects import is_same_project
@@ -108,9 +107,10 @@ def _write(
     from backstory.text.memories_frame import RELEVANT_HEADING, MemoriesFrame
     from backstory.text.redaction import mask_secrets
 
-    memory = ""
-    with suppress(OSError):
+    try:
         memory = read_beginning(os.path.join(home, "memory"), "MEMORY.md")
+    except OSError:
+        memory = ""
     known = [*iter_memory_pieces(memory), *reader.list_said()]
     texts = (mask_secrets(each.text).strip() for each in found)
     new = [found[place] for place in leave_out_known(texts, known)][:_MAX_MEMORIES]

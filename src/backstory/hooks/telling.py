@@ -7,7 +7,6 @@ comes from ``Answers``.
 import json
 import os
 import zlib
-from contextlib import suppress
 
 from backstory.hooks.events import PROMPT, SESSION_START
 from backstory.hooks.given import GivenMemories, clear_old
@@ -67,8 +66,10 @@ class Telling:
         return json.dumps(call.host.shape(call.host.events[call.event], text)).encode()
 
     def _tend_notes(self) -> None:
-        with suppress(OSError):
+        try:
             note_live_session(self._folder, self._home, self._call, pid=self._pid)
+        except OSError:
+            pass
         if self._call.event == SESSION_START:
             clear_stale_notes(self._folder)
             clear_old(self._folder)

@@ -6,6 +6,7 @@ message, but better than nothing.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -27,7 +28,7 @@ _ROLES = {
     UnitKind.OTHER: "tool_result",
 }
 
-_NAME = "lost-messages-*.backstory.jsonl"
+_NAME = "lost-messages-", ".backstory.jsonl"
 
 # A unit of a message, and its folded text.
 Text = tuple[Unit, str]
@@ -45,7 +46,7 @@ def save_lost_texts(
         return None
     made_from = (index.get_state(name) or "" for name in (HISTORY, LAST_CHANGE))
     name = content_id(*made_from, str(len(lost)))[3:11]
-    path = folder / _NAME.replace("*", name)
+    path = folder / name.join(_NAME)
     lines = b"".join(orjson.dumps(each) + b"\n" for each in _to_lines(lost))
     with storing(path):
         if not path.exists():
@@ -55,7 +56,15 @@ def save_lost_texts(
 
 def list_saved_texts(folder: Path) -> list[Path]:
     """The files of such texts."""
-    return sorted(folder.glob(_NAME))
+    start, end = _NAME
+    # Not a glob: every search looks for them, and would wait for its expression.
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(
+            each
+            for each in folder.iterdir()
+            if each.name.startswith(start) and each.name.endswith(end)
+        )
+    return []
 
 
 def list_unread_texts(folder: Path, history: HistoryStore) -> list[Path]:

@@ -5,7 +5,6 @@ never overwritten: see ``NoteVersion.replace``.
 """
 
 import os
-import re
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -22,13 +21,14 @@ from backstory.system.files import (
     write_new,
 )
 from backstory.text.escape import replace_surrogates
+from backstory.text.patterns import lazy_pattern
 from backstory.values.identity import bytes_hash
 from backstory.values.structs import FrozenStruct
 
 # Only the holder of the lock writes such a file, so any other is left from a crash. The
 # hashes are those of the new text and of the one to be replaced.
 _NEW_NAME = ".{name}.{new}.{old}.backstory-new"
-_LEFT_NAME = re.compile(
+_LEFT_NAME = lazy_pattern(
     r"\.(?P<name>.+)\.(?P<new>[0-9a-f]+)\.(?P<old>[0-9a-f]+)\.backstory-new"
 )
 

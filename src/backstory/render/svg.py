@@ -1,6 +1,7 @@
 """What pictures in SVG share: text, and colours for light and dark pages."""
 
-from xml.sax.saxutils import escape
+# Not from xml.sax.saxutils, which imports urllib and SSL.
+from html import escape
 
 from backstory.text.escape import neutralize
 
@@ -40,4 +41,5 @@ def draw_text(
 
 def to_xml(text: str) -> str:
     """Text for XML, which has no place for control characters."""
-    return escape(neutralize(text).translate({0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}))
+    sound = neutralize(text).translate({0xFFFE: "\ufffd", 0xFFFF: "\ufffd"})
+    return escape(sound, quote=False)

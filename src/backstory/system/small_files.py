@@ -7,7 +7,6 @@ be lost in a power cut.
 import _thread
 import errno
 import os
-from contextlib import suppress
 
 
 def write_small_file(path: str, content: bytes) -> None:
@@ -23,8 +22,7 @@ def write_small_file(path: str, content: bytes) -> None:
             os.close(descriptor)
         os.replace(new, path)
     except OSError:
-        with suppress(OSError):
-            os.unlink(new)
+        _delete(new)
         raise
 
 
@@ -35,5 +33,12 @@ def delete_unfinished(path: str) -> None:
 
     number = path.rpartition(".")[2]
     if number.isdecimal() and not is_running(int(number)):
-        with suppress(OSError):
-            os.unlink(path)
+        _delete(path)
+
+
+def _delete(path: str) -> None:
+    # contextlib takes longer to import than the file to be written.
+    try:
+        os.unlink(path)
+    except OSError:
+        pass

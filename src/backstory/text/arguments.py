@@ -12,7 +12,6 @@ from pathlib import Path, PurePath
 
 from backstory.errors import BadQuery, UnknownName, show_value
 from backstory.text.cut import one_line
-from backstory.text.dates import parse_days
 from backstory.text.escape import escape_surrogates, neutralize, replace_surrogates
 from backstory.text.json_values import compact_json
 from backstory.text.tokens import CountTokens, most_tokens
@@ -336,6 +335,9 @@ def _parse(value: date | str, name: str, today: date) -> date | DayRange:
         return value
     found = None
     if isinstance(value, str):
+        # Its many expressions are needed only here.
+        from backstory.text.dates import parse_days
+
         found = parse_iso(value) or parse_days(value, today=today)
     if found is None:
         raise BadQuery(f"{name} is {show_value(value)}, not a date", hint=DATE_HINT)

@@ -90,6 +90,9 @@ def disarm(text: str) -> str:
     Agent programs put memories between tags of their own, in the prompt and in their
     transcripts; a tag within a memory would end them early.
     """
+    # Most texts have none of the signs, and need no expression to be compiled.
+    if not any(sign in text for sign in _INSTEAD):
+        return text
     return _READ_BY_PROGRAMS.sub(lambda mark: _INSTEAD[mark[0]], text)
 
 

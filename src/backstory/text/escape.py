@@ -15,6 +15,8 @@ UNSAFE = lazy_pattern(
 
 def replace_surrogates(text: str) -> str:
     """Replace unpaired surrogates, which UTF-8 cannot encode, with U+FFFD."""
+    if text.isascii():
+        return text
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -28,6 +30,10 @@ def neutralize(text: str) -> str:
 
     Line ends and tabs stay; carriage returns go, since terminals overwrite with them.
     """
+    # None of those characters is printable, to Python. That is quickly seen of most
+    # texts, also where the expression would have to be compiled first.
+    if text.replace("\n", " ").replace("\t", " ").isprintable():
+        return text
     return UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 

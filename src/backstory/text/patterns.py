@@ -6,6 +6,11 @@ compile.
 
 import re
 
+# Type checkers read this as true. Importing it would take a hook's time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _METHODS = (
     "match",
     "fullmatch",
@@ -19,9 +24,13 @@ _METHODS = (
 
 
 class _LazyPattern:
-    def __init__(self, pattern: str, flags: int) -> None:
-        self.pattern = pattern
+    def __init__(self, pattern: "str | Callable[[], str]", flags: int) -> None:
+        self._pattern = pattern
         self._flags = flags
+
+    @property
+    def pattern(self) -> str:
+        return self._pattern if isinstance(self._pattern, str) else self._pattern()
 
     def __getattr__(self, name: str) -> object:
         """Compile; from then on, the methods are found without coming here."""
@@ -30,6 +39,9 @@ class _LazyPattern:
         return getattr(compiled, name)
 
 
-def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """The same as ``re.compile``, but later; flags of the module ``re``."""
+def lazy_pattern(pattern: "str | Callable[[], str]", flags: int = 0) -> re.Pattern[str]:
+    """The same as ``re.compile``, but later; flags of the module ``re``.
+
+    Of a pattern that takes long to put together, the function that does.
+    """
     return _LazyPattern(pattern, int(flags))  # type: ignore[return-value]

@@ -12,6 +12,8 @@ from backstory.text.patterns import lazy_pattern
 # What is kept of a passage.
 PRIVATE = "[private]"
 
+# Every tag has one of these; most texts have neither, which is quickly seen.
+_SIGNS = ("<", "\\u003")
 # Also as JSON texts write it: \u003cprivate\u003e, <\/private>.
 _MARK = lazy_pattern(
     r"(?:<|\\u003[cC])\s{0,9}\\?(/?)\s{0,9}(?i:private)"
@@ -54,6 +56,8 @@ def hide_private(text: str, depth: int) -> tuple[str, int]:
 
     Returns the piece and the number of passages open after it.
     """
+    if not any(sign in text for sign in _SIGNS):
+        return (PRIVATE if depth else text), depth
     kept: list[str] = [PRIVATE] if depth else []
     kept_to = 0
     for mark in _MARK.finditer(text):

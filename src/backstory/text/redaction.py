@@ -1,10 +1,15 @@
 """Mask secrets: keys, tokens and passwords, by their form or by what is around them."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 from backstory.text.patterns import lazy_pattern
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
+
+# Type checkers read this as true. Importing it would take a hook's time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
 
 MASKED = "[masked]"
 # Enough of a key to tell its kind. A short value is masked whole: four letters could be
@@ -18,17 +23,17 @@ _MIN_CHARS_TO_SHOW_SOME = 16
 # begin inside another of its kind, or long texts would take quadratic time. For the
 # same reason a pattern that has read a long value always matches: whether it is a
 # secret is decided in what replaces it.
-def _begin(start: str) -> str:
-    """An expression for how a key begins, where it is not inside of a word.
+def _write_key(start: str, rest: str) -> str:
+    """An expression for a key that begins so, where it is not inside of a word.
 
     The text comes first, as that is what can be searched for quickly. In JSON, a line
     end is written as a letter.
     """
     text = re.escape(start)
-    return rf"{text}(?:(?<![A-Za-z0-9_-]{text})|(?<=\\[nrt]{text}))"
+    return rf"{text}(?:(?<![A-Za-z0-9_-]{text})|(?<=\\[nrt]{text}))" + rest
 
 
-def _any_beginning(starts: Collection[str]) -> str:
+def _any_beginning(starts: "Collection[str]") -> str:
     """An expression for how keys begin, which reads what several begin with once.
 
     Where one begins with another, the shorter is found.
@@ -46,13 +51,18 @@ def _any_beginning(starts: Collection[str]) -> str:
 # than everything else together. All begin with a letter or a digit.
 _STARTS = tuple(dict.fromkeys(start for _, start, *_ in KEYS))
 _KEY_BEGINNING = lazy_pattern(
-    rf"\b(?=[{''.join(sorted({start[0] for start in _STARTS}))}])"
-    + _any_beginning(_STARTS),
+    lambda: (
+        rf"\b(?=[{''.join(sorted({start[0] for start in _STARTS}))}])"
+        + _any_beginning(_STARTS)
+    ),
     re.ASCII,
 )
 # Up to this many characters, to look for each of them is quick enough.
 _SHORT_CHARS = 4_000
-_KEYS = tuple((start, lazy_pattern(_begin(start) + rest)) for _, start, rest, _ in KEYS)
+_KEYS = tuple(
+    (start, lazy_pattern(partial(_write_key, start, rest)))
+    for _, start, rest, _ in KEYS
+)
 _PARTLY_SHOWN = tuple(
     (needed, lazy_pattern(f"({shown})(?:{masked})"))
     for _, needed, shown, masked, *_ in PARTLY_SHOWN
@@ -199,7 +209,7 @@ def mask_secrets(text: str) -> str:
     return text
 
 
-def mask_pieces(text: str, pieces: Iterable[str]) -> list[str]:
+def mask_pieces(text: str, pieces: "Iterable[str]") -> list[str]:
     """Pieces of a text, without the words that are hidden when all of it is masked.
 
     In a piece alone, half a secret would not be recognized, nor a value whose name is
@@ -303,7 +313,7 @@ def _is_no_word(value: str) -> bool:
     )
 
 
-def _behind_command(command: str) -> Callable[[re.Match[str]], str]:
+def _behind_command(command: str) -> "Callable[[re.Match[str]], str]":
     """Mask a value if the command is before it, in the same line."""
 
     def mask(found: re.Match[str]) -> str:

@@ -146,7 +146,8 @@ def word_parts(word: str) -> tuple[str, ...]:
 
     A word with very short parts, such as a hash or a key, counts as having none.
     """
-    if len(word) > _LONGEST_JOINED:
+    # Most words are small letters alone, which is one part, whatever they are.
+    if len(word) > _LONGEST_JOINED or (word.isalpha() and word.islower()):
         return ()
     parts = tuple(_PART.findall(word))
     if len(parts) < 2 or (len(parts) > 2 and len(parts) * 2 > len(word)):

@@ -26,7 +26,6 @@ from backstory.store.base.history import (
 from backstory.store.sqlite import (
     around_damage,
     changes,
-    forgotten,
     messages,
     seen_notes,
     session_names,
@@ -179,6 +178,9 @@ class SqliteHistory:
         facts: int = 0,
         reason: str = ASKED_FOR,
     ) -> Forgetting:
+        # Its keys are slow to import, and searches need none of it.
+        from backstory.store.sqlite import forgotten
+
         with self._using():
             set_durability(self._db, is_durable=True)
             with transaction(self._db):
@@ -187,6 +189,9 @@ class SqliteHistory:
                 )
 
     def undo_forgetting(self, forgetting_id: int) -> Forgetting | None:
+        # As above.
+        from backstory.store.sqlite import forgotten
+
         with self._using(), transaction(self._db):
             for forgetting in forgotten.list_forgettings(self._db):
                 if forgetting.forgetting_id == forgetting_id:
@@ -210,16 +215,25 @@ class SqliteHistory:
     # -- reading ---
 
     def without_forgotten(self, batch: Batch) -> Batch:
+        # As above.
+        from backstory.store.sqlite import forgotten
+
         with self._using():
             return forgotten.leave_out_forgotten(self._db, batch)
 
     def list_said_before(
         self, at: datetime, *, role: Role | None = None
     ) -> list[ForgottenPart]:
+        # As above.
+        from backstory.store.sqlite import forgotten
+
         with self._using():
             return forgotten.list_said_before(self._db, at, role=role)
 
     def list_forgettings(self) -> list[Forgetting]:
+        # As above.
+        from backstory.store.sqlite import forgotten
+
         with self._using():
             return forgotten.list_forgettings(self._db)
 

@@ -6,7 +6,6 @@ commands never need a vector.
 
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,6 +124,9 @@ class MiniLmEmbedder:
 
 
 def _load_model(folder: Path) -> "Model":
+    # Slow to import, and most commands only ask which model it is.
+    from concurrent.futures import ThreadPoolExecutor
+
     with _translated("cannot be loaded"), ThreadPoolExecutor(1) as pool:
         # While the libraries are loaded, because each takes a while.
         checked = pool.submit(_check_files, folder)
