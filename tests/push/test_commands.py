@@ -10,8 +10,10 @@ import pytest
 
 from tests.builders import a_line, append, session_file
 from tests.processes import comes_true
-from tests.serve.test_process import bearer, make_token, serving
+from tests.serve.test_process import bearer, certificate, make_token, serving
 from tests.shell import BACKSTORY, Shell
+
+__all__ = ["certificate"]
 
 
 @pytest.fixture
@@ -69,6 +71,27 @@ def test_push_reads_what_is_new_and_tells_what_it_sent(
     assert second.stdout == f"Nothing new for {server.url}.\n"
     assert json.loads(third.stdout)["messages"] == 0
     assert there == ["The ladder is below."]
+
+
+def test_a_certificate_of_the_teams_own_is_trusted_if_the_machine_trusts_it(
+    server_side: Shell, laptop: Shell, certificate: tuple[Path, Path]
+) -> None:
+    chain, key = certificate
+    token = make_token(server_side)
+    append(session_file(laptop.home), a_line("The ladder is below.", uuid="u1"))
+    laptop.run("index", **environ_of(token))
+    words = ["--certificate", str(chain), "--key", str(key)]
+    with serving(server_side, *words) as server:
+        url = server.url.replace("127.0.0.1", "localhost")
+        push = ["push", "--to", url]
+        refused = laptop.run(*push, **environ_of(token))
+        trusting = {**environ_of(token), "SSL_CERT_FILE": str(chain)}
+        sent = laptop.run(*push, **trusting)
+
+    assert refused.returncode == 42
+    assert "has a certificate that is not trusted (self-signed" in refused.stderr
+    assert "SSL_CERT_FILE" in refused.stderr
+    assert sent.stdout.startswith(f"Sent 1 message of 1 session to {url}")
 
 
 def test_push_without_a_server_says_what_to_do(laptop: Shell) -> None:

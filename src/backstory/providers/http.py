@@ -6,6 +6,7 @@ in the server's words, without the key and without control characters.
 """
 
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -218,12 +219,8 @@ class Server:
     def _get_http(self) -> httpx.Client:
         with self._lock:
             if self._http is None:
-                self._http = httpx.Client(
-                    headers={"content-type": "application/json"} | self._headers,
-                    # A redirect could send texts and the key to an unknown server.
-                    follow_redirects=False,
-                    # Proxies and .netrc of the environment are not our settings.
-                    trust_env=False,
+                self._http = open_http(
+                    {"content-type": "application/json"} | self._headers
                 )
             return self._http
 
@@ -262,7 +259,7 @@ class Server:
         if isinstance(error, httpx.TimeoutException):
             return f"gave no answer within {timeout_s:.3g} seconds"
         if isinstance(error, httpx.ConnectError):
-            return "cannot be reached"
+            return find_distrust(error) or "cannot be reached"
         said = self._safe(str(error)) or type(error).__name__
         return f"closed the connection ({said})"
 
@@ -292,6 +289,31 @@ class Server:
         if self._key:
             text = text.replace(self._key, "[key]")
         return one_line(neutralize(text), _MAX_SAID_CHARS)
+
+
+def open_http(headers: Mapping[str, str]) -> httpx.Client:
+    """A client that trusts the authorities httpx brings and those of this machine."""
+    trusted = httpx.create_ssl_context(trust_env=False)
+    # A company's own authority is known to the machine alone, or to SSL_CERT_FILE.
+    trusted.load_default_certs()
+    return httpx.Client(
+        headers=headers,
+        verify=trusted,
+        # A redirect could send texts and the key to an unknown server.
+        follow_redirects=False,
+        # Proxies and .netrc of the environment are not our settings.
+        trust_env=False,
+    )
+
+
+def find_distrust(error: BaseException) -> str | None:
+    """What is wrong with a server's certificate, if that is why it was not reached."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"has a certificate that is not trusted ({cause.verify_message})"
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def is_address(url: str) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from backstory.errors import ConfigError, ProviderRefused, ProviderUnavailable
-from backstory.providers.http import is_address
+from backstory.providers.http import find_distrust, is_address, open_http
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.values.identity import bytes_hash
@@ -33,6 +33,10 @@ _HINTS = {
     421: "whoever operates the server has to allow this name with --name",
 }
 _LATER = "nothing is lost: what is new is sent the next time"
+_TRUST = (
+    "add the authority that signed it to those this machine trusts, or name its PEM "
+    "file in the environment variable SSL_CERT_FILE"
+)
 
 # Any: a server's JSON can hold anything; it is checked on reading.
 Json = Any
@@ -59,13 +63,7 @@ class TeamServerClient:
                 hint="set push.token to env:NAME or file:/path, where the token is",
             )
         self._token = token
-        self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {token}"},
-            # A redirect could send conversations and the token to an unknown server.
-            follow_redirects=False,
-            # Proxies and .netrc of the environment are not our settings.
-            trust_env=False,
-        )
+        self._http = open_http({"Authorization": f"Bearer {token}"})
 
     @property
     def token_hash(self) -> str:
@@ -117,6 +115,8 @@ class TeamServerClient:
             reason = f"gave no answer within {timeout_s:.3g} seconds"
             raise self._unavailable(reason) from exc
         except httpx.ConnectError as exc:
+            if distrust := find_distrust(exc):
+                raise self._unavailable(distrust, hint=_TRUST) from exc
             raise self._unavailable("cannot be reached") from exc
         except httpx.HTTPError as exc:
             raise self._unavailable("closed the connection") from exc
@@ -145,5 +145,5 @@ class TeamServerClient:
         hint = _HINTS.get(status, "check push.url and push.token")
         return ProviderRefused(f"the server at {self._host} {reason}", hint=hint)
 
-    def _unavailable(self, reason: str) -> ProviderUnavailable:
-        return ProviderUnavailable(f"the server at {self._host} {reason}", hint=_LATER)
+    def _unavailable(self, reason: str, *, hint: str = _LATER) -> ProviderUnavailable:
+        return ProviderUnavailable(f"the server at {self._host} {reason}", hint=hint)
