@@ -37,8 +37,31 @@ def postgres_opener(request: pytest.FixtureRequest) -> OpenIndex:
     return open_index
 
 
+def large_postgres_opener(request: pytest.FixtureRequest) -> OpenIndex:
+    """Indexes that keep the signs of their vectors in memory, as large ones do."""
+    from backstory.store.postgres.index import PostgresIndex
+
+    open_usual = postgres_opener(request)
+
+    def open_index(*where: object, **more: str) -> SearchIndex:
+        index = open_usual(*where, **more)
+        assert isinstance(index, PostgresIndex)
+        index._vectors.few = 0
+        index._vectors.searches_before_keeping = 0
+        return index
+
+    return open_index
+
+
 # Each opens the index of that name in a folder, and its cache of vectors.
 INDEXES = [
     pytest.param(sqlite_opener, id="sqlite"),
     pytest.param(postgres_opener, id="postgres", marks=pytest.mark.postgres),
+]
+# Those, and those that find vectors in another way.
+VECTOR_INDEXES = [
+    *INDEXES,
+    pytest.param(
+        large_postgres_opener, id="large postgres", marks=pytest.mark.postgres
+    ),
 ]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from backstory.store.base.index import MadeVector, SearchIndex, UnitFilter
 from backstory.values.units import SessionRef, UnitKind
 from tests.chance import examples
-from tests.contract.indexes import OpenIndex
+from tests.contract.indexes import VECTOR_INDEXES, OpenIndex
 from tests.index_builders import (
     ALL_KINDS,
     ANYTHING,
@@ -22,6 +22,12 @@ from tests.index_builders import (
     some_vectors,
     store_units,
 )
+
+
+@pytest.fixture(scope="session", params=VECTOR_INDEXES)
+def make(request: pytest.FixtureRequest) -> OpenIndex:
+    opener: OpenIndex = request.param(request)
+    return opener
 
 
 def normalized(vectors: Vector) -> Vector:

@@ -91,6 +91,36 @@ def test_code_that_needs_more_than_there_is_says_so(postgres: PostgresServer) ->
     assert raised.value.hint == PREPARE_HINT
 
 
+def test_vectors_from_before_their_segments_have_versions_are_found(
+    postgres: PostgresServer,
+) -> None:
+    name = postgres.create_database()
+    postgres.prepare(name)
+    postgres.ask("DROP FUNCTION backstory.mark_vector_segments CASCADE", name=name)
+    postgres.ask("DROP TABLE backstory.vector_segments", name=name)
+    postgres.ask("DELETE FROM backstory.migrations WHERE version >= 9", name=name)
+    for tenant_id in (1, 2):
+        TenantList(postgres.url(OWNER, name)).create(f"tenant {tenant_id}")
+        postgres.ask(
+            f"""
+            INSERT INTO backstory.vector_codes
+            SELECT {tenant_id}, 7, unit_id, 1, 1, NULL, 1, B'1'
+              FROM generate_series({tenant_id}, 6000, 1000) AS unit_id
+            """,
+            name=name,
+        )
+
+    postgres.prepare(name)
+
+    listed = "SELECT tenant_id, index_id, segment_id FROM backstory.vector_segments"
+    assert sorted(postgres.ask(listed, name=name)) == [
+        (1, 7, 0),
+        (1, 7, 1),
+        (2, 7, 0),
+        (2, 7, 1),
+    ]
+
+
 def test_the_application_must_have_a_role_that_is_bound(
     postgres: PostgresServer,
 ) -> None:

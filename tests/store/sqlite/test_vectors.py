@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.store.sqlite import vectors as vectors_module
+from backstory.store.base import codes as codes_module
+from backstory.store.base.codes import count_differing_bits
 from backstory.store.sqlite.index import SqliteIndex
-from backstory.store.sqlite.vectors import count_differing_bits
 from tests.chance import examples
 from tests.index_builders import (
     ANYTHING,
@@ -38,7 +38,7 @@ def test_the_nearest_are_the_same_without_simsimd(
     query = some_vectors(1, 64, seed=1)[0]
     expected = index.nearest(query, ANYTHING, 10)
 
-    monkeypatch.setattr(vectors_module, "simsimd", None)
+    monkeypatch.setattr(codes_module, "simsimd", None)
 
     assert index.nearest(query, ANYTHING, 10) == expected
 

@@ -37,6 +37,8 @@ TABLES = (
     "word_segments",
     "units_to_embed",
     "vector_codes",
+    # After the table whose triggers write it.
+    "vector_segments",
     "unit_vectors",
 )
 

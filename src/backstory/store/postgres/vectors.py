@@ -1,19 +1,26 @@
 """The tables ``vector_codes`` and ``unit_vectors``: which units are near in meaning.
 
-PostgreSQL chooses a few hundred that are worth comparing; these are compared exactly,
-with the vectors of the cache. Of a small index it compares all vectors, in half
-precision; of a large one, first the signs of their numbers. There is no approximate
-index (HNSW) yet: one over all tenants finds too few of a small tenant's units, and one
-for each large tenant is only needed from some hundred thousand units on.
+A few hundred that are worth comparing are chosen; these are compared exactly, with the
+vectors of the cache. Of a small index PostgreSQL compares all vectors, in half
+precision. Of a large one, first the signs of their numbers are compared: by PostgreSQL
+for the first search of a process, and for all others here, where they are kept. There
+is no approximate index (HNSW): one over all tenants finds too few of a small tenant's
+units, and one for each large tenant would have to be made by the owner of the tables.
 """
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, ClassVar, LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 import numpy as np
 from psycopg import sql
 
 from backstory.errors import StoreProblem
+from backstory.store.base.codes import (
+    BY_CODES,
+    choose_likely,
+    count_compared,
+    fit,
+)
 from backstory.store.base.cosines import find_best_passages, find_cosines
 from backstory.store.base.index import (
     BestPassage,
@@ -23,8 +30,9 @@ from backstory.store.base.index import (
     UnitFilter,
 )
 from backstory.store.postgres import passages
+from backstory.store.postgres.code_segments import CodeSegments
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.index_connection import IndexTransactions
+from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
 from backstory.store.postgres.index_states import DIMENSIONS, set_state
 from backstory.store.postgres.rows import to_columns, to_dict
 from backstory.store.postgres.unit_filter import to_condition
@@ -34,8 +42,8 @@ if TYPE_CHECKING:
 
 # This many are compared exactly, or twice as many as are wanted.
 _COMPARED = 300
-# For each that is compared exactly, this many are chosen by their signs.
-_BY_SIGNS = 4
+# The signs of more vectors than this, some 250 MB, are not kept in memory.
+_MAX_KEPT = 3_000_000
 
 _EXACT: LiteralString = """
     SELECT units.unit_id, units.embedding_id
@@ -60,7 +68,9 @@ class PostgresVectors:
     """Finds the units whose vectors are nearest."""
 
     # Of an index with more vectors than this, signs are compared first.
-    few: ClassVar[int] = 10_000
+    few: int = 10_000
+    # Signs are kept here after this many searches: reading them takes longer than one.
+    searches_before_keeping: int = 1
 
     def __init__(
         self, transactions: IndexTransactions, embeddings: EmbeddingCache
@@ -68,6 +78,8 @@ class PostgresVectors:
         self._transactions = transactions
         self._embeddings = embeddings
         self._schema: sql.Identifier | None = None
+        self._segments = CodeSegments()
+        self._searches = 0
 
     def name_vectors(self, fingerprint: str) -> str:
         """A name for a model's vectors from this cache, whose numbers they have."""
@@ -83,35 +95,92 @@ class PostgresVectors:
     ) -> list[tuple[int, float]]:
         if not where.kinds or limit <= 0:
             return []
-        compared = max(_COMPARED, 2 * limit)
-        condition = to_condition(where)
         with self._transactions.reading() as (db, counters):
-            index_id = counters.index_id
             # A vector of another model has nothing to be compared with.
             states = self._transactions.list_states(db, counters)
             if states.get(DIMENSIONS) != str(len(vector)):
                 return []
-            halves = to_halfvec(vector)
-            if counters.vector_count <= max(self.few, _BY_SIGNS * compared):
-                # Of an index that is new to it, the planner expects one row, and would
-                # read all vectors again for each.
-                db.execute("SET LOCAL enable_nestloop TO off")
-                rows = db.execute(
-                    self._compose(db, _EXACT, condition.sql),
-                    (index_id, *condition.values, halves, compared),
-                )
-                db.execute("SET LOCAL enable_nestloop TO on")
+            compared = max(_COMPARED, 2 * limit)
+            is_kept = self._searches >= self.searches_before_keeping
+            self._searches += 1
+            if counters.vector_count <= self.few:
+                wanted = self._choose_exactly(db, counters, vector, where, compared)
+            elif is_kept and counters.vector_count <= _MAX_KEPT:
+                wanted = self._choose_here(db, counters, vector, where, limit)
             else:
-                first = (index_id, *condition.values, to_code(vector))
-                rows = db.execute(
-                    self._compose(db, _BY_CODE, condition.sql),
-                    (*first, _BY_SIGNS * compared, index_id, halves, compared),
-                )
-            wanted = to_dict(rows)
+                wanted = self._choose_by_code(db, counters, vector, where, compared)
         # The cache takes a connection of its own, so this one was given back.
         found = find_cosines(self._embeddings, vector, wanted)
         near = sorted(found.items(), key=lambda item: (-item[1], item[0]))
         return near[:limit]
+
+    def _choose_exactly(
+        self,
+        db: Connection,
+        counters: IndexCounters,
+        vector: "Vector",
+        where: UnitFilter,
+        compared: int,
+    ) -> dict[int, int]:
+        """Numbers of units, and of their vectors, that are worth comparing."""
+        condition = to_condition(where)
+        # Of an index that is new to it, the planner expects one row, and would read all
+        # vectors again for each.
+        db.execute("SET LOCAL enable_nestloop TO off")
+        rows = db.execute(
+            self._compose(db, _EXACT, condition.sql),
+            (counters.index_id, *condition.values, to_halfvec(vector), compared),
+        )
+        db.execute("SET LOCAL enable_nestloop TO on")
+        return to_dict(rows)
+
+    def _choose_by_code(
+        self,
+        db: Connection,
+        counters: IndexCounters,
+        vector: "Vector",
+        where: UnitFilter,
+        compared: int,
+    ) -> dict[int, int]:
+        condition = to_condition(where)
+        index_id, halves = counters.index_id, to_halfvec(vector)
+        first = (index_id, *condition.values, to_code(vector))
+        rows = db.execute(
+            self._compose(db, _BY_CODE, condition.sql),
+            (*first, BY_CODES * compared, index_id, halves, compared),
+        )
+        return to_dict(rows)
+
+    def _choose_here(
+        self,
+        db: Connection,
+        counters: IndexCounters,
+        vector: "Vector",
+        where: UnitFilter,
+        limit: int,
+    ) -> dict[int, int]:
+        kept = self._segments.read(db, counters.index_id)
+        if kept is None:
+            return {}
+        slots = np.flatnonzero(
+            fit(
+                where,
+                unit_ids=kept.unit_ids,
+                kinds=kept.kinds,
+                containers=kept.containers,
+                said=kept.said,
+            )
+        )
+        compared = count_compared(len(slots), limit)
+        if len(slots) > BY_CODES * compared:
+            slots = choose_likely(vector, kept.codes, slots, compared)
+        return dict(
+            zip(
+                kept.unit_ids[slots].tolist(),
+                kept.embedding_ids[slots].tolist(),
+                strict=True,
+            )
+        )
 
     def _compose(
         self, db: Connection, statement: LiteralString, condition: str

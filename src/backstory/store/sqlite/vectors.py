@@ -13,7 +13,14 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from backstory.store.base.containers import to_number
+from backstory.store.base.codes import (
+    BY_CODES,
+    UNKNOWN_TIME,
+    choose_likely,
+    count_compared,
+    fit,
+    to_codes,
+)
 from backstory.store.base.cosines import Vector, find_best_passages, find_cosines
 from backstory.store.base.index import (
     BestPassage,
@@ -32,20 +39,8 @@ from backstory.store.sqlite.index_state import (
 from backstory.store.sqlite.rows import to_json
 from backstory.system.fork_safety import reset_in_child
 
-try:
-    import simsimd
-except ImportError:  # some machines have no wheels of it
-    simsimd = None  # type: ignore[assignment]
-
-# This many are compared exactly: enough to find 99 % of the nearest twenty, also of
-# many vectors.
-_COMPARED = 128
-_COMPARED_OF_MANY = 300
-_MANY = 100_000
 # Up to this many, all are compared exactly: choosing by signs would save nothing.
 _FEW = 2_000
-_GUESSED_FROM = 20_000
-_UNKNOWN_TIME = np.iinfo(np.int64).min
 
 
 class VectorPages:
@@ -141,12 +136,9 @@ class VectorPages:
     ) -> list[tuple[int, float]]:
         with self._lock:
             slots = self._slots(where)
-            enough = _COMPARED if len(slots) < _MANY else _COMPARED_OF_MANY
-            compared = max(enough, 2 * limit)
-            if len(slots) > max(_FEW, 4 * compared):
-                distances = self._distances(_to_code(vector[None, :])[0], slots)
-                likely = slots[_smallest(distances, 4 * compared)]
-                slots = likely[self._likeliest(vector, likely, compared)]
+            compared = count_compared(len(slots), limit)
+            if len(slots) > max(_FEW, BY_CODES * compared):
+                slots = choose_likely(vector, self._codes, slots, compared)
             wanted = dict(
                 zip(
                     self._units[slots].tolist(),
@@ -159,14 +151,6 @@ class VectorPages:
         )
         return near[:limit]
 
-    def _likeliest(
-        self, vector: Vector, slots: NDArray[np.intp], count: int
-    ) -> NDArray[np.intp]:
-        """Which are probably nearest: the whole vector compared with signs."""
-        signs = np.unpackbits(self._codes[slots], axis=1, count=len(vector))
-        likely = np.einsum("ij,j->i", signs.astype(np.float32), vector)
-        return np.argpartition(-likely, count)[:count]
-
     def _slots(self, where: UnitFilter) -> NDArray[np.intp]:
         """The slots of matching units; cached, as most searches use the same filter."""
         if where != self._slots_of:
@@ -175,36 +159,16 @@ class VectorPages:
         return self._fitting_slots
 
     def _fitting(self, where: UnitFilter) -> NDArray[np.bool_]:
-        fits: NDArray[np.bool_] = self._units != 0
-        kinds = np.zeros(256, np.bool_)
-        kinds[[int(kind) for kind in where.kinds]] = True
-        fits &= kinds[self._kinds]
-        for (first, end), bounded in where.kinds_by_bounds().items():
-            if first is None and end is None:
-                continue
-            is_other = ~np.isin(self._kinds, [int(kind) for kind in bounded])
-            if first is not None:
-                fits &= is_other | (self._said >= first)
-            if end is not None:
-                is_before = (self._said < end) & (self._said != _UNKNOWN_TIME)
-                fits &= is_other | is_before
-        if where.containers is not None:
-            numbers = [to_number(each) for each in where.containers]
-            fits &= np.isin(self._containers, numbers)
-        if where.without_containers:
-            numbers = [to_number(each) for each in where.without_containers]
-            fits &= ~np.isin(self._containers, numbers)
-        if where.without:
-            fits &= ~np.isin(self._units, list(where.without))
+        fits = fit(
+            where,
+            unit_ids=self._units,
+            kinds=self._kinds,
+            containers=self._containers,
+            said=self._said,
+        )
+        # A slot without a unit is free.
+        fits &= self._units != 0
         return fits
-
-    def _distances(
-        self, code: NDArray[np.uint8], slots: NDArray[np.intp]
-    ) -> NDArray[np.int16]:
-        everything = len(slots) > len(self._codes) // 2
-        codes = self._codes if everything else self._codes[slots]
-        distances = count_differing_bits(code, codes)
-        return distances[slots] if everything else distances
 
     def cosines(
         self, vector: Vector, embedding_ids: Mapping[int, int]
@@ -270,7 +234,7 @@ def write_vectors(db: apsw.Connection, made: Sequence[MadeVector]) -> None:
             (to_json(each.unit_id for each in made),),
         )
     }
-    codes = _to_code(np.stack([each.vector for each in made]))
+    codes = to_codes(np.stack([each.vector for each in made]))
     pages: dict[int, dict[str, NDArray[Any]]] = {}
     updates = []
     free = _take_free_slots(db, len(made))
@@ -337,37 +301,8 @@ def _read_page(
     }
 
 
-def count_differing_bits(
-    code: NDArray[np.uint8], codes: NDArray[np.uint8]
-) -> NDArray[np.int16]:
-    """The Hamming distance of one code to each of many."""
-    if simsimd is not None:
-        return np.asarray(simsimd.hamming(code, codes, "bin8")).astype(np.int16)
-    return np.bitwise_count(codes ^ code).sum(axis=1, dtype=np.int16)
-
-
-def _smallest(distances: NDArray[np.int16], count: int) -> NDArray[np.intp]:
-    """Where the ``count`` smallest are, and all others as small as the last of them."""
-    # Distances are small integers, so counting is faster than sorting. Most are ruled
-    # out beforehand by a bound estimated from a sample.
-    step = max(1, len(distances) // _GUESSED_FROM)
-    some = distances[::step]
-    place = min(len(some) - 1, 2 * count // step + 20)
-    guess = np.partition(some, place)[place]
-    near = np.flatnonzero(distances <= guess)
-    if len(near) < count:
-        near = np.arange(len(distances))
-    totals = np.cumsum(np.bincount(distances[near]))
-    border = int(np.searchsorted(totals, count))
-    return near[distances[near] <= border]
-
-
-def _to_code(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
-    return np.packbits(vectors > 0, axis=1)
-
-
 def _to_time(said_at: int | None) -> int:
-    return int(_UNKNOWN_TIME) if said_at is None else said_at
+    return UNKNOWN_TIME if said_at is None else said_at
 
 
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
