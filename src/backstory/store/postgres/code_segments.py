@@ -1,7 +1,7 @@
 """The table ``vector_segments``: the signs of a large index's vectors, kept in memory.
 
-PostgreSQL takes 40 ms to compare a code with 100,000 others, and numpy less than one.
-So a process that searches a second time reads all codes of the index, 81 bytes for each
+PostgreSQL compares them one row after the other, which is slow for a large index. So a
+process that searches a second time reads all codes of the index, 81 bytes for each
 vector, and from then on those that have changed. A segment is a range of unit numbers;
 triggers give it another version whenever one of its codes changes.
 """
