@@ -101,7 +101,7 @@ class CoverageMeter:
     def _names(self, name: Term, words: set[str]) -> bool:
         """Whether a name is among some words, also if it is longer or shorter there.
 
-        Postgres and PostgreSQL are the same.
+        Elastic and Elasticsearch are the same.
         """
         if self._has(name, words):
             return True
