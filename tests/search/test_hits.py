@@ -541,6 +541,62 @@ def test_a_hit_by_meaning_alone_has_a_score(tmp_path: Path) -> None:
     assert 0.1 < recalled.score < 0.5
 
 
+def near_memory(folder: Path, *texts: str) -> Memory:
+    """A memory with vectors, in which agents said these texts."""
+    memory = a_memory(
+        folder, settings=("embedder.in_background=false",), clock=lambda: NOW
+    )
+    for number, text in enumerate(texts):
+        memory.record(f"s{number}", "assistant", text, sent_at=NOW)
+    memory.embed()
+    return memory
+
+
+QUEUE = "We use RabbitMQ as the job queue of the mail service, because it retries."
+ELASTIC = "The mail service keeps its jobs in Elasticsearch 8 and reads them in order."
+LUNCH = "The canteen has soup on Monday and fish on Friday."
+
+
+@pytest.mark.parametrize(
+    ("query", "is_weak"),
+    [
+        ("how does RabbitMQ retry the mail jobs?", False),
+        # What is near is about something else, and the name says so.
+        ("how does Kafka retry the mail jobs?", True),
+        ("how does k6 retry the mail jobs?", True),
+        # Other words may be the question's own.
+        ("how does a carousel retry the mail jobs?", False),
+        # At the beginning of a sentence, every word has a capital letter.
+        ("Kafka retries the mail jobs how often?", False),
+        # It is Elasticsearch there.
+        ("are jobs in Elastic lost when the service is down?", False),
+        # German nouns have a capital letter, too.
+        ("wie hat der Karussell die mail jobs in der queue?", False),
+    ],
+)
+def test_what_lacks_a_name_that_is_asked_for_matches_weakly(
+    tmp_path: Path, query: str, is_weak: bool
+) -> None:
+    with near_memory(tmp_path, QUEUE, ELASTIC, LUNCH) as memory:
+        result = memory.search(query)
+
+    assert result.hits
+    assert result.is_weak is is_weak
+
+
+def test_a_name_far_from_the_other_words_of_a_long_text_is_there(
+    tmp_path: Path,
+) -> None:
+    filler = " ".join(f"Step {number} went as planned." for number in range(100))
+    # Only where there are many texts is a name rare that one of them has.
+    others = [f"{LUNCH} Menu {number}" for number in range(300)]
+    with near_memory(tmp_path, f"Kafka it is. {filler} {QUEUE}", *others) as memory:
+        hit, *_ = memory.search("how does Kafka retry the mail jobs?").hits
+
+    assert hit.text.startswith("Kafka")
+    assert hit.strength.value != "weak"
+
+
 # -- days ---
 
 

@@ -16,6 +16,7 @@ from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import BestPassage, SearchIndex
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt, find_densest
 from backstory.text.passages import cut_passages
+from backstory.text.query import find_names
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.words import fold, word_set
 from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult, Strength
@@ -77,7 +78,9 @@ class HitSearch(FrozenStruct):
     ) -> "_Choice":
         """The first hits that say something new, and later ones that match better."""
         choice = _Choice(limit)
-        meter = CoverageMeter(found.rarity, found.highest_rarity, self.index)
+        meter = CoverageMeter(
+            found.rarity, found.highest_rarity, self.index, find_names(query)
+        )
         in_warm_ups: list[Hit] = []
 
         def is_noise(hit: Hit) -> bool:
@@ -191,7 +194,8 @@ def score_hit(
     if hit is None:
         return None
     # Words that are scattered over a long text answer nothing together.
-    coverage = meter.measure(find_densest(hit.text, query, max_chars=_COVERED_CHARS))
+    densest = find_densest(hit.text, query, max_chars=_COVERED_CHARS)
+    coverage = meter.measure(densest, hit.text)
     if not profile.is_relevant(ranked, coverage.share):
         return None
     return replace(

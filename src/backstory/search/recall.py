@@ -17,6 +17,7 @@ from backstory.search.weights import Weights
 from backstory.store.base.history import HistoryStore
 from backstory.store.base.index import Chunk, SearchIndex
 from backstory.text.excerpts import excerpt
+from backstory.text.query import find_names
 from backstory.text.redaction import mask_secrets
 from backstory.text.similarity import DUPLICATE_SHARE, overlap
 from backstory.text.tokens import BYTES_PER_TOKEN
@@ -70,7 +71,9 @@ class ChunkSearch(FrozenStruct):
         chosen: dict[int, Recalled] = {}
         seen: list[frozenset[str]] = []
         repeats = 0
-        meter = CoverageMeter(found.rarity, found.highest_rarity, self.index)
+        meter = CoverageMeter(
+            found.rarity, found.highest_rarity, self.index, find_names(request.query)
+        )
         for start in range(0, len(ranked), 2 * request.limit):
             some = ranked[start : start + 2 * request.limit]
             units = [found.units[each.candidate.unit_id] for each in some]

@@ -109,6 +109,14 @@ _DONE = """
 _DONE_WORDS = frozenset(_DONE.split())
 _ASKS_FOR_SOMEBODY = lazy_pattern(r"\b(?:i|me|my|we|our|us|you)\b", re.I)
 _MAX_QUESTION_CHARS = 200
+# In German, every noun has a capital letter.
+_GERMAN = """
+    auf bei beim das dem den der des die ein eine einem einen einer für hat haben ist
+    mit nicht sind und uns unser unsere vom von wann warum welche welchen welcher
+    welches wer wie wir wird wo wurde wurden zu zum zur über
+"""
+_GERMAN_WORDS = frozenset(_GERMAN.split())
+_ENDS_SENTENCE = ".!?:"
 _TALK_SIGNS = frozenset("我们你咱做了过什么说聊谈讨论干些都在有的事情吗呢")
 _SCHEMES = frozenset({"http", "https", "file", "ssh", "www"})
 
@@ -192,6 +200,38 @@ def asks_what_was_done(query: Query, *, on_given_days: bool = False) -> bool:
         or fold(term.text) in _DONE_WORDS
         for term in query.subject
     )
+
+
+def find_names(query: Query) -> frozenset[Term]:
+    """The terms that name something: Redis, GraphQL, MP3.
+
+    Whoever answers a question may use other words, but hardly another name.
+    """
+    if query.text.isupper():
+        return frozenset()
+    is_german = not _GERMAN_WORDS.isdisjoint(fold(query.text).split())
+    return frozenset(
+        term
+        for term in query.subject
+        if _has_form_of_name(term.text)
+        or (not is_german and _is_capitalized_in_sentence(term.text, query.text))
+    )
+
+
+def _has_form_of_name(word: str) -> bool:
+    """Whether a word is written as no other words are: MP3, k6, GraphQL, API."""
+    if not word.isalnum() or len(word) < 2:
+        return False
+    has_digit = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    return has_digit or any(map(str.isupper, word[1:]))
+
+
+def _is_capitalized_in_sentence(word: str, text: str) -> bool:
+    bare = word.removesuffix("'s")
+    if not bare.isalpha() or not bare[0].isupper():
+        return False
+    before = text[: max(0, text.find(bare))].rstrip(" \t\n\"'“„«(")
+    return bool(before) and before[-1] not in _ENDS_SENTENCE
 
 
 def parse_words(text: str) -> Query:
