@@ -91,15 +91,22 @@ class FoldedText:
     # -- checking ---
 
     def check(self, blocks: Iterable[ChecksummedBlock]) -> None:
-        """Compare blocks with their checksums, once each. Raises ``StoreDamaged``."""
-        with self._lock:
-            due = [b for b in blocks if self._checked.get(b.start) != b.checksum]
-            if not due:
-                return
-            for block, checksum in zip(due, self._checksums(due), strict=True):
-                if checksum != block.checksum:
-                    raise self._damaged_in(block)
-                self._checked[block.start] = checksum
+        """Compare blocks with their checksums, once each. Raises ``StoreDamaged``.
+
+        Two threads share the work if one is given the blocks in reverse order: each
+        goes on until it reaches what the other has checked.
+        """
+        due = [each for each in blocks if not self._is_checked(each)]
+        if not due:
+            return
+        unchecked = (each for each in due if not self._is_checked(each))
+        for block, checksum in self._checksums(unchecked):
+            if checksum != block.checksum:
+                raise self._damaged_in(block)
+            self._checked[block.start] = checksum
+
+    def _is_checked(self, block: ChecksummedBlock) -> bool:
+        return self._checked.get(block.start) == block.checksum
 
     def checksum_without(self, block: ChecksummedBlock, deleted: Sequence[Span]) -> int:
         """The block's checksum after a deletion.
@@ -107,12 +114,14 @@ class FoldedText:
         Raises ``StoreDamaged`` if its present checksum is wrong.
         """
         more = replace(block, wiped=(*block.wiped, *deleted))
-        before, after = self._checksums([block, more])
+        (_, before), (_, after) = self._checksums([block, more])
         if before != block.checksum:
             raise self._damaged_in(block)
         return after
 
-    def _checksums(self, blocks: Iterable[ChecksummedBlock]) -> Iterator[int]:
+    def _checksums(
+        self, blocks: Iterable[ChecksummedBlock]
+    ) -> Iterator[tuple[ChecksummedBlock, int]]:
         # Not mapped: if the disk cannot read it, this raises an error, whereas reading
         # a map would kill the process.
         try:
@@ -129,7 +138,7 @@ class FoldedText:
                     for start, length in block.wiped:
                         at = start - block.start
                         data[at : at + length] = bytes(length)
-                    yield zlib.crc32(data)
+                    yield block, zlib.crc32(data)
         except OSError as exc:
             raise self._damaged(f"it cannot be read ({exc.strerror})") from exc
 

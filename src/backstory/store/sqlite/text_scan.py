@@ -112,15 +112,17 @@ class TextScan:
     def begin_check(self, db: apsw.Connection) -> None:
         """Compare the texts with their checksums in another thread.
 
-        It does so almost without Python, so it takes no time from others. Whoever needs
-        the texts waits for it, and raises what is wrong with them.
+        It does so almost without Python, so it takes no time from others. It begins at
+        the end of the file: whoever needs the texts begins at the start, and both are
+        done when they meet.
         """
         end = int(get_state(db, "text_bytes") or 0)
         if not end:
             return
-        file, blocks = self.open_file(db), list_blocks(db, end)
+        file, blocks = self.open_file(db), list_blocks(db, end)[::-1]
 
         def check() -> None:
+            # Who needs the texts finds the damage again, and raises it.
             with suppress(StoreDamaged):
                 file.check(blocks)
 

@@ -1,0 +1,53 @@
+import zlib
+from pathlib import Path
+
+import pytest
+
+from backstory.errors import StoreDamaged
+from backstory.store.sqlite.folded_text import ChecksummedBlock, FoldedText
+
+_BLOCK_BYTES = 1_000
+_BLOCKS = 5
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "index.text"
+    path.write_bytes(bytes(number % 251 for number in range(_BLOCKS * _BLOCK_BYTES)))
+    return path
+
+
+@pytest.fixture
+def blocks(path: Path) -> list[ChecksummedBlock]:
+    data = path.read_bytes()
+    return [
+        ChecksummedBlock(at, _BLOCK_BYTES, zlib.crc32(data[at : at + _BLOCK_BYTES]))
+        for at in range(0, len(data), _BLOCK_BYTES)
+    ]
+
+
+@pytest.mark.parametrize("number", range(_BLOCKS))
+def test_a_damaged_block_is_named_also_if_a_check_from_the_end_found_it_before(
+    path: Path, blocks: list[ChecksummedBlock], number: int
+) -> None:
+    data = bytearray(path.read_bytes())
+    data[number * _BLOCK_BYTES + 7] ^= 1
+    path.write_bytes(data)
+    file = FoldedText(path)
+    first, last = number * _BLOCK_BYTES, (number + 1) * _BLOCK_BYTES - 1
+    says = rf"something in bytes {first} to {last} is wrong$"
+
+    with pytest.raises(StoreDamaged, match=says):
+        file.check(blocks[::-1])
+    with pytest.raises(StoreDamaged, match=says):
+        file.check(blocks)
+
+
+def test_what_a_check_from_the_end_has_read_is_not_read_again(
+    path: Path, blocks: list[ChecksummedBlock]
+) -> None:
+    file = FoldedText(path)
+    file.check(blocks[:1:-1])
+    path.write_bytes(path.read_bytes()[: 2 * _BLOCK_BYTES])
+
+    file.check(blocks)
