@@ -79,6 +79,24 @@ def test_what_was_said_in_the_agents_project_comes_first(memory: Memory) -> None
     assert first("/home/ada/garden") == first(None)
 
 
+@pytest.mark.parametrize("folder", [SHOP, BLOG, WEB])
+def test_how_many_are_wanted_does_not_change_what_comes_first(
+    memory: Memory, folder: str
+) -> None:
+    def hits(limit: int) -> list[str]:
+        found = memory.search(
+            "makes retries", folder=folder, sources="message", limit=limit
+        )
+        return [hit.text for hit in found.hits]
+
+    def chunks(limit: int) -> list[str]:
+        found = memory.recall("makes retries", folder=folder, limit=limit).found
+        return [each.text for each in found]
+
+    assert [hits(1), hits(2)] == [hits(10)[:1], hits(10)[:2]]
+    assert [chunks(1), chunks(2)] == [chunks(10)[:1], chunks(10)[:2]]
+
+
 def test_what_was_typed_comes_before_the_agents_project(memory: Memory) -> None:
     query = "two retries of a ping"
     found = memory.search(query, folder=SHOP).hits

@@ -49,7 +49,9 @@ class HitSearch(FrozenStruct):
                 query, request.to_filter(), until=until, width=width
             )
             ranked = profile.rank(query, found, request.weights, now=now)
-            chosen = self._choose(query, found, ranked, profile, hydrator, limit=wanted)
+            chosen = self._choose(
+                request, found, ranked, profile, hydrator, limit=wanted
+            )
             # More is retrieved while most hits say the same.
             is_varied = chosen.repeats < len(ranked) / 2 or len(ranked) < POOL
             if chosen.is_full or is_varied or time.monotonic() >= until:
@@ -68,7 +70,7 @@ class HitSearch(FrozenStruct):
 
     def _choose(
         self,
-        query: Query,
+        request: Request,
         found: Retrieved,
         ranked: Sequence[Ranked],
         profile: Profile,
@@ -77,6 +79,7 @@ class HitSearch(FrozenStruct):
         limit: int,
     ) -> "_Choice":
         """The first hits that say something new, and later ones that match better."""
+        query = request.query
         choice = _Choice(limit)
         meter = CoverageMeter(
             found.rarity, found.highest_rarity, self.index, find_names(query)
@@ -92,7 +95,8 @@ class HitSearch(FrozenStruct):
                 score_hit(query, each, profile, hydrator=hydrator, meter=meter)
                 for each in some
             ]
-            kept = [hit for hit in hits if hit is not None]
+            # Before the rest is cut off, or a hit of the agent's own project would be.
+            kept = request.own.sort(hit for hit in hits if hit is not None)
             warm_ups = (
                 self._find_warm_ups(kept) if profile.ranks_warm_ups_last else set()
             )

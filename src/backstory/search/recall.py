@@ -80,17 +80,22 @@ class ChunkSearch(FrozenStruct):
             hydrator.load(units)
             chunks = self.index.find_chunks({(u.container, u.position) for u in units})
             texts = read_chunks(chunks.values(), self.history, without=request.without)
-            for each in some:
-                if len(chosen) == request.limit:
-                    return list(chosen.values()), repeats
-                unit = found.units[each.candidate.unit_id]
+            hits: dict[int, tuple[Hit, Chunk]] = {}
+            for each, unit in zip(some, units, strict=True):
                 chunk = chunks.get((unit.container, unit.position))
-                if chunk is None or chunk.chunk_id in chosen:
+                if chunk is None:
                     continue
                 hit = score_hit(
                     request.query, each, profile, hydrator=hydrator, meter=meter
                 )
-                if hit is None:
+                if hit is not None:
+                    hits[id(hit)] = hit, chunk
+            # Before the rest is cut off, or what the agent's own project has would be.
+            for hit in request.own.sort(hit for hit, _ in hits.values()):
+                if len(chosen) == request.limit:
+                    return list(chosen.values()), repeats
+                _, chunk = hits[id(hit)]
+                if chunk.chunk_id in chosen:
                     continue
                 text = texts[chunk.chunk_id]
                 words = word_set(text)
