@@ -120,7 +120,11 @@ def test_a_token_for_a_tenant_that_there_is_not_is_not_made(team: PostgresTeam) 
     )  # fmt: skip
 
     assert done.returncode == 12
-    assert "there is no tenant 'nobody'" in done.stderr
+    assert done.stderr == (
+        "backstory: there is no tenant 'nobody'\n"
+        "  hint: 'backstory database tenants' lists them, and "
+        "'backstory database add-tenant' adds one\n"
+    )
 
 
 def test_a_token_of_a_database_is_for_a_tenant(team: PostgresTeam) -> None:

@@ -112,10 +112,27 @@ def test_only_an_address_is_believed_as_a_proxy(shell: Shell, proxy: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "name", ["http://memory.example.org", "memory.example.org:443", "a/b", "a b", ""]
+)
+def test_a_name_that_no_client_can_ask_for_is_refused(shell: Shell, name: str) -> None:
+    make_token(shell)
+
+    done = shell.process("serve", "--port", "0", "--name", name)
+
+    assert (done.returncode, done.stdout) == (11, "")
+    assert done.stderr == (
+        f"backstory: --name: '{name}' is not the name of a host\n"
+        "  hint: give the name alone, such as memory.example.org, without http:// and "
+        "without a port\n"
+    )
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--until", "2020-01-01"], "2020-01-01 is over, so the token would never"),
         (["--owner", "postgresql://owner@db/memory"], "--owner is for a database"),
+        (["--scope", "metrics", "--tenant", "anna"], "leave out --tenant"),
     ],
 )
 def test_a_token_that_would_be_of_no_use_is_not_made(

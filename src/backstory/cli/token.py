@@ -78,6 +78,10 @@ def create(
                 f"{until} is over, so the token would never work.",
                 param_hint="'--until'",
             )
+    if tenant and scope == Scope.METRICS.value:
+        raise click.UsageError(
+            "Metrics are those of the whole server: leave out --tenant."
+        )
     tokens = _open_tokens(app, owner)
     if owner and not tenant and scope != Scope.METRICS.value:
         raise click.UsageError(

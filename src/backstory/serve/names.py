@@ -4,7 +4,13 @@ A page elsewhere could have a name of its own lead to this server, and read what
 visitors may see here. So a request that names another host is refused.
 """
 
+import re
 from collections.abc import Iterable
+
+from backstory.errors import ConfigError, show_value
+
+# What a ``Host`` header can name, without a port: a name or an address.
+_HOST = re.compile(r"[0-9A-Za-z_.-]+|[0-9A-Fa-f:.]+")
 
 
 class AllowedNames:
@@ -16,6 +22,16 @@ class AllowedNames:
     def has_host(self, host: str) -> bool:
         """Whether the value of a ``Host`` header is one of the names, at any port."""
         return _without_port(host).lower() in self._names
+
+
+def check_name(name: str) -> None:
+    """Refuse what no client can ask for: every request would be refused."""
+    if not _HOST.fullmatch(name):
+        raise ConfigError(
+            f"--name: {show_value(name)} is not the name of a host",
+            hint="give the name alone, such as memory.example.org, without http:// "
+            "and without a port",
+        )
 
 
 def is_same_origin(origin: str, *, scheme: str, host: str) -> bool:

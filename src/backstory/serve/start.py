@@ -15,7 +15,7 @@ from backstory.errors import ConfigError
 from backstory.memory import Memory
 from backstory.serve.app import ServeLimits, TeamServer
 from backstory.serve.json_log import log_as_json
-from backstory.serve.names import AllowedNames
+from backstory.serve.names import AllowedNames, check_name
 from backstory.serve.process import Listening, open_listener, serve_until_told
 from backstory.serve.workers import JobWorker
 from backstory.settings import Settings, load_settings
@@ -54,6 +54,8 @@ def serve_memory(
     Raises ``ConfigError`` if the server would be open to anybody, or to nobody.
     """
     listening.check()
+    for name in names:
+        check_name(name)
     settings = load_settings(machine, (*flags, *_FOR_SERVERS))
     database = read_database(settings, machine)
     limits = read_limits(settings)

@@ -100,7 +100,11 @@ def _get_tenant(db: Connection, name: str) -> int:
         "SELECT tenant_id FROM backstory.tenants WHERE name = %s", (name,)
     ).fetchone()
     if row is None:
-        raise UnknownName(f"there is no tenant {show_value(name)}")
+        raise UnknownName(
+            f"there is no tenant {show_value(name)}",
+            hint="'backstory database tenants' lists them, and "
+            "'backstory database add-tenant' adds one",
+        )
     number: int = row[0]
     return number
 
