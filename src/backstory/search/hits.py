@@ -95,7 +95,7 @@ class HitSearch(FrozenStruct):
                 score_hit(query, each, profile, hydrator=hydrator, meter=meter)
                 for each in some
             ]
-            # Before the rest is cut off, or a hit of the agent's own project would be.
+            # Before the cut, which could drop hits of the agent's own project.
             kept = request.own.sort(hit for hit in hits if hit is not None)
             warm_ups = (
                 self._find_warm_ups(kept) if profile.ranks_warm_ups_last else set()

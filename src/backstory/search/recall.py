@@ -90,7 +90,7 @@ class ChunkSearch(FrozenStruct):
                 )
                 if hit is not None:
                     hits[id(hit)] = hit, chunk
-            # Before the rest is cut off, or what the agent's own project has would be.
+            # Before the cut, which could drop hits of the agent's own project.
             for hit in request.own.sort(hit for hit, _ in hits.values()):
                 if len(chosen) == request.limit:
                     return list(chosen.values()), repeats

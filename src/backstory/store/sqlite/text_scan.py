@@ -122,7 +122,7 @@ class TextScan:
         file, blocks = self.open_file(db), list_blocks(db, end)[::-1]
 
         def check() -> None:
-            # Who needs the texts finds the damage again, and raises it.
+            # Whoever needs the texts finds the damage again, and raises it.
             with suppress(StoreDamaged):
                 file.check(blocks)
 
