@@ -6,8 +6,6 @@ older one says that there is a newer one.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
 
 from backstory.search.projects import is_same_project
 from backstory.text.patterns import lazy_pattern
@@ -134,13 +132,7 @@ def _is_same_project(one: Hit, other: Hit) -> bool:
     if one.project is None or other.project is None:
         # Notes are about all projects.
         return one.source in _NOTES or other.source in _NOTES
-    return _are_same(one.project, other.project)
-
-
-# Every two of a person's projects may be compared.
-@lru_cache(maxsize=4_096)
-def _are_same(one: str, other: str) -> bool:
-    return is_same_project(Path(one), Path(other))
+    return is_same_project(one.project, other.project)
 
 
 def _fits_about_as_well(newer: Hit, older: Hit) -> bool:

@@ -85,7 +85,7 @@ class SessionOpening:
             session
             for session in self._history.list_sessions(active)
             if session.project
-            and is_same_project(Path(session.project), project)
+            and is_same_project(session.project, project)
             and own.shows(session.project)
         ]
         yield from iter_recent(

@@ -60,7 +60,7 @@ class OwnProject(FrozenStruct):
         others = {
             project
             for project in {hit.project for hit in hits}
-            if project is not None and not is_same_project(Path(project), folder)
+            if project is not None and not is_same_project(project, folder)
         }
 
         def to_key(hit: Hit) -> tuple[bool, float]:

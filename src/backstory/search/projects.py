@@ -1,6 +1,7 @@
 """Which sessions ran in a project: a folder, given by its path or its name."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path, PurePath, PureWindowsPath
 
 from backstory.errors import BadQuery, UnknownName, nearest_hint, show_value
@@ -14,9 +15,12 @@ from backstory.values.structs import replace
 _SEPARATOR = lazy_pattern(r"[/\\]")
 
 
-def is_same_project(one: Path, other: Path) -> bool:
+# A search compares the same few folders dozens of times.
+@lru_cache(maxsize=4_096)
+def is_same_project(one: str | Path, other: str | Path) -> bool:
     """Whether one of two folders is inside the other."""
-    return is_inside(one, other) or is_inside(other, one)
+    inner, outer = Path(one), Path(other)
+    return is_inside(inner, outer) or is_inside(outer, inner)
 
 
 def in_project(

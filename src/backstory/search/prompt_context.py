@@ -279,7 +279,7 @@ class PromptContext:
             for project in day.projects
             if folder is None
             or project.project is None
-            or is_same_project(Path(project.project), folder)
+            or is_same_project(project.project, folder)
             for each in project.sessions
             if each.session.session_id not in own
         )

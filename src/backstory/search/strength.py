@@ -105,12 +105,20 @@ class CoverageMeter:
         """
         if self._has(name, words):
             return True
-        spelled = {word for tokens in self._tokens[name] for word in tokens}
-        return any(
-            min(len(word), len(other)) >= _MIN_NAME_PART
-            and (word.startswith(other) or other.startswith(word))
-            for word in words
-            for other in spelled
+        spelled = {
+            word
+            for tokens in self._tokens[name]
+            for word in tokens
+            if len(word) >= _MIN_NAME_PART
+        }
+        longer = tuple(spelled)
+        shorter = {
+            word[:length]
+            for word in spelled
+            for length in range(_MIN_NAME_PART, len(word))
+        }
+        return not shorter.isdisjoint(words) or any(
+            word.startswith(longer) for word in words
         )
 
     def find_covering(self, share: float, unit_ids: Collection[int]) -> frozenset[int]:

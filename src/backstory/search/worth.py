@@ -73,4 +73,4 @@ def is_of_project(hit: Hit, project: Path | None) -> bool:
     """Whether a hit may be of the prompt's project, as far as both are known."""
     if project is None or hit.project is None:
         return True
-    return is_same_project(Path(hit.project), project)
+    return is_same_project(hit.project, project)

@@ -2,6 +2,7 @@
 
 import re
 from functools import partial
+from itertools import count
 
 from backstory.text.patterns import lazy_pattern
 from backstory.text.secret_kinds import KEYS, PARTLY_SHOWN
@@ -57,8 +58,11 @@ _KEY_BEGINNING = lazy_pattern(
     ),
     re.ASCII,
 )
-# Up to this many characters, to look for each of them is quick enough.
+# Up to this many characters, to look for each of them is quick enough for the first
+# few texts; the expression takes longer to compile.
 _SHORT_CHARS = 4_000
+_FIRST_TEXTS = 30
+_count_short_text = count().__next__
 _KEYS = tuple(
     (start, lazy_pattern(partial(_write_key, start, rest)))
     for _, start, rest, _ in KEYS
@@ -227,8 +231,7 @@ def mask_pieces(text: str, pieces: "Iterable[str]") -> list[str]:
 
 def _find_beginnings(text: str) -> tuple[str, ...]:
     """How keys begin that may be in a text."""
-    # A hook masks a few short texts; the expression would take it longer to compile.
-    is_short = len(text) <= _SHORT_CHARS
+    is_short = len(text) <= _SHORT_CHARS and _count_short_text() < _FIRST_TEXTS
     find = _find_each_beginning if is_short else _KEY_BEGINNING.findall
     found = {*find(text)}
     if "\\" in text:

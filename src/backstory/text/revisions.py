@@ -8,7 +8,7 @@ except for one value ("the API listens on port 8080", "… on port 9090"). Anyth
 may be another fact about the same subject, and replaces nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -135,6 +135,7 @@ _SAYS_NOTHING = (
         """
     )
 )
+_NOT_TELLING = _SAYS_NOTHING | STOP_WORDS
 # They make a sentence polite, or new, but say nothing else.
 _POLITE = _words(
     "a actually again all an anymore instead just let's now ok okay please so the then "
@@ -304,12 +305,12 @@ def _changes_to(words: Sequence[str], verbs: frozenset[str]) -> int | None:
     return first if "to" in after and after[0] != "on" else None
 
 
-def _topic_of(words: Sequence[str]) -> frozenset[str]:
-    return frozenset(map(_stem, filter(_is_telling, words)))
+def _topic_of(words: Iterable[str]) -> frozenset[str]:
+    return frozenset([_stem(word) for word in words if word not in _NOT_TELLING])
 
 
 def _is_telling(word: str) -> bool:
-    return word not in STOP_WORDS and word not in _SAYS_NOTHING
+    return word not in _NOT_TELLING
 
 
 @lru_cache(maxsize=8_192)

@@ -130,7 +130,8 @@ def most_tokens(text: str) -> int:
 
 def is_within(text: str, max_tokens: int, count_tokens: CountTokens) -> bool:
     """Whether a text has at most so many tokens; a short one need not be counted."""
-    is_short = len(text) <= max_tokens and text.isascii()
+    # No vocabulary cuts a text into less than its bytes.
+    is_short = len(text.encode("utf-8", errors="replace")) <= max_tokens
     return (is_short and count_tokens is most_tokens) or (
         count_tokens(text) <= max_tokens
     )
