@@ -17,6 +17,7 @@ from backstory.store.base.index import (
     IndexedFile,
     Note,
     SearchIndex,
+    TurnPart,
     Unit,
     UnitFilter,
     Words,
@@ -77,7 +78,7 @@ def test_a_unit_comes_back_as_it_was_filed(index: SearchIndex) -> None:
     assert index.verify() == []
 
 
-def test_sessions_with_tools_and_the_requests_of_messages_are_known(
+def test_sessions_with_tools_and_the_parts_of_turns_are_known(
     index: SearchIndex,
 ) -> None:
     def said(unit_id: int, kind: UnitKind, session: int, position: int) -> NewUnit:
@@ -92,15 +93,21 @@ def test_sessions_with_tools_and_the_requests_of_messages_are_known(
         said(4, UnitKind.ASSISTANT, session=1, position=3),
         said(5, UnitKind.USER, session=1, position=4),
         said(6, UnitKind.ASSISTANT, session=1, position=5),
+        said(9, UnitKind.OTHER, session=1, position=6),
         said(7, UnitKind.USER, session=2, position=0),
         said(8, UnitKind.ASSISTANT, session=2, position=1),
     )
 
     sessions = [SessionRef(1), SessionRef(2), SessionRef(3)]
     assert index.find_sessions_with_tools(sessions) == {SessionRef(1)}
-    assert index.find_requests([1, 4, 6, 8, 99]) == {4: 2, 6: 5, 8: 7}
+    assert index.find_turn_parts([1, 4, 6, 8, 99]) == {
+        1: TurnPart(None, is_step=False),
+        4: TurnPart(2, is_step=False),
+        6: TurnPart(5, is_step=True),
+        8: TurnPart(7, is_step=False),
+    }
     assert index.find_sessions_with_tools([]) == frozenset()
-    assert index.find_requests([]) == {}
+    assert index.find_turn_parts([]) == {}
 
 
 def test_a_unit_filed_again_takes_the_place_of_the_old_one(index: SearchIndex) -> None:

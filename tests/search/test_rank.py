@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from backstory.search.rank import Candidate, Ranked, rank, to_candidates
 from backstory.search.retrieve import Retrieved
-from backstory.store.base.index import BestPassage, Unit
+from backstory.store.base.index import BestPassage, TurnPart, Unit
 from backstory.text.query import parse_words
 from backstory.values.hits import HitSource
 from backstory.values.structs import replace
@@ -95,28 +95,32 @@ def test_in_an_agentic_session_the_request_counts_and_not_the_neighbours() -> No
 
 
 @pytest.mark.parametrize(
-    ("kind", "text_bytes", "is_agentic", "expected"),
+    ("kind", "text_bytes", "is_agentic", "is_step", "expected"),
     [
-        (UnitKind.ASSISTANT, 10, True, 0.75),
-        (UnitKind.ASSISTANT, 60, True, 0.75),
-        (UnitKind.ASSISTANT, 190, True, 0.875),
-        (UnitKind.ASSISTANT, 600, True, 1.0),
-        (UnitKind.ASSISTANT, 9_000, True, 1.0),
-        (UnitKind.USER, 0, True, 0.8),
-        (UnitKind.USER, 30, True, 0.9),
-        (UnitKind.USER, 900, True, 1.0),
-        (UnitKind.OTHER, 900, True, 0.6),
-        (UnitKind.USER, 0, False, 1.0),
-        (UnitKind.ASSISTANT, 10, False, 1.0),
-        (UnitKind.ASSISTANT, 900, False, 0.75),
+        (UnitKind.ASSISTANT, 10, True, True, 0.5),
+        (UnitKind.ASSISTANT, 60, True, True, 0.5),
+        (UnitKind.ASSISTANT, 134, True, True, 0.75),
+        (UnitKind.ASSISTANT, 300, True, True, 1.0),
+        (UnitKind.ASSISTANT, 10, True, False, 0.75),
+        (UnitKind.ASSISTANT, 134, True, False, 0.875),
+        (UnitKind.ASSISTANT, 300, True, False, 1.0),
+        (UnitKind.ASSISTANT, 9_000, True, False, 1.0),
+        (UnitKind.USER, 0, True, False, 0.8),
+        (UnitKind.USER, 30, True, False, 0.9),
+        (UnitKind.USER, 900, True, False, 1.0),
+        (UnitKind.OTHER, 900, True, False, 0.6),
+        (UnitKind.USER, 0, False, False, 1.0),
+        (UnitKind.ASSISTANT, 10, False, False, 1.0),
+        (UnitKind.ASSISTANT, 900, False, False, 0.75),
     ],
 )
 def test_how_much_a_message_says_is_judged_by_its_length_where_tools_are_used(
-    kind: UnitKind, text_bytes: int, is_agentic: bool, expected: float
+    kind: UnitKind, text_bytes: int, is_agentic: bool, is_step: bool, expected: float
 ) -> None:
     session = SessionRef(1)
     unit = Unit(1, kind, session, 0, None, text_bytes)
-    found = Retrieved(units={1: unit})
+    parts = {1: TurnPart(None, is_step)}
+    found = Retrieved(units={1: unit}, turn_parts=parts)
     if is_agentic:
         found.agentic = frozenset({session})
 

@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
+from backstory.search.by_words import says_something
 from backstory.search.hydrate import Hydrator
 from backstory.search.newer import differ_in_value
-from backstory.search.rank import Ranked
+from backstory.search.rank import Candidate, Ranked
 from backstory.search.request import Request
 from backstory.search.retrieve import POOL, Retrieved
-from backstory.search.strength import CoverageMeter, judge_candidate
+from backstory.search.strength import Coverage, CoverageMeter, judge_candidate
 from backstory.search.tuned_profile import Profile
 from backstory.search.warm_ups import find_warm_ups
 from backstory.store.base.history import HistoryStore
@@ -205,7 +206,7 @@ def score_hit(
     return replace(
         hit,
         score=round(min(1.0, max(0.0, ranked.score)), 6),
-        strength=judge_candidate(query, candidate, coverage),
+        strength=_judge(query, hit, candidate, coverage),
         parts=(
             *ranked.parts,
             ScorePart("bm25", candidate.words),
@@ -218,6 +219,20 @@ def score_hit(
             ScorePart("agentic", float(candidate.is_agentic)),
         ),
     )
+
+
+def _judge(
+    query: Query, hit: Hit, candidate: Candidate, coverage: Coverage
+) -> Strength:
+    """How well a hit answers by itself.
+
+    An agent's "Let me run the tests" is near to many questions, but answers none that
+    has other words.
+    """
+    strength = judge_candidate(query, candidate, coverage)
+    if strength is not Strength.FAIR or not candidate.is_step:
+        return strength
+    return strength if says_something(hit.text, is_agentic=True) else Strength.WEAK
 
 
 def _find_passage(text: str, best: BestPassage | None) -> tuple[int, int] | None:

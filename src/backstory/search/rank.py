@@ -7,8 +7,8 @@ of this, are in ``spec_profile``.
 
 A session is agentic if tools were used in it. There, most of what an agent says are
 steps ("Let me run the tests"): near to many questions, the answer to none. So how much
-a message says is judged by its length, and what it is about by the request it answers,
-not by its neighbours.
+a message says is judged by its length and by whether a tool was used right after it,
+and what it is about by the request it answers, not by its neighbours.
 """
 
 import math
@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from backstory.search.retrieve import Retrieved, to_span, to_utc_span
 from backstory.search.weights import Weights
-from backstory.store.base.index import BestPassage, Unit
+from backstory.store.base.index import BestPassage, TurnPart, Unit
 from backstory.values.hits import HIT_SOURCES, HitSource, ScorePart
 from backstory.values.moments import EPOCH
 from backstory.values.query import DayRange, Query
@@ -51,8 +51,9 @@ _ROLE_WEIGHTS = {UnitKind.SUMMARY: 0.9, UnitKind.OTHER: 0.6}
 _LONG_ANSWER_BYTES = 500
 _LONG_ANSWER_WEIGHT = 0.75
 # In an agentic session, the weight of a message with few bytes, and from how many bytes
-# on it rises to one.
-_STEP_WEIGHT, _STEP_BYTES, _ANSWER_BYTES = 0.75, 60, 600
+# on it rises to one. What an agent says right before it uses a tool is a step.
+_STEP_WEIGHT, _ANSWER_WEIGHT = 0.5, 0.75
+_FEW_BYTES, _ANSWER_BYTES = 60, 300
 _NOD_WEIGHT, _NOD_BYTES, _REQUEST_BYTES = 0.8, 15, 60
 # Where a query names one of several people, the weight of what the others said.
 _OTHERS_WEIGHT = 0.8
@@ -76,6 +77,8 @@ _PARTS = (
 
 Key = TypeVar("Key")
 
+_NO_TURN = TurnPart()
+
 
 class Candidate(NamedTuple):
     """Something a retriever found, and how well it fits by each scorer.
@@ -85,8 +88,8 @@ class Candidate(NamedTuple):
     ``group`` is the session it belongs to. ``words`` is BM25 (0 if it has no word of
     the query), ``cosine`` is None if it has no vector. ``role_weight`` is less than one
     for what nobody said, such as a tool's output. ``request_id`` is the message of the
-    user that a message of an agentic session answers. ``passage`` is the nearest one
-    of a long message.
+    user that a message of an agentic session answers, and ``is_step`` says that a tool
+    was used right after it. ``passage`` is the nearest one of a long message.
     """
 
     unit_id: int
@@ -101,6 +104,7 @@ class Candidate(NamedTuple):
     position: int = 0
     is_agentic: bool = False
     request_id: int | None = None
+    is_step: bool = False
     passage: BestPassage | None = None
 
 
@@ -145,6 +149,7 @@ def to_candidates(
     def to_candidate(unit: Unit) -> Candidate:
         unit_id, kind, container, position, said_at, size = unit
         is_agentic = container in found.agentic
+        part = found.turn_parts.get(unit_id, _NO_TURN)
         # By position, because names take as long as all the rest.
         return Candidate(
             unit_id,
@@ -155,11 +160,12 @@ def to_candidates(
             unit_id in with_text,
             unit_id in on_days,
             None if said_at is None else max(0.0, now_us - said_at) / _DAY_US,
-            _role_weight(kind, size, is_agentic)
+            _role_weight(kind, size, is_agentic, part.is_step)
             * (_OTHERS_WEIGHT if unit_id in said_by_others else 1.0),
             position,
             is_agentic,
-            found.requests.get(unit_id),
+            part.request_id,
+            part.is_step,
             found.passages.get(unit_id),
         )
 
@@ -185,10 +191,11 @@ def _find_on_days(query: Query, units: Iterable[Unit]) -> frozenset[int]:
 
 # Many units have the same size, and logarithms take time.
 @lru_cache(maxsize=4_096)
-def _role_weight(kind: UnitKind, size: int, is_agentic: bool) -> float:
+def _role_weight(kind: UnitKind, size: int, is_agentic: bool, is_step: bool) -> float:
     match kind:
         case UnitKind.ASSISTANT if is_agentic:
-            return _rise(size, _STEP_WEIGHT, _STEP_BYTES, _ANSWER_BYTES)
+            lowest = _STEP_WEIGHT if is_step else _ANSWER_WEIGHT
+            return _rise(size, lowest, _FEW_BYTES, _ANSWER_BYTES)
         case UnitKind.USER if is_agentic:
             return _rise(size, _NOD_WEIGHT, _NOD_BYTES, _REQUEST_BYTES)
         case UnitKind.ASSISTANT if size > _LONG_ANSWER_BYTES:

@@ -25,6 +25,7 @@ from backstory.store.base.index import (
     BestPassage,
     Bounds,
     SearchIndex,
+    TurnPart,
     Unit,
     UnitFilter,
     Words,
@@ -57,9 +58,8 @@ class Retrieved(Struct):
     """What one search found, or all of them: units and their scores so far.
 
     ``frequent`` are texts that occur in too many units to list them all. ``agentic``
-    are the sessions in which tools were used; for the agent's messages in them,
-    ``requests`` are the messages of the user that they answer. ``passages`` are those
-    of long messages that are nearest.
+    are the sessions in which tools were used, and ``turn_parts`` are those of the
+    agent's messages in them. ``passages`` are those of long messages that are nearest.
     """
 
     words: dict[int, float] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Retrieved(Struct):
     notices: list[str] = field(default_factory=list)
     units: Mapping[int, Unit] = field(default_factory=dict)
     agentic: frozenset[Container] = frozenset()
-    requests: Mapping[int, int] = field(default_factory=dict)
+    turn_parts: Mapping[int, TurnPart] = field(default_factory=dict)
 
     @property
     def unit_ids(self) -> set[int]:
@@ -100,7 +100,7 @@ class Retrieved(Struct):
         self.vector = self.vector if other.vector is None else other.vector
         self.units = {**self.units, **other.units}
         self.agentic |= other.agentic
-        self.requests = {**self.requests, **other.requests}
+        self.turn_parts = {**self.turn_parts, **other.turn_parts}
         for notice in other.notices:
             self.notify(notice)
 
@@ -169,20 +169,20 @@ class Retriever:
         return found
 
     def _describe(self, unit_ids: Collection[int]) -> Retrieved:
-        """Units, which sessions are agentic, and which requests messages answer."""
+        """Units, which sessions are agentic, and what messages are in their turns."""
         units = self.index.get_units(unit_ids)
         containers = {unit.container for unit in units.values()}
         agentic = self.index.find_sessions_with_tools(
             {each for each in containers if isinstance(each, SessionRef)}
         )
-        requests = self.index.find_requests(
+        turn_parts = self.index.find_turn_parts(
             [
                 unit.unit_id
                 for unit in units.values()
                 if unit.kind is UnitKind.ASSISTANT and unit.container in agentic
             ]
         )
-        return Retrieved(units=units, agentic=agentic, requests=requests)
+        return Retrieved(units=units, agentic=agentic, turn_parts=turn_parts)
 
     def _look(
         self, query: Query, where: UnitFilter, *, until: float, width: int

@@ -186,6 +186,17 @@ class MadePassages(FrozenStruct):
     embedding_id: int
 
 
+class TurnPart(NamedTuple):
+    """What a message of an agent is in its turn.
+
+    ``request_id`` is the user's last message before it, if any. It is a step if a tool
+    was called right after it.
+    """
+
+    request_id: int | None = None
+    is_step: bool = False
+
+
 class BestPassage(NamedTuple):
     """The passage of a unit that is nearest: its place among them, and its cosine."""
 
@@ -479,8 +490,8 @@ class SearchIndex(Protocol):
         """Those of these sessions that have messages of tools."""
         ...
 
-    def find_requests(self, unit_ids: Collection[int]) -> dict[int, int]:
-        """For each of these messages, the user's last message before it, if any."""
+    def find_turn_parts(self, unit_ids: Collection[int]) -> dict[int, TurnPart]:
+        """Which part these messages of an agent have in their turns."""
         ...
 
     def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:

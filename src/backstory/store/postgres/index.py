@@ -19,6 +19,7 @@ from backstory.store.base.index import (
     IndexedText,
     Note,
     ToEmbed,
+    TurnPart,
     Unit,
     UnitFilter,
 )
@@ -149,9 +150,9 @@ class PostgresIndex(IndexFront):
         with self._transactions.reading() as (db, counters):
             return units.find_sessions_with_tools(db, counters.index_id, sessions)
 
-    def find_requests(self, unit_ids: Collection[int]) -> dict[int, int]:
+    def find_turn_parts(self, unit_ids: Collection[int]) -> dict[int, TurnPart]:
         with self._transactions.reading() as (db, counters):
-            return units.find_requests(db, counters.index_id, unit_ids)
+            return units.find_turn_parts(db, counters.index_id, unit_ids)
 
     def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
         with self._transactions.reading() as (db, counters):

@@ -8,6 +8,7 @@ from backstory.store.base.index import (
     ActiveSession,
     IndexedText,
     Note,
+    TurnPart,
     Unit,
     UnitFilter,
 )
@@ -301,24 +302,30 @@ def find_sessions_with_tools(
     return frozenset(SessionRef(session_id) for (session_id,) in rows)
 
 
-def find_requests(
+def find_turn_parts(
     db: Connection, index_id: int, unit_ids: Collection[int]
-) -> dict[int, int]:
-    """For each of these messages, the user's last message before it, if any."""
+) -> dict[int, TurnPart]:
     rows = db.execute(
         """
-        SELECT units.unit_id, request.unit_id
-          FROM units CROSS JOIN LATERAL (
+        SELECT units.unit_id, request.unit_id,
+               EXISTS (SELECT 1 FROM units AS following
+                        WHERE following.index_id = units.index_id
+                          AND following.source_id = units.source_id
+                          AND following.kind = %s
+                          AND following.position = units.position + 1)
+          FROM units LEFT JOIN LATERAL (
                SELECT unit_id FROM units AS requests
                 WHERE requests.index_id = units.index_id
                   AND requests.source_id = units.source_id
                   AND requests.kind = %s AND requests.position < units.position
-                ORDER BY position DESC LIMIT 1) AS request
+                ORDER BY position DESC LIMIT 1) AS request ON true
          WHERE units.index_id = %s AND units.unit_id = ANY(%s::bigint[])
         """,
-        (UnitKind.USER, index_id, list(unit_ids)),
+        (UnitKind.OTHER, UnitKind.USER, index_id, list(unit_ids)),
     )
-    return to_dict(rows)
+    return {
+        unit_id: TurnPart(request_id, is_step) for unit_id, request_id, is_step in rows
+    }
 
 
 def list_last_messages(

@@ -21,6 +21,7 @@ from backstory.store.base.index import (
     IndexedText,
     Note,
     ToEmbed,
+    TurnPart,
     Unit,
     UnitFilter,
 )
@@ -137,9 +138,9 @@ class SqliteIndex(IndexFront):
         with self._connection.reading() as db:
             return units.find_sessions_with_tools(db, sessions)
 
-    def find_requests(self, unit_ids: Collection[int]) -> dict[int, int]:
+    def find_turn_parts(self, unit_ids: Collection[int]) -> dict[int, TurnPart]:
         with self._connection.reading() as db:
-            return units.find_requests(db, unit_ids)
+            return units.find_turn_parts(db, unit_ids)
 
     def list_last_messages(self, limit: int) -> list[tuple[Unit, bytes | None]]:
         with self._connection.reading() as db:

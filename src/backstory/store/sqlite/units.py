@@ -12,6 +12,7 @@ from backstory.store.base.index import (
     ActiveSession,
     Note,
     ToEmbed,
+    TurnPart,
     Unit,
     UnitFilter,
 )
@@ -210,20 +211,29 @@ def find_sessions_with_tools(
     return frozenset(map(SessionRef, (session_id for (session_id,) in rows)))
 
 
-def find_requests(db: apsw.Connection, unit_ids: Collection[int]) -> dict[int, int]:
-    """For each of these messages, the user's last message before it, if any."""
+def find_turn_parts(
+    db: apsw.Connection, unit_ids: Collection[int]
+) -> dict[int, TurnPart]:
     rows = db.execute(
         """
-        SELECT unit_id, (SELECT unit_id FROM units AS requests
-                          WHERE requests.source_id = units.source_id
-                            AND requests.kind = ?
-                            AND requests.position < units.position
-                          ORDER BY position DESC LIMIT 1)
+        SELECT unit_id,
+               (SELECT unit_id FROM units AS requests
+                 WHERE requests.source_id = units.source_id
+                   AND requests.kind = ?
+                   AND requests.position < units.position
+                 ORDER BY position DESC LIMIT 1),
+               EXISTS (SELECT 1 FROM units AS following
+                        WHERE following.source_id = units.source_id
+                          AND following.kind = ?
+                          AND following.position = units.position + 1)
           FROM units WHERE unit_id IN (SELECT value FROM json_each(?))
         """,
-        (UnitKind.USER, to_json(unit_ids)),
+        (UnitKind.USER, UnitKind.OTHER, to_json(unit_ids)),
     )
-    return {unit_id: request for unit_id, request in rows if request is not None}
+    return {
+        unit_id: TurnPart(request_id, bool(is_step))
+        for unit_id, request_id, is_step in rows
+    }
 
 
 def list_last_messages(
