@@ -40,7 +40,9 @@ def environ_of(token: str) -> dict[str, str]:
 
 def list_messages(url: str, token: str) -> list[str]:
     get = f"{url}/api/sessions"
-    found = httpx.get(get, headers=bearer(token), timeout=60).json()
+    answer = httpx.get(get, headers=bearer(token), timeout=60)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
     return [
         message["text"]
         for session in found
@@ -129,7 +131,8 @@ def test_watching_pushes_as_files_grow_and_survives_a_server_that_is_away(
     token = make_token(server_side)
     file = session_file(laptop.home)
     append(file, a_line("said before", uuid="u1"))
-    with serving(server_side) as server:
+    # It is asked again and again below until it has what was said.
+    with serving(server_side, BACKSTORY_SERVE_REQUESTS_PER_MINUTE="0") as server:
         environ = {
             **laptop.environ,
             **environ_of(token),

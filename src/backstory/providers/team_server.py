@@ -63,7 +63,7 @@ class TeamServerClient:
                 hint="set push.token to env:NAME or file:/path, where the token is",
             )
         self._token = token
-        self._http = open_http({"Authorization": f"Bearer {token}"})
+        self._http = open_http(self.url, {"Authorization": f"Bearer {token}"})
 
     @property
     def token_hash(self) -> str:
