@@ -6,7 +6,6 @@ there before. The model is a fake on loopback, so that what a model is sent can 
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from e2e.fake_model import (
     FakeModel,
     tool_names,
 )
+from e2e.node import install_node, install_packages
 from e2e.programs import PROGRAMS, Program
 
 REPOSITORY = Path(__file__).parents[1]
@@ -46,22 +46,23 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="keep the home folders")
     given = parser.parse_args()
     chosen = [each for each in PROGRAMS if not given.hosts or each.host in given.hosts]
+    path = install_node(PREFIX)
     results: dict[str, dict[str, str]] = {}
     for program in chosen:
         print(f"{program.host} …", file=sys.stderr, flush=True)
-        results[program.host] = _check_program(program, keep=given.keep)
+        results[program.host] = _check_program(program, path, keep=given.keep)
     _print_table(results)
     held = [said == "yes" for row in results.values() for said in row.values()]
     return 0 if all(held) else 1
 
 
-def _check_program(program: Program, *, keep: bool) -> dict[str, str]:
-    if not _install_from_npm(program):
+def _check_program(program: Program, path: str, *, keep: bool) -> dict[str, str]:
+    if not _install_from_npm(program, path):
         return {"runs here": "no: npm could not install it"}
     folder = Path(tempfile.mkdtemp(prefix=f"e2e-{program.host}-"))
     try:
         with FakeModel() as model:
-            return Check(program, folder, model).run()
+            return Check(program, folder, path, model).run()
     finally:
         if keep:
             print(f"  kept: {folder}", file=sys.stderr)
@@ -69,22 +70,23 @@ def _check_program(program: Program, *, keep: bool) -> dict[str, str]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _install_from_npm(program: Program) -> bool:
-    package = PREFIX / "node_modules" / program.package
-    if not package.exists():
-        words = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(PREFIX)]
-        PREFIX.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([*words, program.package], check=False)
-        if done.returncode != 0:
-            return False
+def _install_from_npm(program: Program, path: str) -> bool:
+    if (PREFIX / "node_modules" / program.package).exists():
+        return True
+    try:
+        install_packages(PREFIX, [program.package], path=path)
+    except subprocess.CalledProcessError:
+        return False  # npm has said why
     return True
 
 
 class Check:
     """One program in a home of its own."""
 
-    def __init__(self, program: Program, folder: Path, model: FakeModel) -> None:
-        self.program, self.model = program, model
+    def __init__(
+        self, program: Program, folder: Path, path: str, model: FakeModel
+    ) -> None:
+        self.program, self.path, self.model = program, path, model
         self.home, self.project = folder, folder / "ledger"
         self.project.mkdir()
         self.kept = self.home / ".local/share/backstory"
@@ -196,7 +198,7 @@ class Check:
         programs = PREFIX / "node_modules/.bin"
         return {
             "HOME": str(self.home),
-            "PATH": f"{programs}:{os.environ['PATH']}",
+            "PATH": f"{programs}:{self.path}",
             "LANG": "C.UTF-8",
             "NO_COLOR": "1",
             **self.program.environ(self.model.url),
@@ -296,7 +298,7 @@ def _write_codex(home: Path, project: Path, said: Sequence[tuple[str, str]]) -> 
 def _write_claude(home: Path, project: Path, said: Sequence[tuple[str, str]]) -> None:
     slug = "".join(each if each.isalnum() else "-" for each in str(project))
     session = "7a0b2f7e-0000-4000-8000-000000000001"
-    shared = {"sessionId": session, "cwd": str(project), "version": "2.1.197"}
+    shared = {"sessionId": session, "cwd": str(project), "version": "2.1.327"}
     lines = [
         {
             **shared,

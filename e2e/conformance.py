@@ -6,8 +6,6 @@ token. Its scenarios that call tools of a server made for it are left out.
 """
 
 import json
-import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -17,18 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from backstory.system.loopback import ADDRESS, listen
+from e2e.node import install_node, install_packages
 from e2e.token_proxy import TokenProxy
 
 REPOSITORY = Path(__file__).parents[1]
 BACKSTORY = Path(sys.executable).with_name("backstory")
-# Apart from the agent programs, which run with the machine's own Node.js.
 PREFIX = REPOSITORY / "build/conformance"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 # The latest that is not an alpha does not know the protocol of 2026-07-28.
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-# What both need; npm has it as a package, too.
-NODE = "node@22"
-LEAST_NODE = (22, 19)
 TIMEOUT_S = 180
 PORT = 18_769
 
@@ -105,10 +100,11 @@ REQUESTS: Mapping[str, Request] = {
 
 def main() -> int:
     """Print what held; return 0 if everything did."""
-    node = _install()
+    path = install_node(PREFIX)
+    install_packages(PREFIX, [INSPECTOR, SUITE], path=path)
     held = []
     with tempfile.TemporaryDirectory(prefix="e2e-conformance-") as folder:
-        tried = _Tried(Path(folder), node)
+        tried = _Tried(Path(folder), path)
         with tried.http() as (url, token):
             header = ("--header", f"Authorization: Bearer {token}")
             held += _report("Inspector, stdio", tried.inspect(str(BACKSTORY), "mcp"))
@@ -127,27 +123,14 @@ def _report(name: str, results: Iterator[tuple[str, str]]) -> list[bool]:
     return held
 
 
-def _install() -> str:
-    """Have npm install both; return the folder of a Node.js that is new enough."""
-    words = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(PREFIX)]
-    PREFIX.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        ["node", "--version"], capture_output=True, text=True, check=True
-    )
-    is_new = tuple(map(int, re.findall(r"\d+", done.stdout)))[:2] >= LEAST_NODE
-    packages = [INSPECTOR, SUITE, *([] if is_new else [NODE])]
-    subprocess.run([*words, *packages], stdout=subprocess.DEVNULL, check=True)
-    return "" if is_new else str(PREFIX / "node_modules/node/bin")
-
-
 class _Tried:
     """Our server in a home of its own, tried by both."""
 
-    def __init__(self, folder: Path, node: str) -> None:
+    def __init__(self, folder: Path, path: str) -> None:
         folder.chmod(0o700)
         self._folder = folder
         self._environ = {
-            "PATH": f"{node}:{os.environ['PATH']}" if node else os.environ["PATH"],
+            "PATH": path,
             "HOME": str(folder),
             "XDG_RUNTIME_DIR": str(folder),
             "BACKSTORY_HOME": str(folder / "backstory"),

@@ -20,7 +20,7 @@ Try:
   backstory sessions             list the conversations
   backstory stats                see when you worked on what
   backstory web                  browse it as a page
-  backstory install              connect your agents
+  backstory doctor               check that your agents are connected
   backstory --help               all commands
 """
 
@@ -51,7 +51,7 @@ def test_before_anything_is_read_it_names_the_agents_and_one_command(
         == """\
 Nothing has been read yet.
 
-Found on this machine: Claude Code, squidbot, Codex, Gemini CLI.
+Found conversations of Claude Code, squidbot, Codex, Gemini CLI.
 
 Start with:
   backstory install  read their conversations, and let them search the memory

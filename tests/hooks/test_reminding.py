@@ -49,6 +49,10 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
                     project=project,
                 )
             if number % 2:
+                # And one that came to nothing.
+                step = " ".join(chance.sample(topics, 14))
+                it.record(f"old {number}", "user", sentence(chance, topics))
+                it.record(f"old {number}", "assistant", step, sent_at=at)
                 it.record(f"old {number}", "tool_result", "done", tool_name="bash")
         it.record("repeated", "user", text, sent_at=NOW, project=PROJECT)
         own = "contoso refund penny rounding currency ledger total"

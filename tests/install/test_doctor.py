@@ -124,6 +124,36 @@ def test_what_is_missing_broken_or_open_to_others_is_found(
     }
 
 
+def test_what_is_installed_in_the_current_folder_is_found_there(
+    shell: Shell, tmp_path: Path
+) -> None:
+    project = shell.home / "project"
+    project.mkdir()
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("backstory", "backstory-hook"):
+        (programs / name).symlink_to(Path(sys.executable).with_name(name))
+    inside = Shell(shell.home, shell.kept, folder=project)
+    inside.run("install", "cursor", "gemini", "--project", PATH=str(programs))
+    (project / ".gemini/settings.json").write_text('{"hooks": {}}')
+    (project / ".cursor/hooks.json").unlink()
+
+    _, elsewhere = findings(shell, programs)
+    _, broken = findings(inside, programs)
+    inside.run("install", "cursor", "--project", PATH=str(programs))
+    _, mended = findings(inside, programs)
+
+    assert "Cursor" not in elsewhere
+    assert broken["Cursor"] == (
+        "problem",
+        "our part of ~/project/.cursor/hooks.json is missing, in this folder only",
+        "backstory install cursor --project",
+    )
+    assert mended["Cursor"][:2] == ("ok", "connected, in this folder only")
+    assert mended["hook"] == ("ok", "runs, in 0.0 s", "")
+    assert "Gemini CLI" not in mended
+
+
 def test_people_get_a_line_for_each_finding_and_its_fix(
     shell: Shell, tmp_path: Path
 ) -> None:
@@ -133,8 +163,8 @@ def test_people_get_a_line_for_each_finding_and_its_fix(
     assert done.stdout.splitlines()[1:5] == [
         f"note     home            {shell.kept} is not there yet",
         "                         fix: backstory index",
-        "note     agent programs  Backstory is not installed in any",
-        "                         fix: backstory install",
+        "note     agent programs  none that Backstory knows is on this machine",
+        "note     history         nothing was read yet",
     ]
 
 

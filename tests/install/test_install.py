@@ -457,6 +457,24 @@ def test_a_project_has_files_of_its_own(shell: Shell, path: str) -> None:
     assert list(project.iterdir()) == []
 
 
+def test_uninstalling_names_the_folders_that_still_have_it(
+    shell: Shell, path: str
+) -> None:
+    for name in ("one", "two"):
+        (shell.home / name).mkdir()
+        inside = Shell(shell.home, shell.kept, folder=shell.home / name)
+        run(inside, path, "install", "codex", "opencode", "--project")
+    run(shell, path, "install", "codex", "opencode")
+
+    said = run(shell, path, "uninstall").stdout
+    run(inside, path, "uninstall", "--project")
+    again = run(shell, path, "uninstall").stdout
+
+    told = "Some folders still have it; run 'backstory uninstall --project' in each:"
+    assert said.endswith(f"{told}\n  ~/one\n  ~/two\n")
+    assert again.endswith(f"in any agent program.\n{told}\n  ~/one\n")
+
+
 # -- what cannot be done ---
 
 
@@ -583,6 +601,13 @@ def test_an_unknown_program_is_refused_with_the_nearest_name(shell: Shell) -> No
 
 
 # -- what is said ---
+
+
+def test_names_and_all_of_them_are_not_both_meant(shell: Shell, path: str) -> None:
+    done = run(shell, path, "install", "codex", "--all")
+
+    assert done.returncode == 2
+    assert "Name agent programs or use --all, not both." in done.stderr
 
 
 def test_without_names_it_says_what_is_on_the_machine(shell: Shell, path: str) -> None:

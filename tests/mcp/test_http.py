@@ -159,6 +159,22 @@ def test_a_port_that_is_taken_is_an_error(server: HttpServer) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--port", "7718"), "--port is for --http."),
+        (("--http", "--host", "codex"), "--host is for a server that a program starts"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(
+    tmp_path: Path, words: tuple[str, ...], reason: str
+) -> None:
+    done = Shell(tmp_path, tmp_path / "kept").run("mcp", *words)
+
+    assert done.returncode == 2
+    assert reason in done.stderr
+
+
 def test_an_empty_token_is_an_error(tmp_path: Path) -> None:
     shell = Shell(tmp_path, tmp_path / "kept")
     shell.kept.mkdir()

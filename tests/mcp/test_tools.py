@@ -58,7 +58,12 @@ NO_SESSION = (
 BAD: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "missing": ("search_history", {}, "validation_error", REQUIRED),
     "null": ("search_history", {"query": None}, "validation_error", REQUIRED),
-    "a list": ("memory_search", {"query": ["ferry"]}, "validation_error", REQUIRED),
+    "a list": (
+        "memory_search",
+        {"query": ["ferry"]},
+        "validation_error",
+        "Parameter 'query' must be a string: ['ferry']",
+    ),
     "an object": (
         "search_history",
         {"query": "ferry", "max_results": {"a": 1}},

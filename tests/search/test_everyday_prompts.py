@@ -317,6 +317,150 @@ def test_a_step_is_shown_with_what_its_turn_came_to(
     assert about_outcome.text.count(f"Agent: {outcome}") == 1
 
 
+LOST = (
+    ("user", "The ferry timetable of Hurtigruten is parsed wrongly, please look"),
+    (
+        "assistant",
+        "Let me first check how parse_timetable() reads the columns of departures of "
+        "the Hurtigruten ferry, which columns it takes for arrivals, and whether "
+        "harbours without arrivals shift the rows of the winter months.",
+    ),
+    ("tool_call", '{"command": "cat timetable.py"}'),
+    ("tool_result", "…"),
+    (
+        "assistant",
+        "Now let me compare the Hurtigruten timetable with what parse_timetable() "
+        "makes of the ferry departures and arrivals in each of the harbours.",
+    ),
+    ("tool_call", '{"command": "python timetable.py"}'),
+)
+PLAN = (
+    "Here is what I would do about the Hurtigruten timetable: parse_timetable() reads "
+    "the departures of the ferry by their column, so a harbour without arrivals shifts "
+    "everything by one; it should go by the names in the first row. Let me ask you."
+)
+
+
+@pytest.mark.parametrize("embedder", ["minilm", "none"])
+@pytest.mark.parametrize(
+    ("more", "helps"),
+    [
+        # Somebody stopped it: what it was about to do helps nobody.
+        ((), False),
+        ((("user", "never mind"), ("assistant", "All right.")), False),
+        # Neither does what it was about to do before this.
+        ((("assistant", "Done."),), False),
+        # A step may say much besides what comes next.
+        ((("assistant", PLAN), ("tool_call", "{}")), True),
+    ],
+)
+def test_a_step_that_came_to_nothing_is_not_shown(
+    tmp_path: Path, embedder: str, more: tuple[tuple[str, str], ...], helps: bool
+) -> None:
+    settings = (f"embedder.name={embedder}", "embedder.in_background=false")
+    with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
+        fill(memory)
+        for place, (role, text) in enumerate((*LOST, *more)):
+            sent_at = NOW - timedelta(days=1) + timedelta(minutes=place)
+            memory.record("ferries", role, text, sent_at=sent_at, project=TRIPS)
+        memory.index()
+        memory.embed()
+
+        context = memory.context(
+            "which columns of departures and arrivals does parse_timetable() take for "
+            "the Hurtigruten ferry?",
+            project=TRIPS,
+        )
+
+    shown = {hit.text for hit in context.memories} | {
+        hit.reply.text for hit in context.memories if hit.reply is not None
+    }
+    assert (PLAN in shown) if helps else (shown == set())
+
+
+def test_a_question_is_shown_without_what_was_about_to_be_done(tmp_path: Path) -> None:
+    question = (
+        "The ferry from Bodø to Moskenes does not sail on Saturdays in winter, but our "
+        "timetable page offers it; the operator sent a corrected file on Monday."
+    )
+    settings = ("embedder.name=none",)
+    with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
+        fill(memory)
+        for role, text in (("user", question), *LOST[1:3]):
+            memory.record("ferries", role, text, sent_at=NOW, project=TRIPS)
+
+        context = memory.context(
+            "does the ferry from Bodø to Moskenes sail in winter?", project=TRIPS
+        )
+
+    assert f"User: {question}" in context.text
+    assert "Agent:" not in context.text
+
+
+REPLACED = (
+    (
+        "user",
+        "Where do failed webhooks of customers wait until they are sent again, Kafka "
+        "or what? Please look it up in the code.",
+    ),
+    ("assistant", "Let me look."),
+    ("tool_call", "{}"),
+    (
+        "assistant",
+        "The webhook queue uses Postgres. Each delivery is a row of "
+        "webhook_deliveries, locked with SKIP LOCKED, and is tried again after 1, 5 "
+        "and 30 minutes.",
+    ),
+)
+REPLACING = (
+    (
+        "user",
+        "Let's move the webhook queue from Postgres to NATS JetStream, the table of "
+        "deliveries has grown to 38 GB since Contoso is a customer.",
+    ),
+    ("tool_call", "{}"),
+    ("assistant", "Moved: the stream WEBHOOKS has a consumer per region."),
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "order"),
+    [
+        # The question fits much better than what replaced its answer later.
+        (
+            "where do failed webhooks wait until they are sent to customers again?",
+            [REPLACING[0][1], REPLACED[0][1]],
+        ),
+        (
+            "is the webhook queue in Kafka or Postgres?",
+            [REPLACING[0][1], REPLACED[3][1]],
+        ),
+        (
+            "what was the webhook queue before, Kafka or Postgres?",
+            [REPLACED[3][1], REPLACING[0][1]],
+        ),
+    ],
+)
+def test_what_was_decided_is_not_shown_without_what_replaced_it(
+    tmp_path: Path, prompt: str, order: list[str]
+) -> None:
+    settings = ("embedder.in_background=false",)
+    with a_memory(tmp_path, settings=settings, clock=lambda: NOW) as memory:
+        fill(memory)
+        for days, said in ((20, REPLACED), (11, REPLACING)):
+            for place, (role, text) in enumerate(said):
+                sent_at = NOW - timedelta(days=days) + timedelta(minutes=place)
+                name = f"{days} days ago"
+                memory.record(name, role, text, sent_at=sent_at, project=SHOP)
+        memory.index()
+        memory.embed()
+
+        context = memory.context(prompt, project=SHOP)
+
+    assert [hit.text for hit in context.memories] == order
+    assert context.text.count(", newer: 2026-03-09]") == 1
+
+
 def test_who_asks_what_was_done_is_given_the_sessions_of_the_project(
     memory: Memory,
 ) -> None:

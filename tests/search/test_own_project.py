@@ -97,6 +97,24 @@ def test_how_many_are_wanted_does_not_change_what_comes_first(
     assert [chunks(1), chunks(2)] == [chunks(10)[:1], chunks(10)[:2]]
 
 
+def test_one_chunk_of_the_agents_project_is_found_behind_many_others(
+    memory: Memory,
+) -> None:
+    for letter in "abcdefgh":
+        text = f"Backoff doubles: quin{letter} fig{letter} lim{letter}"
+        memory.record(letter, "user", text, project=BLOG, sent_at=NOW)
+    # A little longer, so it scores a little less.
+    own = "Backoff doubles: peach cherry apricot nectarine medlar"
+    memory.record("own", "user", own, project=SHOP, sent_at=NOW)
+
+    def first(limit: int) -> str:
+        found = memory.recall("backoff doubles", folder=SHOP, limit=limit).found
+        return found[0].text
+
+    assert own in first(25)
+    assert (first(1), first(2)) == (first(25), first(25))
+
+
 def test_what_was_typed_comes_before_the_agents_project(memory: Memory) -> None:
     query = "two retries of a ping"
     found = memory.search(query, folder=SHOP).hits

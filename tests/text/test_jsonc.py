@@ -111,7 +111,7 @@ def test_a_member_is_removed_and_nothing_else(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "line 1, column 1: the text ends"),
+        ("", "line 1, column 1: the text ends too early"),
         ('{\n  "a": 1\n  "b": 2\n}', "line 3, column 3: expected a comma or }"),
         ('{"a" 1}', "line 1, column 6: expected a colon"),
         ("{a: 1}", "line 1, column 2: expected a name in double quotes"),

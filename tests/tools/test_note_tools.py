@@ -176,7 +176,7 @@ def test_what_is_known_is_refused(used: Memory, content: str) -> None:
         ({"content": " \n"}, SAVE_REQUIRED),
         ({"content": "\u200b"}, SAVE_REQUIRED),
         ({"content": "- "}, SAVE_REQUIRED),
-        ({"content": 5}, SAVE_REQUIRED),
+        ({"content": 5}, "Parameter 'content' must be a string: 5"),
         (
             {"content": "x" * 5_001},
             "Parameter 'content' must be 5000 characters or less: 5001",

@@ -157,7 +157,9 @@ def test_the_doctor_tells_what_it_finds_with_its_fixes(page: Page) -> None:
     seen = page.see("/doctor")
 
     assert (started.status_code, started.headers["location"]) == (303, "/doctor#job")
-    assert "agent programs note Backstory is not installed in any" in seen.text
+    assert (
+        "agent programs note none that Backstory knows is on this machine" in seen.text
+    )
     assert "history note nothing was read yet backstory index" in seen.text
     assert "embedder note none: searches go by words alone" in seen.text
     copied = [dict(attributes).get("data-copy") for _, attributes in seen.tags]

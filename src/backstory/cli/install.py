@@ -21,6 +21,7 @@ from backstory.install.report import (
     render_host,
     render_kept,
     render_next,
+    render_projects,
     suggest_first,
 )
 from backstory.install.setup import Setup
@@ -129,6 +130,8 @@ def uninstall(
             echo_lines(["", render_kept(setup.home, app.user_home)])
         else:
             click.echo("Backstory is not installed in any agent program.")
+        if not (names or in_project):
+            echo_lines(render_projects(setup.list_projects(), app.user_home))
     _exit_with(reports)
 
 
@@ -143,7 +146,13 @@ def doctor(app: App, as_json: bool) -> None:
     """
     setup = _set_up(app, in_project=False, is_dry_run=True)
     found = list(
-        examine(setup.target, setup.home, lambda: app.memory, user_home=app.user_home)
+        examine(
+            setup.target,
+            setup.home,
+            lambda: app.memory,
+            user_home=app.user_home,
+            folder=app.machine.folder,
+        )
     )
     found += examine_models(
         app.settings.text("embedder.name"),
@@ -170,6 +179,8 @@ def _choose(
     setup: Setup, names: Sequence[str], *, all_found: bool, is_asking: bool
 ) -> list[HostRow]:
     """The programs that were named, or those that are here; none if declined."""
+    if names and all_found:
+        raise click.UsageError("Name agent programs or use --all, not both.")
     if names:
         return list(dict.fromkeys(get_host_row(name) for name in names))
     found = setup.list_here()

@@ -26,18 +26,23 @@ from backstory.mcp import DEFAULT_PORT
 @click.option(
     "--port",
     type=Number(1, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="The port for --http.",
+    help=f"The port for --http. Default: {DEFAULT_PORT}",
 )
 @click.pass_obj
-def mcp(app: App, host: str | None, is_http: bool, port: int) -> None:
+def mcp(app: App, host: str | None, is_http: bool, port: int | None) -> None:
     """Serve the memory to an agent program (MCP).
 
     Agent programs start this command by themselves, once it is in their configuration.
     It reads what is new while it runs, and ends when the program that started it ends.
     With --http, it serves any program that knows the token, on loopback only.
     """
+    if port is not None and not is_http:
+        raise click.UsageError("--port is for --http.")
+    if host is not None and is_http:
+        raise click.UsageError(
+            "--host is for a server that a program starts itself; with --http, any "
+            "program may connect."
+        )
     name = None if host is None else get_host(host).name
     # Thousands of classes are made and none is thrown away: looking for garbage in the
     # meantime would take a tenth of the time until the first answer.
@@ -49,6 +54,10 @@ def mcp(app: App, host: str | None, is_http: bool, port: int) -> None:
     gc.enable()
 
     if is_http:
-        serve_any(app.memory, port, tell=lambda line: click.echo(line, err=True))
+        serve_any(
+            app.memory,
+            port or DEFAULT_PORT,
+            tell=lambda line: click.echo(line, err=True),
+        )
     else:
         serve_host(app.memory, name, started_at=app.clock())

@@ -15,6 +15,7 @@ from backstory.notes.beginning import read_beginning
 from backstory.search.by_words import (
     choose_by_words,
     is_worth_searching,
+    judge_turn,
     leave_out_known,
     memory_key,
     show_replies_once,
@@ -48,12 +49,17 @@ def remind_by_words(
         is_ours=lambda each: each is None or not cwd or is_same_project(each, cwd),
     )
     try:
-        chosen = [reader.loaded[each] for each in choose_by_words(query, reader)]
-        replies = {
-            each.unit_id: reply
-            for each in chosen
-            if (reply := reader.find_reply(each)) is not None
-        }
+        found_by_words = (
+            reader.loaded[each] for each in choose_by_words(query, reader)
+        )
+        chosen: list[Reminder] = []
+        replies: dict[int, tuple[int, str, str]] = {}
+        for each in found_by_words:
+            is_shown, reply = _read_turn(each, reader)
+            if is_shown:
+                chosen.append(each)
+            if is_shown and reply is not None:
+                replies[each.unit_id] = reply
         shown = show_replies_once(
             [each.unit_id for each in chosen],
             {unit_id: reply[0] for unit_id, reply in replies.items()},
@@ -71,6 +77,23 @@ def remind_by_words(
         return _write(home, query, reader, found, beside) if found else ("", [])
     finally:
         reader.close()
+
+
+def _read_turn(
+    each: Reminder, reader: SqliteReminders
+) -> tuple[bool, tuple[int, str, str] | None]:
+    """Whether to show a message, and what to show beside it."""
+    is_question = each.role == "user"
+    if not is_question and not (each.role == "assistant" and each.is_agentic):
+        return True, None
+    reply = reader.find_reply(each)
+    is_shown, has_outcome = judge_turn(
+        each.text,
+        None if reply is None else reply[2],
+        is_question=is_question,
+        ends_in_step=reader.is_step(each.unit_id if reply is None else reply[0]),
+    )
+    return is_shown, reply if has_outcome else None
 
 
 def _parse(prompt: str) -> Query:

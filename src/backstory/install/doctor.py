@@ -28,7 +28,7 @@ from backstory.memory import Memory
 from backstory.render.format import render_path
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
-from backstory.values.structs import FrozenStruct
+from backstory.values.structs import FrozenStruct, replace
 from backstory.version import __version__
 
 _TIMEOUT_S = 60
@@ -59,38 +59,41 @@ def examine(
     open_memory: Callable[[], Memory],
     *,
     user_home: Path,
+    folder: Path | None = None,
     timeout_s: float = _TIMEOUT_S,
 ) -> Iterator[Finding]:
     """Everything that can be said about an installation, as it is found out.
 
+    ``folder`` is the current one, which may have an installation of its own.
     ``timeout_s`` is how long the server and a hook may take each.
     """
     yield _find_version()
     yield from _examine_home(home, user_home)
-    installed = []
+    installed: list[tuple[HostRow, Target]] = []
     marks = set()
     for row in HOST_ROWS:
-        finding = examine_host(row, target, user_home)
+        finding, where = _examine_both(row, target, folder, user_home)
         if finding is not None:
             yield finding
             marks.add(finding.mark)
             if finding.mark is Mark.OK:
-                installed.append(row)
+                installed.append((row, _as_started(row, where)))
     if installed:
-        row = installed[0]
-        yield _run_server(row, _as_started(row, target), timeout_s)
-        with_hooks = [row for row in installed if row.has_hooks]
+        yield _run_server(*installed[0], timeout_s)
+        with_hooks = [each for each in installed if each[0].has_hooks]
         if with_hooks:
-            row = with_hooks[0]
-            yield _run_hook(row, _as_started(row, target), home, timeout_s)
+            yield _run_hook(*with_hooks[0], home, timeout_s)
     elif Mark.PROBLEM not in marks:
-        yield Finding(
-            Mark.NOTE,
-            "agent programs",
-            "Backstory is not installed in any",
-            "backstory install",
-        )
+        yield _explain_none(is_any_here=bool(marks))
     yield from _examine_memory(open_memory)
+
+
+def _explain_none(*, is_any_here: bool) -> Finding:
+    about = "agent programs"
+    if is_any_here:
+        text = "Backstory is not installed in any"
+        return Finding(Mark.NOTE, about, text, "backstory install")
+    return Finding(Mark.NOTE, about, "none that Backstory knows is on this machine")
 
 
 # -- this installation ---
@@ -165,6 +168,22 @@ def examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | Non
         text = "connected by another version, or for another home"
         return Finding(Mark.PROBLEM, row.title, text, fix)
     return Finding(Mark.OK, row.title, "connected")
+
+
+def _examine_both(
+    row: HostRow, target: Target, folder: Path | None, user_home: Path
+) -> tuple[Finding | None, Target]:
+    """What there is for all of a program, or else in a folder, and which it is."""
+    finding = examine_host(row, target, user_home)
+    is_connected = finding is not None and finding.mark is not Mark.NOTE
+    if is_connected or folder is None:
+        return finding, target
+    in_folder = replace(target, project=folder)
+    own = examine_host(row, in_folder, user_home)
+    if own is None or own.mark is Mark.NOTE:
+        return finding, target
+    fix = f"{own.fix} --project" if own.fix.startswith("backstory ") else own.fix
+    return replace(own, text=f"{own.text}, in this folder only", fix=fix), in_folder
 
 
 def _examine_path(row: HostRow, target: Target, text: str) -> Finding:

@@ -61,6 +61,10 @@ class InstallRecord:
             return None
         return ChangedFile(before, after, tuple(map(Path, entry["folders"])))
 
+    def list_paths(self) -> list[Path]:
+        """The files that have our parts."""
+        return list(map(Path, self._entries))
+
     def backup(self, path: Path) -> Path:
         """Where the file is kept as it was before."""
         return self.folder / _BACKUPS / f"{_tag(path)}-{path.name}"

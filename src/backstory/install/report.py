@@ -77,6 +77,14 @@ def render_kept(home: Path, user_home: Path) -> str:
     return f"Your history and notes are still in {shown}."
 
 
+def render_projects(folders: Sequence[Path], user_home: Path) -> Iterator[str]:
+    """Where we still are when we were taken out everywhere else."""
+    if folders:
+        yield "Some folders still have it; run 'backstory uninstall --project' in each:"
+    for folder in folders:
+        yield neutralize(f"  {render_path(str(folder), user_home)}")
+
+
 def render_findings(findings: Sequence[Finding]) -> Iterator[str]:
     """What the doctor found, each with its fix below it."""
     width = max(len(each.about) for each in findings)

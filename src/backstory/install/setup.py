@@ -13,7 +13,7 @@ from backstory.install.plugins import find_plugin
 from backstory.install.record import InstallRecord
 from backstory.install.report import HostReport
 from backstory.system.machine import Machine
-from backstory.values.structs import FrozenStruct
+from backstory.values.structs import FrozenStruct, replace
 
 
 class Setup(FrozenStruct):
@@ -44,6 +44,22 @@ class Setup(FrozenStruct):
     def list_here(self) -> list[HostRow]:
         """The programs that are on this machine, or were used on it."""
         return [row for row in HOST_ROWS if row.is_here(self.target)]
+
+    def list_projects(self) -> list[Path]:
+        """The folders that we are still installed in, apart from this machine."""
+        own = {step.path for row in HOST_ROWS for step in row.plan(self.target)}
+        projects = (
+            folder
+            for path in self.installation.record.list_paths()
+            if path not in own
+            for folder in path.parents
+            if self._is_project_file(path, folder)
+        )
+        return list(dict.fromkeys(projects))
+
+    def _is_project_file(self, path: Path, folder: Path) -> bool:
+        target = replace(self.target, project=folder)
+        return any(step.path == path for row in HOST_ROWS for step in row.plan(target))
 
     def install(self, row: HostRow) -> HostReport:
         return self._report(row, self.installation.install)

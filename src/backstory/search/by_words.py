@@ -72,6 +72,8 @@ _LEAST_WORDS = 12
 # And with fewer than this, it is not a question either.
 _QUESTION_WORDS = 3
 _READ_CHARS = 4_000
+# What a sentence ends with if another follows.
+_SENTENCE_ENDS = (". ", "! ", "? ", "\n", "。", "！", "？")
 # Once there are many units, a word in more of them than this says next to nothing.
 _FREQUENT_SHARE = 0.1
 _MANY_UNITS = 1_000
@@ -200,6 +202,37 @@ def says_something(text: str, reply: str = "", *, is_agentic: bool) -> bool:
     if len(words) >= _QUESTION_WORDS:
         words |= _find_words(reply)
     return len(words) >= _LEAST_WORDS
+
+
+def judge_turn(
+    text: str, last: str | None, *, is_question: bool, ends_in_step: bool
+) -> tuple[bool, bool]:
+    """Whether to show a message, and whether with the last words of its turn.
+
+    ``last`` is what the agent said last; None if it is the message itself, or nothing.
+    ``ends_in_step``: a tool was called after that, but nothing was said any more,
+    because the turn was interrupted.
+    A step on the way says what is done next, which helps nobody later unless it is
+    known what came of it.
+    """
+    tells = last is not None and _tells(last, is_step=ends_in_step)
+    is_step = not is_question and (last is not None or ends_in_step)
+    is_shown = not is_step or tells or _tells(text, is_step=True)
+    # "Committed as 4f2a91c." is little, but an answer.
+    return is_shown, last is not None and (tells or not ends_in_step)
+
+
+def _tells(text: str, *, is_step: bool) -> bool:
+    """Whether the agent tells more than what it does next."""
+    if is_step:
+        text = _without_announcement(text)
+    return len(_find_words(text)) >= _LEAST_WORDS
+
+
+def _without_announcement(text: str) -> str:
+    """What a step says besides its last sentence, which announces the next call."""
+    text = text.strip()
+    return text[: max(map(text.rfind, _SENTENCE_ENDS)) + 1]
 
 
 def _find_words(text: str) -> frozenset[str]:

@@ -24,8 +24,9 @@ from backstory.values.hits import Hit, HitSource, ScorePart, SearchResult, Stren
 from backstory.values.query import Query
 from backstory.values.structs import FrozenStruct, Struct, field, replace
 
-# Whether an answer is weak must not depend on how many hits are wanted.
-_MIN_JUDGED = 10
+# Neither whether an answer is weak nor what comes first may depend on how many hits
+# are wanted.
+MIN_JUDGED = 10
 # The words of a query must be this near to each other to count.
 _COVERED_CHARS = 1_000
 # How many times as much is retrieved, step by step, while most hits say the same.
@@ -43,7 +44,7 @@ class HitSearch(FrozenStruct):
     ) -> SearchResult:
         """Search until ``until`` at the latest, a time on the monotonic clock."""
         query = request.query
-        wanted = max(request.limit, _MIN_JUDGED)
+        wanted = max(request.limit, MIN_JUDGED)
         hydrator = Hydrator(self.history, self.index)
         for width in _WIDTHS:
             found = profile.retrieve(

@@ -152,27 +152,22 @@ def _when_said(unit: Unit) -> Moment | None:
     return from_microseconds(unit.said_at, WHOLE_DAY if is_day else None)
 
 
-def add_replies(
-    hits: Iterable[Hit], history: HistoryStore, *, of_steps: bool = False
-) -> tuple[Hit, ...]:
-    """Add the agent's reply to each hit that is a message of the user.
-
-    ``of_steps``: what the agent says on its way gets what the turn came to.
-    """
+def add_replies(hits: Iterable[Hit], history: HistoryStore) -> tuple[Hit, ...]:
+    """Add the agent's reply to each hit that is a message of the user."""
     hits = tuple(hits)
-    places = [_place_before_reply(hit, of_steps=of_steps) for hit in hits]
-    if not any(places):
+    places = {place for hit in hits if (place := _place_of_question(hit)) is not None}
+    if not places:
         return hits
-    replies = history.find_replies({place for place in places if place is not None})
+    replies = history.find_replies(places)
     return tuple(
-        hit if place is None else replace(hit, reply=replies.get(place))
-        for hit, place in zip(hits, places, strict=True)
+        hit
+        if (place := _place_of_question(hit)) is None
+        else replace(hit, reply=replies.get(place))
+        for hit in hits
     )
 
 
-def _place_before_reply(hit: Hit, *, of_steps: bool) -> tuple[int, int] | None:
-    is_asked = hit.role is Role.USER
-    is_step = of_steps and hit.role is Role.ASSISTANT and bool(hit.part("agentic"))
-    if not (is_asked or is_step) or hit.session is None or hit.position is None:
+def _place_of_question(hit: Hit) -> tuple[int, int] | None:
+    if hit.role is not Role.USER or hit.session is None or hit.position is None:
         return None
     return (hit.session.session_id, hit.position)

@@ -76,18 +76,20 @@ def put_newer_first(query: Query, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def add_newer(query: Query, chosen: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
-    """Chosen hits, and those that replace them, each before what it replaces."""
+    """Chosen hits, and those that replace them, each before what it replaces.
+
+    However little the later one resembles the query: who is told what was decided has
+    to be told what has become of it.
+    """
     by_key = {_key(hit): hit for hit in hits}
-    known = {_key(hit) for hit in chosen}
-    added = list(chosen)
+    asks_for_old = _ASKS_FOR_OLD.search(query.folded)
+    added: dict[tuple[object, ...], Hit] = {}
     for older in chosen:
         newer = None if older.newer is None else by_key.get(_key(older.newer))
-        if newer is None or _key(newer) in known:
-            continue
-        if _fits_about_as_well(newer, older):
-            known.add(_key(newer))
-            added.append(newer)
-    return put_newer_first(query, added)
+        pair = (older,) if newer is None else (newer, older)
+        for hit in reversed(pair) if asks_for_old else pair:
+            added.setdefault(_key(hit), hit)
+    return list(added.values())
 
 
 def differ_in_value(one: Hit, other: Hit) -> bool:

@@ -22,7 +22,6 @@ from backstory.search.by_words import (
     memory_key,
     show_replies_once,
 )
-from backstory.search.hydrate import add_replies
 from backstory.search.memory_lines import (
     LONG_TERM,
     name_conversation,
@@ -31,6 +30,7 @@ from backstory.search.memory_lines import (
     write_session,
 )
 from backstory.search.newer import add_newer
+from backstory.search.outcomes import add_outcomes
 from backstory.search.projects import is_same_project
 from backstory.search.search import Search
 from backstory.search.sections import (
@@ -251,10 +251,10 @@ class PromptContext:
             )
         if worthy is None:
             hits = list(filter(is_of_others, self._search.find_hits(request).hits))
-            hits = list(add_replies(hits, self._history, of_steps=True))
+            hits = list(add_outcomes(hits, self._history))
             worthy = add_newer(query, choose_worthy(hits, folder), hits)
         else:
-            worthy = add_replies(worthy, self._history, of_steps=True)
+            worthy = list(add_outcomes(worthy, self._history))
         return tuple(_show_replies_once(worthy))
 
     def _list_sessions(

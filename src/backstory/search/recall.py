@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from backstory.index.chunks import MAX_CHUNK_TOKENS, chunk_text
-from backstory.search.hits import add_excerpt, score_hit
+from backstory.search.hits import MIN_JUDGED, add_excerpt, score_hit
 from backstory.search.hydrate import Hydrator
 from backstory.search.rank import Ranked
 from backstory.search.request import Request
@@ -74,8 +74,10 @@ class ChunkSearch(FrozenStruct):
         meter = CoverageMeter(
             found.rarity, found.highest_rarity, self.index, find_names(request.query)
         )
-        for start in range(0, len(ranked), 2 * request.limit):
-            some = ranked[start : start + 2 * request.limit]
+        # As many as for a search, so that few wanted chunks are the first of many.
+        block = 2 * max(request.limit, MIN_JUDGED)
+        for start in range(0, len(ranked), block):
+            some = ranked[start : start + block]
             units = [found.units[each.candidate.unit_id] for each in some]
             hydrator.load(units)
             chunks = self.index.find_chunks({(u.container, u.position) for u in units})

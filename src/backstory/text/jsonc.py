@@ -269,7 +269,9 @@ class _Parser:
         else:
             word = next((w for w in _WORDS if self.text.startswith(w, start)), None)
             if word is None:
-                raise self.error("a value is missing" if first else "the text ends")
+                raise self.error(
+                    "a value is missing" if first else "the text ends too early"
+                )
             self.at, value = start + len(word), _WORDS[word]
         self.end = self.at
         return Node(start, self.at, value)

@@ -297,8 +297,8 @@ def read_query(arguments: Arguments) -> str:
 
 
 def read_text(arguments: Arguments, name: str) -> str:
-    text = arguments.get(name)
-    if not isinstance(text, str) or not text.strip():
+    text = read_optional_text(arguments, name)
+    if text is None:
         raise BadArgument(EMPTY.format(name=name))
     return text
 

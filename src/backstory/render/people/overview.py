@@ -76,7 +76,7 @@ def _tries_with_sessions(overview: Overview) -> list[_Try]:
         ("backstory sessions", "list the conversations"),
         ("backstory stats", "see when you worked on what"),
         ("backstory web", "browse it as a page"),
-        ("backstory install", "connect your agents"),
+        ("backstory doctor", "check that your agents are connected"),
         _HELP,
     ]
 
@@ -91,7 +91,7 @@ def _render_beginning(overview: Overview, home: Path, width: int) -> Iterator[st
     yield ""
     if overview.found_hosts:
         hosts = ", ".join(overview.found_hosts)
-        yield from _fold(f"Found on this machine: {hosts}.", width)
+        yield from _fold(f"Found conversations of {hosts}.", width)
         start = (
             "backstory install",
             "read their conversations, and let them search the memory",

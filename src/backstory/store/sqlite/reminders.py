@@ -215,13 +215,7 @@ class SqliteReminders:
             each.title, each.opening = title or "", opening
 
     def find_reply(self, reminder: Reminder) -> tuple[int, str, str] | None:
-        """The agent's last message of a turn: its number, role and text.
-
-        None if the reminder is no message of the user, and no step of the agent.
-        """
-        is_step = reminder.role == "assistant" and reminder.is_agentic
-        if reminder.role != "user" and not is_step:
-            return None
+        """The agent's last message of a message's turn: its number, role and text."""
         row = self._history.execute(
             f"""
             SELECT message_id, role, text FROM messages
@@ -240,6 +234,20 @@ class SqliteReminders:
             (reminder.session_id, reminder.position),
         ).get
         return None if row is None else (row[0], row[1], row[2])
+
+    def is_step(self, message_id: int) -> bool:
+        """Whether a tool was called right after a message."""
+        found = self._history.execute(
+            """
+            SELECT following.role IN ('tool_call', 'tool_result')
+              FROM messages AS step JOIN messages AS following
+                ON following.session_id = step.session_id
+               AND following.position = step.position + 1
+             WHERE step.message_id = ?
+            """,
+            (message_id,),
+        ).get
+        return bool(found)
 
     def list_said(self) -> list[str]:
         """What was said last in the session that asks."""
