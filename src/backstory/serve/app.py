@@ -1,5 +1,6 @@
 """The application: who may ask for what, and which part answers."""
 
+import asyncio
 import logging
 import math
 import time
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.to_thread
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -27,6 +27,7 @@ from backstory.errors import BackstoryError, BadQuery, StoreProblem
 from backstory.mcp.calls import Calls, RequestContext
 from backstory.mcp.current_session import CurrentSession
 from backstory.mcp.http import PATH as MCP_PATH
+from backstory.mcp.http import build_open_app
 from backstory.mcp.server import ServedMemory, build_server_of
 from backstory.mcp.tools import WRITING_TOOLS
 from backstory.push.batches import MAX_SENT_BYTES
@@ -166,20 +167,14 @@ class TeamServer:
             )
             for may_write, templates in self._templates.items()
         }
-        offered = [row.name for row in TOOLS if is_enabled(row.setting)]
+        enabled = [row.name for row in TOOLS if is_enabled(row.setting)]
+        offered = {
+            False: [name for name in enabled if name not in WRITING_TOOLS],
+            True: enabled,
+        }
         self._mcp = {
-            may_write: build_server_of(
-                self._find_tools,
-                [name for name in offered if may_write or name not in WRITING_TOOLS],
-            ).streamable_http_app(
-                streamable_http_path=MCP_PATH,
-                stateless_http=True,
-                # Its own check of names is off: ours comes before everything else.
-                transport_security=TransportSecuritySettings(
-                    enable_dns_rebinding_protection=False
-                ),
-            )
-            for may_write in (False, True)
+            may_write: build_open_app(build_server_of(self._find_tools, names))
+            for may_write, names in offered.items()
         }
         self._static = Starlette(
             routes=[Mount(static_folder(), StaticFiles(directory=HERE / "static"))],
@@ -246,9 +241,14 @@ class TeamServer:
             try:
                 await self._let_in(scope, request)
             except Refusal as exc:
-                self.metrics.add("refused_total", reason=exc.reason)
                 answer = self._refuse(exc, request)
                 await answer(scope, request.receive, request.send)
+        except asyncio.CancelledError:
+            # The time that requests have to end is over.
+            if request.status:
+                raise
+            answer = self._refuse(_ending(), request)
+            await answer(scope, request.receive, request.send)
         except Exception:
             # What it was is logged without what it says.
             logger.exception("a request failed")
@@ -260,6 +260,7 @@ class TeamServer:
             self._count(request)
 
     def _refuse(self, refusal: Refusal, request: CountedRequest) -> Response:
+        self.metrics.add("refused_total", reason=refusal.reason)
         if request.path == MCP_PATH:
             text = f"{refusal.message}\n"
             answer: Response = PlainTextResponse(text, status_code=refusal.status)
@@ -554,6 +555,10 @@ _UNAVAILABLE = ("The memory cannot be used right now", "Try again in a moment.")
 def _unavailable() -> Refusal:
     message, hint = _UNAVAILABLE
     return Refusal(503, "store", message, hint, retry_after="5")
+
+
+def _ending() -> Refusal:
+    return Refusal(503, "ending", "The server is ending", "Try again.", retry_after="5")
 
 
 def _read_bearer(headers: Headers) -> str | None:
