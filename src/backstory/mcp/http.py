@@ -65,7 +65,7 @@ def build_open_app(server: McpServer) -> Starlette:
     the process is told to end, for as long as other requests may.
     """
     # Otherwise the library that writes streams cuts them off at once, empty.
-    AppStatus.disable_automatic_graceful_drain()
+    AppStatus.enable_automatic_graceful_drain = False
     # The SDK's own check of names is off: ours comes before everything else.
     app = server.streamable_http_app(
         streamable_http_path=PATH,
