@@ -10,13 +10,20 @@ from typing import Any
 
 import pytest
 
-from backstory import BadQuery, Memory, NotesConflict, StoreProblem
+from backstory import (
+    BadQuery,
+    Memory,
+    NotesConflict,
+    StoreProblem,
+    StoreUnreachable,
+)
 from backstory.store.base.history_rows import HISTORY_TABLES, Row
 from backstory.store.postgres.tenants import TenantList
 from tests.chance import seeds
 from tests.postgres_server import OWNER, PostgresServer
 from tests.processes import kill_sometime
 from tests.samples import a_memory, all_cases, read_sample
+from tests.shell import Shell
 
 pytestmark = pytest.mark.postgres
 
@@ -211,3 +218,16 @@ def test_a_move_goes_on_after_the_server_was_killed(
             assert killed.is_set()
             assert rows_of(copy) == rows_of(old)
             assert shown(copy) == shown(old)
+
+
+def test_what_is_wrong_with_the_new_place_is_not_blamed_on_the_setting(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    shell = Shell(tmp_path, tmp_path / "kept")
+
+    done = shell.run("move", "--to", postgres.url().replace("s3cret", "wrong"))
+
+    assert (done.returncode, done.stdout) == (StoreUnreachable.exit_code, "")
+    assert done.stderr.splitlines()[-1] == (
+        "  hint: check the user, the password and the database in --to"
+    )
