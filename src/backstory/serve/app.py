@@ -49,7 +49,12 @@ from backstory.web.access import (
     with_headers,
 )
 from backstory.web.api import is_about_request, render_error
-from backstory.web.app import NOWHERE, ErrorPages, iter_shared_routes
+from backstory.web.app import (
+    NOWHERE,
+    ErrorPages,
+    asks_for_page,
+    iter_shared_routes,
+)
 from backstory.web.forms import read_body, read_form
 from backstory.web.offers import Offers
 from backstory.web.templating import HERE, Templates, static_folder
@@ -70,6 +75,8 @@ PUSH = "/api/push"
 _HEALTH = "/health"
 _READY = "/ready"
 _METRICS = "/metrics"
+# Where no browser is expected, and refusals are plain text.
+_FOR_PROGRAMS = frozenset({MCP_PATH, _METRICS})
 _BEARER = "bearer "
 # Where a request carries what is open for it.
 _OPENED = "backstory-opened"
@@ -241,13 +248,13 @@ class TeamServer:
             try:
                 await self._let_in(scope, request)
             except Refusal as exc:
-                answer = self._refuse(exc, request)
+                answer = self._refuse(exc, scope, request)
                 await answer(scope, request.receive, request.send)
         except asyncio.CancelledError:
             # The time that requests have to end is over.
             if request.status:
                 raise
-            answer = self._refuse(_ending(), request)
+            answer = self._refuse(_ending(), scope, request)
             await answer(scope, request.receive, request.send)
         except Exception:
             # What it was is logged without what it says.
@@ -259,14 +266,16 @@ class TeamServer:
             self._in_flight -= 1
             self._count(request)
 
-    def _refuse(self, refusal: Refusal, request: CountedRequest) -> Response:
+    def _refuse(
+        self, refusal: Refusal, scope: "AsgiScope", request: CountedRequest
+    ) -> Response:
         self.metrics.add("refused_total", reason=refusal.reason)
-        if request.path == MCP_PATH:
+        if request.path in _FOR_PROGRAMS:
             text = f"{refusal.message}\n"
             answer: Response = PlainTextResponse(text, status_code=refusal.status)
         else:
             answer = self._errors[False].explain(
-                refusal.status, refusal.message, refusal.hint, request.path
+                refusal.status, refusal.message, refusal.hint, scope
             )
         answer.headers.update(refusal.headers)
         return answer
@@ -393,7 +402,8 @@ class TeamServer:
             return grant
         if cookie is not None:
             self._sign_ins.end(cookie)
-        if _is_for_people(scope["method"], request):
+        is_for_page = asks_for_page(scope) and request.path not in _FOR_PROGRAMS
+        if is_for_page and scope["method"] in READING:
             raise Refusal(303, "signed out", "Sign in first", "", location=SIGN_IN)
         raise Refusal(
             401,
@@ -546,7 +556,7 @@ class SharedErrorPages(ErrorPages):
         if is_about_request(exc):
             return await super().show_known(request, exc)
         logger.error("a memory cannot be used", exc_info=exc)
-        return self.explain(503, *_UNAVAILABLE, request.url.path)
+        return self.explain(503, *_UNAVAILABLE, request.scope)
 
 
 _UNAVAILABLE = ("The memory cannot be used right now", "Try again in a moment.")
@@ -566,13 +576,3 @@ def _read_bearer(headers: Headers) -> str | None:
     if given[: len(_BEARER)].lower() != _BEARER:
         return None
     return given[len(_BEARER) :].strip()
-
-
-def _is_for_people(method: str, request: CountedRequest) -> bool:
-    """Whether a browser asks for a page."""
-    return (
-        method in READING
-        and "text/html" in request.headers.get("accept", "")
-        and request.path not in (MCP_PATH, _METRICS)
-        and not request.path.startswith("/api")
-    )
