@@ -45,7 +45,17 @@ def move(app: App, target: str, tenant: str | None) -> None:
         check(read_address(target, _TO, app.machine.environ), named_by=_TO)
         flags.append(f"{STORE_URL}={target}")
         flags += [] if tenant is None else [f"store.tenant={tenant}"]
+    elif "://" in target:
+        # Not repeated: part of it may be a password.
+        raise click.BadParameter(
+            "It is neither the address of a PostgreSQL database nor a folder.",
+            param_hint=f"'{_TO}'",
+        )
     else:
+        if tenant is not None:
+            raise click.UsageError(
+                f"--tenant is for a database, and {_TO} names a folder."
+            )
         flags.append(f"{STORE_URL}=")
         home = absolute(str(PATH.convert(target, None, None)), app.machine)
     settings = load_settings(app.machine, flags)
