@@ -10,13 +10,21 @@ from typing import Any
 
 import pytest
 
-from backstory import BadQuery, Memory, NotesConflict, StoreProblem
+from backstory import (
+    BadQuery,
+    Memory,
+    NotesConflict,
+    StoreProblem,
+    StoreUnreachable,
+    StoreUnwritable,
+)
 from backstory.store.base.history_rows import HISTORY_TABLES, Row
 from backstory.store.postgres.tenants import TenantList
 from tests.chance import seeds
 from tests.postgres_server import OWNER, PostgresServer
 from tests.processes import kill_sometime
 from tests.samples import a_memory, all_cases, read_sample
+from tests.shell import Shell
 
 pytestmark = pytest.mark.postgres
 
@@ -211,3 +219,81 @@ def test_a_move_goes_on_after_the_server_was_killed(
             assert killed.is_set()
             assert rows_of(copy) == rows_of(old)
             assert shown(copy) == shown(old)
+
+
+@pytest.mark.parametrize("to_files", [False, True])
+def test_nobody_writes_to_a_copy_that_is_not_complete(
+    tmp_path: Path, open_copy: OpenCopy, *, to_files: bool
+) -> None:
+    def open_target() -> Memory:
+        return open_files(tmp_path / "target") if to_files else open_copy()
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with open_files(tmp_path / "old") as old:
+        fill(old, tmp_path / "sources")
+        # Others have it open all the while.
+        with open_target() as early:
+            assert early.sessions() == []
+            with open_target() as copy, pytest.raises(KeyboardInterrupt):
+                old.move_to(copy, on_count=stop)
+            with open_target() as late:
+                for other in (early, late):
+                    with pytest.raises(StoreUnwritable, match="not complete") as raised:
+                        other.record("boat", "user", "Where is the anchor?")
+                    assert "run 'backstory move' again" in raised.value.hint
+                    with pytest.raises(StoreUnwritable, match="not complete"):
+                        other.forget("house")
+        with open_target() as copy:
+            old.move_to(copy)
+            assert rows_of(copy) == rows_of(old)
+            copy.record("boat", "user", "Where is the anchor?")
+
+
+def test_what_is_written_while_a_move_begins_is_not_overwritten(
+    tmp_path: Path, open_copy: OpenCopy
+) -> None:
+    with open_files(tmp_path / "old") as old, open_copy() as copy:
+        old.record("house", "user", "Where is the ladder?")
+        rows = copy._parts.stores.open_rows()
+        seen = rows.find_last_change()
+        copy.record("boat", "user", "Where is the anchor?")
+
+        assert not rows.begin("another", "1", last_change=seen)
+        rows.close()
+        assert len(copy.sessions()) == 1
+
+
+@pytest.mark.parametrize("words", [["http://walrus"], ["mysql://u:walrus@h/d"]])
+def test_no_folder_is_made_of_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = Shell(tmp_path, tmp_path / "kept").run("move", "--to", *words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "neither the address of a PostgreSQL database nor a folder" in done.stderr
+    assert "walrus" not in done.stderr
+    assert not list(tmp_path.glob("*:"))
+
+
+def test_a_tenant_is_not_ignored_for_a_folder(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path / "kept")
+    done = shell.run("move", "--to", str(tmp_path / "x"), "--tenant", "anna")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--tenant is for a database" in done.stderr
+
+
+def test_what_is_wrong_with_the_new_place_is_not_blamed_on_the_setting(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    shell = Shell(tmp_path, tmp_path / "kept")
+
+    done = shell.run("move", "--to", postgres.url().replace("s3cret", "wrong"))
+
+    assert (done.returncode, done.stdout) == (StoreUnreachable.exit_code, "")
+    assert done.stderr.splitlines()[-1] == (
+        "  hint: check the user, the password and the database in --to"
+    )

@@ -17,6 +17,7 @@ from backstory import (
     Memory,
     NotesConflict,
     StoreProblem,
+    StoreUnreachable,
     UnknownName,
 )
 from backstory.store.postgres.tenants import TenantList
@@ -128,6 +129,68 @@ def test_commands_work_on_a_database(
     assert f"/{name}, tenant default" in status.stdout
     done = (refused, prepared, found, status)
     assert not any(PASSWORD in each.stdout + each.stderr for each in done)
+
+
+OWNERS_COMMANDS = [
+    ["database", "prepare"],
+    ["database", "tenants"],
+    ["database", "add-tenant", "anna"],
+    ["token", "list"],
+    ["token", "revoke", "1"],
+    ["token", "create", "Anna", "--tenant", "anna"],
+]
+
+
+@pytest.mark.parametrize("words", OWNERS_COMMANDS, ids=" ".join)
+def test_a_wrong_owner_is_not_blamed_on_the_setting(
+    postgres: PostgresServer, tmp_path: Path, home: Path, words: list[str]
+) -> None:
+    shell = Shell(home, tmp_path / "kept")
+    owner = postgres.url(OWNER).replace("s3cret", "wrong")
+
+    done = shell.run(
+        *words, "--owner", owner, BACKSTORY_STORE_URL=postgres.url(name="nowhere")
+    )
+
+    assert (done.returncode, done.stdout) == (StoreUnreachable.exit_code, "")
+    assert "it refuses the user or the password" in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "  hint: check the user, the password and the database in --owner"
+    )
+
+
+@pytest.mark.parametrize("words", OWNERS_COMMANDS[1:], ids=" ".join)
+def test_before_there_are_tables_the_owner_is_told_to_make_them(
+    postgres: PostgresServer, tmp_path: Path, home: Path, words: list[str]
+) -> None:
+    shell = Shell(home, tmp_path / "kept")
+    name = postgres.create_database()
+
+    done = shell.run(
+        *words,
+        "--owner",
+        postgres.url(OWNER, name),
+        BACKSTORY_STORE_URL=postgres.url(name=name),
+    )
+
+    assert (done.returncode, done.stdout) == (StoreProblem.exit_code, "")
+    assert "it lacks tables of Backstory" in done.stderr
+    assert "backstory database prepare --owner" in done.stderr
+
+
+def test_preparing_another_database_than_memories_are_opened_in_is_told(
+    postgres: PostgresServer, tmp_path: Path, home: Path
+) -> None:
+    shell = Shell(home, tmp_path / "kept")
+    prepared, opened = postgres.create_database(), postgres.create_database()
+
+    done = shell.run(
+        *("database", "prepare", "--owner", postgres.url(OWNER, prepared)),
+        BACKSTORY_STORE_URL=postgres.url(name=opened),
+    )
+
+    assert (done.returncode, done.stdout) == (ConfigError.exit_code, "")
+    assert f"/{prepared} is ready, but store.url names another" in done.stderr
 
 
 def test_every_command_works_on_a_database(

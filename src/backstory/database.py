@@ -4,10 +4,11 @@ This is for the role that owns the tables. A memory works with another one, whic
 no more than the rows of its tenant.
 """
 
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from backstory.address import DatabaseAddress
-from backstory.errors import ConfigError
+from backstory.errors import ConfigError, StoreUnreachable
 from backstory.stores import needing_psycopg
 from backstory.values.structs import FrozenStruct
 
@@ -31,19 +32,39 @@ def prepare(owner_url: str, address: DatabaseAddress) -> PreparedDatabase:
     """
     with needing_psycopg():
         # Slow to import.
-        from backstory.store.postgres.connecting import DatabaseServer
-        from backstory.store.postgres.migrate import prepare_database
-    server = DatabaseServer(address.url)
-    if not server.user:
+        from backstory.store.postgres.connecting import OWNER_OPTION, DatabaseServer
+        from backstory.store.postgres.migrate import is_prepared, prepare_database
+    role = DatabaseServer(address.url).user
+    if not role:
         raise ConfigError(
             "store.url does not name the user that memories are opened as",
             hint="it looks like postgresql://user:password@host:5432/database",
         )
-    prepare_database(owner_url, application_role=server.user)
+    name = DatabaseServer(owner_url, named_by=OWNER_OPTION).name
+    prepare_database(owner_url, application_role=role)
+    # Whoever owns the tables may have no password of the other role.
+    with suppress(StoreUnreachable):
+        if not is_prepared(address.url):
+            raise ConfigError(
+                f"{name} is ready, but store.url names another database",
+                hint="name the same one in store.url and --owner",
+            )
     is_new = address.tenant not in list_tenants(owner_url)
     if is_new:
         add_tenant(owner_url, address.tenant)
-    return PreparedDatabase(server.name, server.user, address.tenant, is_new)
+    return PreparedDatabase(name, role, address.tenant, is_new)
+
+
+def check(url: str, *, named_by: str) -> None:
+    """Raise what is wrong with a database, if a memory cannot be kept in it.
+
+    ``named_by`` is the setting or the option that has its address.
+    """
+    with needing_psycopg():
+        # Slow to import.
+        from backstory.store.postgres.database import Database
+    with closing(Database(url, named_by=named_by)) as database, database.connection():
+        pass
 
 
 def add_tenant(owner_url: str, name: str) -> None:

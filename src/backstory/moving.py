@@ -63,9 +63,11 @@ class Mover(FrozenStruct):
         ):
             notes, problems = _list_notes(self.source.notes)
             moved = _MovedNotes.parse(target.get_state(COPIED))
-            _check_target(source, target, moved)
+            last_change = _check_target(source, target, moved)
             moved.check(self.target.notes, notes)
-            rows, was_there = _copy_history(source, target, moved, on_count)
+            rows, was_there = _copy_history(
+                source, target, moved, on_count, last_change=last_change
+            )
             has_new_notes = _copy_notes(notes, self.target.notes)
             target.finish(
                 _MovedNotes(
@@ -130,27 +132,37 @@ class _MovedNotes(FrozenStruct):
 # -- the history ----------------------------------------------------------------------
 
 
-def _check_target(source: HistoryRows, target: HistoryRows, moved: _MovedNotes) -> None:
+def _check_target(
+    source: HistoryRows, target: HistoryRows, moved: _MovedNotes
+) -> str | None:
+    """The last change in the new place; None if copying was begun, and goes on."""
     if source.get_state(COPYING) is not None:
         raise BadQuery(
             "the memory here is itself a copy that is not complete",
             hint="run 'backstory move' again where it is copied from",
         )
-    copying = target.get_state(COPYING)
-    if copying is None and target.is_empty():
-        return
+    is_copying = target.get_state(COPYING) is not None
+    last = target.find_last_change()
+    if not is_copying and target.is_empty():
+        return last
     if target.identity != source.identity:
         raise BadQuery(
             "there is another memory in the new place",
             hint="choose a new tenant or folder; 'backstory export' and 'import' "
             "bring two memories together",
         )
-    last = target.find_last_change()
-    if copying is None and last not in (moved.last_change, source.find_last_change()):
-        raise BadQuery(
-            "the memory in the new place was used since it was moved there",
-            hint="go on with that one, or choose a new tenant or folder",
-        )
+    if is_copying:
+        return None
+    if last not in (moved.last_change, source.find_last_change()):
+        raise _was_used()
+    return last
+
+
+def _was_used() -> BadQuery:
+    return BadQuery(
+        "the memory in the new place was used since it was moved there",
+        hint="go on with that one, or choose a new tenant or folder",
+    )
 
 
 def _copy_history(
@@ -158,6 +170,8 @@ def _copy_history(
     target: HistoryRows,
     moved: _MovedNotes,
     on_count: OnCount | None,
+    *,
+    last_change: str | None,
 ) -> tuple[Counted, bool]:
     """Copy what is missing; returns how many rows each table has."""
     state = source.find_last_change()
@@ -165,14 +179,18 @@ def _copy_history(
         # The rest may have changed there by now, such as which notes were seen.
         _check(source, target, [table for table in HISTORY_TABLES if table.numbered])
         return _count_rows(target), True
-    if target.get_state(COPYING) != state:
-        target.begin(source.identity, state)
+    is_begun = target.get_state(COPYING) == state
+    if not is_begun and not target.begin(
+        source.identity, state, last_change=last_change
+    ):
+        # Just now.
+        raise _was_used()
     _copy_rows(source, target, on_count)
     try:
         _check(source, target, HISTORY_TABLES)
     except StoreProblem:
         # Something changed in the old place while an earlier attempt was stopped.
-        target.begin(source.identity, state)
+        target.begin(source.identity, state, last_change=None)
         _copy_rows(source, target, on_count)
         _check(source, target, HISTORY_TABLES)
     return _count_rows(target), False

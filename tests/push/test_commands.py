@@ -75,6 +75,17 @@ def test_push_reads_what_is_new_and_tells_what_it_sent(
     assert there == ["The ladder is below."]
 
 
+def test_the_first_push_waits_until_everything_is_read(
+    server_side: Shell, laptop: Shell
+) -> None:
+    token = make_token(server_side)
+    append(session_file(laptop.home), a_line("The ladder is below.", uuid="u1"))
+    with serving(server_side) as server:
+        done = laptop.run("push", "--to", server.url, **environ_of(token))
+
+    assert done.stdout.startswith("Sent 1 message of 1 session")
+
+
 def test_a_certificate_of_the_teams_own_is_trusted_if_the_machine_trusts_it(
     server_side: Shell, laptop: Shell, certificate: tuple[Path, Path]
 ) -> None:
@@ -112,6 +123,59 @@ def test_an_address_that_is_none_is_blamed_on_where_it_was_given(
     wrong = "is not an http or https address\n"
     assert typed.stderr.startswith(f"backstory: --to {wrong}")
     assert chosen.stderr.startswith(f"backstory: push.url {wrong}")
+
+
+def test_a_wrong_scheme_or_path_is_told(
+    server_side: Shell, laptop: Shell, certificate: tuple[Path, Path]
+) -> None:
+    token = make_token(server_side)
+    chain, key = certificate
+    append(session_file(laptop.home), a_line("The ladder is below.", uuid="u1"))
+
+    def push(url: str) -> tuple[int, str]:
+        done = laptop.run("push", "--to", url, **environ_of(token))
+        return done.returncode, done.stderr.split("\n  hint: ")[1].rstrip()
+
+    with serving(server_side) as server:
+        paths = [push(f"{server.url}{path}") for path in ("/mcp", "/api/", "/{x}")]
+        encrypted = push(server.url.replace("http:", "https:"))
+    words = ["--certificate", str(chain), "--key", str(key)]
+    with serving(server_side, *words) as server:
+        open_ = push(server.url.replace("https:", "http:"))
+    away = push(server.url)
+
+    assert paths == [
+        (
+            41,
+            "check --to: it is the server's address, such as "
+            f"https://memory.example.org, without {path}",
+        )
+        for path in ("/mcp", "/api", "/{x}")
+    ]
+    assert encrypted == (
+        42,
+        "check --to: if there is no TLS at this port, it begins with http://",
+    )
+    assert open_ == (
+        42,
+        "check --to: if there is TLS at this port, it begins with https://; nothing "
+        "is lost",
+    )
+    assert away == (
+        42,
+        "check that the server runs, and --to; nothing is lost: what is new is sent "
+        "the next time",
+    )
+
+
+def test_a_password_in_the_address_is_not_sent_instead_of_the_token(
+    laptop: Shell,
+) -> None:
+    done = laptop.run("push", "--to", "http://u:walrus@127.0.0.1:1", **environ_of("x"))
+
+    assert done.returncode == 11
+    assert "--to has a user or a password in it" in done.stderr
+    assert "walrus" not in done.stderr
 
 
 def test_a_token_in_place_of_where_it_is_is_refused_and_not_shown(

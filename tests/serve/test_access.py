@@ -32,6 +32,46 @@ def test_without_a_token_nothing_is_answered(team: Team, path: str) -> None:
     assert "apricot" not in answer.text
 
 
+# How a program that is not a browser may be refused: token, method, path, headers.
+REFUSED = [
+    *((None, "GET", path, {}) for path in CLOSED),
+    ("figures", "GET", "/", {}),
+    ("anna-reads", "GET", "/metrics", {}),
+    ("anna-reads", "GET", "/no/such/place", {}),
+    ("anna-reads", "GET", "/session/python/none", {}),
+    ("anna-reads", "GET", "/static/none", {}),
+    ("anna-reads", "GET", "/mcp", {}),
+    ("anna-reads", "POST", "/forget", {}),
+    ("anna-writes", "POST", "/", {}),
+    ("anna-reads", "GET", "/", {"Host": "evil.example"}),
+    ("anna-reads", "GET", "/", {"Origin": "https://evil.example"}),
+    (None, "PUT", "/sign-in", {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("token", "method", "path", "headers"), REFUSED, ids=lambda each: str(each)
+)
+def test_who_is_not_a_browser_is_not_refused_with_a_page(
+    team: Team, token: str | None, method: str, path: str, headers: dict[str, str]
+) -> None:
+    answer = team.ask(method, path, token, headers=headers)
+
+    assert answer.status_code in (401, 403, 404, 405, 413, 421)
+    if path in ("/mcp", "/metrics"):
+        assert answer.headers["content-type"].startswith("text/plain")
+        assert answer.text.count("\n") == 1
+    else:
+        assert list(answer.json()) == ["error"]
+
+
+def test_a_browser_is_refused_with_a_page(team: Team) -> None:
+    answer = team.get("/no/such/place", "anna-reads", headers={"Accept": "text/html"})
+
+    assert answer.status_code == 404
+    assert "<h1>There is nothing at this address</h1>" in answer.text
+
+
 @pytest.mark.parametrize("path", OPEN)
 def test_what_needs_no_token_tells_nothing(team: Team, path: str) -> None:
     answer = team.get(path)

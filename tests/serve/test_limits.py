@@ -14,6 +14,7 @@ from backstory.serve import process, requests
 from backstory.serve.app import ServeLimits
 from backstory.serve.limits import RequestLimits
 from backstory.serve.memories import AllInUse, OpenMemories
+from tests.processes import comes_true
 from tests.serve.team import Team, running_team
 
 
@@ -125,6 +126,27 @@ def test_whoever_takes_too_long_to_send_a_body_is_told_so(
         slow.sendall(head.encode())
 
         assert slow.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_who_has_not_asked_when_the_server_ends_is_told_to_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "GRACE_S", 1)
+    with running_team(tmp_path) as team:
+        slow = connect(team)
+        head = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
+        head += "Authorization: Bearer anna-reads\r\n"
+        head += "Content-Type: application/json\r\n"
+        head += "Accept: application/json, text/event-stream\r\n\r\n{"
+        slow.sendall(head.encode())
+        # It is counted when its head has been read.
+        assert comes_true(lambda: len(team.app.memories) == 1)
+
+    with slow:
+        answer = slow.recv(10_000)
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert b"retry-after: 5\r\n" in answer
+    assert answer.endswith(b"The server is ending\n")
 
 
 # -- open memories ---

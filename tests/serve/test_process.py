@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from backstory.store.token_file import FileTokens
+from backstory.system.locks import locked
 from backstory.values.access import Scope
 from tests.processes import PATIENCE_S, comes_true
 from tests.shell import BACKSTORY, Shell
@@ -68,6 +69,12 @@ def serving(shell: Shell, *words: str, **environ: str) -> Iterator[ServerProcess
 def is_open(url: str) -> bool:
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) == 0
+
+
+def is_busy(server: ServerProcess, figures: str) -> bool:
+    """Whether a request is being answered, beside the one that asks this."""
+    told = httpx.get(f"{server.url}/metrics", headers=bearer(figures)).text
+    return "backstory_requests_in_flight 2" in told
 
 
 @pytest.fixture
@@ -246,26 +253,100 @@ def test_it_says_that_it_ends_before_it_does_and_exits_well(shell: Shell) -> Non
         assert 503 in told
 
 
-def test_a_request_that_is_being_answered_is_finished(shell: Shell) -> None:
-    token = make_token(shell)
+ASKED = {
+    "PUT /api/memory": (b'{"text": "# Kept\\n", "version": "x"}', b"HTTP/1.1 409"),
+    "POST /mcp": (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": '
+        b'{"name": "search_history", "arguments": {"query": "zebra"}}}',
+        b"HTTP/1.1 200",
+    ),
+}
+
+
+@contextmanager
+def asking(
+    server: ServerProcess, token: str, asked: str, size: int
+) -> Iterator[socket.socket]:
+    """A connection on which a request was begun, whose body has this size."""
+    port = int(server.url.rpartition(":")[2])
+    address = ("127.0.0.1", port)
+    with socket.create_connection(address, timeout=PATIENCE_S) as client:
+        lines = [
+            f"{asked} HTTP/1.1",
+            "Host: 127.0.0.1",
+            f"Content-Length: {size}",
+            "Content-Type: application/json",
+            "Accept: application/json, text/event-stream",
+            f"Authorization: Bearer {token}",
+        ]
+        client.sendall("\r\n".join([*lines, "\r\n"]).encode())
+        yield client
+
+
+def read_all(client: socket.socket) -> bytes:
+    """What is said until the other side closes the connection."""
+    pieces = []
+    while piece := client.recv(10_000):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_request_that_is_still_arriving_is_answered(shell: Shell, asked: str) -> None:
+    token, figures = make_token(shell), make_token(shell, "metrics")
+    body, expected = ASKED[asked]
     with (
         serving(shell) as server,
-        socket.create_connection(
-            ("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=PATIENCE_S
-        ) as client,
+        asking(server, token, asked, len(body)) as client,
     ):
-        body = b'{"text": "# Kept\\n", "version": "x"}'
-        head = "PUT /api/memory HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        head += f"Content-Length: {len(body)}\r\nAuthorization: Bearer {token}\r\n\r\n"
-        client.sendall(head.encode() + body[:10])
-        assert comes_true(lambda: httpx.get(f"{server.url}/ready").status_code == 200)
+        client.sendall(body[:10])
+        assert comes_true(lambda: is_busy(server, figures))
         server.process.send_signal(signal.SIGTERM)
         assert comes_true(lambda: not is_open(server.url))
+        # What writes streams looks every half second whether the server ends.
+        time.sleep(0.6)
         client.sendall(body[10:])
-        answer = client.recv(10_000)
+        answer = read_all(client)
 
-        assert answer.startswith(b"HTTP/1.1 409")
+        assert answer.startswith(expected)
+        assert b"zebra" in answer or asked != "POST /mcp"
         assert server.process.wait(PATIENCE_S) == 0
+        assert [line["event"] for line in server.lines if line["level"] != "info"] == []
+
+
+def test_a_tool_that_is_at_work_answers_before_the_server_ends(shell: Shell) -> None:
+    token = make_token(shell)
+    body = (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": '
+        b'{"name": "save_memory", "arguments": {"content": "Likes zebras"}}}'
+    )
+    with (
+        serving(shell) as server,
+        asking(server, token, "POST /mcp", len(body)) as client,
+    ):
+        # Nobody can change notes while this is locked.
+        with locked(shell.kept / "notes.lock"):
+            client.sendall(body)
+            begun = client.recv(10_000)
+            server.process.send_signal(signal.SIGTERM)
+            assert comes_true(lambda: not is_open(server.url))
+            time.sleep(0.6)
+        answer = begun + read_all(client)
+
+        assert b"Likes zebras" in answer
+        assert answer.endswith(b"0\r\n\r\n")
+        assert server.process.wait(PATIENCE_S) == 0
+
+
+def test_nobody_keeps_the_server_waiting_with_a_stream_of_nothing(shell: Shell) -> None:
+    token = make_token(shell)
+    with serving(shell) as server:
+        answer = httpx.get(
+            f"{server.url}/mcp",
+            headers={**bearer(token), "Accept": "text/event-stream"},
+        )
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
 def test_what_was_acknowledged_survives_a_kill(shell: Shell) -> None:

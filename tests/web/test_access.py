@@ -29,8 +29,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 def ask(page: Page, path: str = "/", **headers: str) -> tuple[int, str]:
-    """The status and heading that somebody without a cookie gets."""
-    answer = httpx.get(page.url + path, headers=headers)
+    """The status and heading that a browser without a cookie gets."""
+    answer = httpx.get(page.url + path, headers={"Accept": "text/html", **headers})
     return answer.status_code, heading_of(answer)
 
 
@@ -55,6 +55,16 @@ def test_the_link_is_exchanged_once_for_a_cookie_that_pages_cannot_read(
     assert name == f"backstory-{page.url.rpartition(':')[2]}"
     assert rest.split("; ")[1:] == ["HttpOnly", "Path=/", "SameSite=strict"]
     assert page.get("/").status_code == 200
+
+
+def test_a_program_is_refused_in_words_for_programs(page: Page) -> None:
+    answer = httpx.get(page.url)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        401,
+        "application/json",
+    )
+    assert answer.json()["error"]["message"] == "This browser has no access"
 
 
 def test_nobody_else_gets_in(page: Page) -> None:

@@ -6,17 +6,19 @@ from backstory.address import read_address
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
 from backstory.cli.parameters import PATH
+from backstory.database import check
 from backstory.memory import Memory
 from backstory.render.people.reports import render_move, render_problems
 from backstory.settings import STORE_URL, load_settings
 from backstory.system.machine import absolute, find_home
 
+_TO = "--to"
 _ADDRESSES = ("postgresql://", "postgres://", "env:", "file:")
 
 
 @commands.command(short_help="Copy the memory to a PostgreSQL database, or back.")
 @click.option(
-    "--to",
+    _TO,
     "target",
     required=True,
     metavar="URL|FOLDER",
@@ -40,10 +42,20 @@ def move(app: App, target: str, tenant: str | None) -> None:
     home, flags = find_home(app.machine, app.home), list(app.flags)
     if target.startswith(_ADDRESSES):
         # So that an error names the option, not the setting.
-        read_address(target, "--to", app.machine.environ)
+        check(read_address(target, _TO, app.machine.environ), named_by=_TO)
         flags.append(f"{STORE_URL}={target}")
         flags += [] if tenant is None else [f"store.tenant={tenant}"]
+    elif "://" in target:
+        # Not repeated: part of it may be a password.
+        raise click.BadParameter(
+            "It is neither the address of a PostgreSQL database nor a folder.",
+            param_hint=f"'{_TO}'",
+        )
     else:
+        if tenant is not None:
+            raise click.UsageError(
+                f"--tenant is for a database, and {_TO} names a folder."
+            )
         flags.append(f"{STORE_URL}=")
         home = absolute(str(PATH.convert(target, None, None)), app.machine)
     settings = load_settings(app.machine, flags)

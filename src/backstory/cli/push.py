@@ -23,12 +23,16 @@ _PAUSE_S = 30.0
 def push(app: App, url: str | None, as_json: bool) -> None:
     """Send the conversations that are new to a server ('backstory serve').
 
-    The token is where push.token says. What the server has is not sent again; what you
-    forget here is forgotten there with the next push. Exit code 3 means that something
-    was left out.
+    What agents have written since the last reading is read first. The token is where
+    push.token says. What the server has is not sent again; what you forget here is
+    forgotten there with the next push. Exit code 3 means that something was left out.
     """
-    app.memory.read_new()
     with progress.bars() as bars:
+        if app.settings.flag("search.read_changed"):
+            app.memory.index(
+                on_progress=bars.reading(),
+                on_taken=bars.counting("messages made findable"),
+            )
         report = app.memory.push(url, on_count=bars.counting("changes sent"))
     if as_json:
         click.echo(to_json(push_object(report)))

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp.server.transport_security import TransportSecuritySettings
+from sse_starlette.sse import AppStatus
+from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
@@ -53,6 +55,17 @@ def _open_private(path: str, flags: int) -> int:
 
 def build_app(server: McpServer, token: str, port: int) -> "ASGIApp":
     """The application that answers HTTP requests for a server."""
+    return _Guard(build_open_app(server), token, port)
+
+
+def build_open_app(server: McpServer) -> Starlette:
+    """The same for whoever has been let in by another part.
+
+    Answers are streams, in which progress is reported first. Such a stream goes on when
+    the process is told to end, for as long as other requests may.
+    """
+    # Otherwise the library that writes streams cuts them off at once, empty.
+    AppStatus.enable_automatic_graceful_drain = False
     # The SDK's own check of names is off: ours comes before everything else.
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -61,7 +74,29 @@ def build_app(server: McpServer, token: str, port: int) -> "ASGIApp":
             enable_dns_rebinding_protection=False
         ),
     )
-    return _Guard(app, token, port)
+    app.add_middleware(_PostOnly)
+    return app
+
+
+class _PostOnly:
+    """Refuses to open a stream on which nothing would ever be said.
+
+    Many clients ask for one, with GET; without it, they go on. It would last until they
+    end, and keep everybody waiting who ends this process.
+    """
+
+    def __init__(self, app: "ASGIApp") -> None:
+        self._app = app
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        app = self._app
+        if scope["type"] == "http" and scope["method"] != "POST":
+            app = PlainTextResponse(
+                "This address takes POST alone\n",
+                status_code=405,
+                headers={"Allow": "POST"},
+            )
+        await app(scope, receive, send)
 
 
 class _Guard:

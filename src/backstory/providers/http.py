@@ -9,7 +9,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
@@ -324,12 +324,22 @@ def _trust_nobody() -> ssl.SSLContext:
 
 def find_distrust(error: BaseException) -> str | None:
     """What is wrong with a server's certificate, if that is why it was not reached."""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in _iter_causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"has a certificate that is not trusted ({cause.verify_message})"
-        cause = cause.__cause__ or cause.__context__
     return None
+
+
+def is_about_tls(error: BaseException) -> bool:
+    """Whether a server was not reached because it answered in no way that TLS does."""
+    return any(isinstance(cause, ssl.SSLError) for cause in _iter_causes(error))
+
+
+def _iter_causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def is_address(url: str) -> bool:

@@ -13,7 +13,12 @@ import msgspec
 import orjson
 
 from backstory.errors import ConfigError, ProviderRefused, ProviderUnavailable
-from backstory.providers.http import find_distrust, is_address, open_http
+from backstory.providers.http import (
+    find_distrust,
+    is_about_tls,
+    is_address,
+    open_http,
+)
 from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.values.identity import bytes_hash
@@ -25,14 +30,22 @@ _MAX_SAID_CHARS = 200
 _PUSH_S = 120.0
 _CONNECT_S = 10.0
 _TEMPORARY = frozenset({408, 425, 429})
+# What to do about a status; "{setting}" is what has the address.
 _HINTS = {
     401: "check push.token: it may have been revoked or have expired",
-    403: "the token may only read: make one with --scope read-write",
-    404: "check push.url: it is the address of a server, such as "
-    "https://memory.example.org",
+    403: "pushing needs a token of the scope read-write, and searching one of read",
+    413: "a proxy before the server must take requests of 16 MB (in nginx: "
+    "client_max_body_size 16m)",
     421: "whoever operates the server has to allow this name with --name",
 }
+_EXAMPLE = "such as https://memory.example.org"
 _LATER = "nothing is lost: what is new is sent the next time"
+_NO_TLS = "check {setting}: if there is no TLS at this port, it begins with http://"
+_TLS = (
+    "check {setting}: if there is TLS at this port, it begins with https://; nothing "
+    "is lost"
+)
+_AWAY = "check that the server runs, and {setting}; " + _LATER
 _TRUST = (
     "add the authority that signed it to those this machine trusts, or name its PEM "
     "file in the environment variable SSL_CERT_FILE"
@@ -47,12 +60,19 @@ class TeamServerClient:
 
     def __init__(self, url: str, token: str, *, setting: str = "push.url") -> None:
         self.url = url.rstrip("/")
+        self._setting = setting
         if not is_address(self.url):
             raise ConfigError(
                 f"{setting} is not an http or https address",
                 hint="it looks like https://memory.example.org",
             )
-        if httpx.URL(self.url).scheme != "https" and not self._is_loopback:
+        if httpx.URL(self.url).userinfo:
+            # It would be sent instead of the token.
+            raise ConfigError(
+                f"{setting} has a user or a password in it",
+                hint="leave them out: push.token lets this machine in",
+            )
+        if not self._is_encrypted and not self._is_loopback:
             raise ConfigError(
                 f"{setting}: the token would travel unencrypted to {self._host}",
                 hint="use an https address",
@@ -69,6 +89,10 @@ class TeamServerClient:
     def token_hash(self) -> str:
         """What tells the token from others, and may be kept in a file."""
         return bytes_hash(self._token.encode())
+
+    @property
+    def _is_encrypted(self) -> bool:
+        return httpx.URL(self.url).scheme == "https"
 
     @property
     def _is_loopback(self) -> bool:
@@ -93,7 +117,8 @@ class TeamServerClient:
         try:
             return msgspec.convert(answer, PushReceipt)
         except msgspec.MsgspecError as exc:
-            raise self._unavailable("gave an answer that is not a receipt") from exc
+            reason = "gave an answer that is not a receipt"
+            raise self._unavailable(reason, hint=self._another_place) from exc
 
     def search(self, given: Mapping[str, str], *, timeout_s: float) -> Json:
         """What the server finds, as its API has it."""
@@ -117,9 +142,12 @@ class TeamServerClient:
         except httpx.ConnectError as exc:
             if distrust := find_distrust(exc):
                 raise self._unavailable(distrust, hint=_TRUST) from exc
-            raise self._unavailable("cannot be reached") from exc
+            if is_about_tls(exc):
+                raise self._unavailable("does not speak TLS", hint=_NO_TLS) from exc
+            raise self._unavailable("cannot be reached", hint=_AWAY) from exc
         except httpx.HTTPError as exc:
-            raise self._unavailable("closed the connection") from exc
+            hint = _LATER if self._is_encrypted else _TLS
+            raise self._unavailable("closed the connection", hint=hint) from exc
         if response.status_code != HTTPStatus.OK:
             raise self._to_error(response.status_code, bytes(body))
         return self._parse(bytes(body))
@@ -128,7 +156,8 @@ class TeamServerClient:
         try:
             return orjson.loads(body)
         except orjson.JSONDecodeError as exc:
-            raise self._unavailable("gave an answer that is not JSON") from exc
+            reason = "gave an answer that is not JSON"
+            raise self._unavailable(reason, hint=self._another_place) from exc
 
     def _to_error(self, status: int, body: bytes) -> Exception:
         said = ""
@@ -142,8 +171,18 @@ class TeamServerClient:
         reason = f"answered {status}" + (f": {said}" if said else "")
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _TEMPORARY:
             return self._unavailable(reason)
-        hint = _HINTS.get(status, "check push.url and push.token")
+        hint = _HINTS.get(status, self._another_place)
         return ProviderRefused(f"the server at {self._host} {reason}", hint=hint)
 
+    @property
+    def _another_place(self) -> str:
+        """What to do if another program, or none, is at the address."""
+        path = httpx.URL(self.url).path.rstrip("/")
+        rest = f", without {path}" if path else ""
+        return f"check {self._setting}: it is the server's address, {_EXAMPLE}{rest}"
+
     def _unavailable(self, reason: str, *, hint: str = _LATER) -> ProviderUnavailable:
-        return ProviderUnavailable(f"the server at {self._host} {reason}", hint=hint)
+        return ProviderUnavailable(
+            f"the server at {self._host} {reason}",
+            hint=hint.replace("{setting}", self._setting),
+        )

@@ -1,5 +1,6 @@
 """The application: who may ask for what, and which part answers."""
 
+import asyncio
 import logging
 import math
 import time
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.to_thread
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -27,6 +27,7 @@ from backstory.errors import BackstoryError, BadQuery, StoreProblem
 from backstory.mcp.calls import Calls, RequestContext
 from backstory.mcp.current_session import CurrentSession
 from backstory.mcp.http import PATH as MCP_PATH
+from backstory.mcp.http import build_open_app
 from backstory.mcp.server import ServedMemory, build_server_of
 from backstory.mcp.tools import WRITING_TOOLS
 from backstory.push.batches import MAX_SENT_BYTES
@@ -48,7 +49,12 @@ from backstory.web.access import (
     with_headers,
 )
 from backstory.web.api import is_about_request, render_error
-from backstory.web.app import NOWHERE, ErrorPages, iter_shared_routes
+from backstory.web.app import (
+    NOWHERE,
+    ErrorPages,
+    asks_for_page,
+    iter_shared_routes,
+)
 from backstory.web.forms import read_body, read_form
 from backstory.web.offers import Offers
 from backstory.web.templating import HERE, Templates, static_folder
@@ -69,6 +75,8 @@ PUSH = "/api/push"
 _HEALTH = "/health"
 _READY = "/ready"
 _METRICS = "/metrics"
+# Where no browser is expected, and refusals are plain text.
+_FOR_PROGRAMS = frozenset({MCP_PATH, _METRICS})
 _BEARER = "bearer "
 # Where a request carries what is open for it.
 _OPENED = "backstory-opened"
@@ -166,20 +174,14 @@ class TeamServer:
             )
             for may_write, templates in self._templates.items()
         }
-        offered = [row.name for row in TOOLS if is_enabled(row.setting)]
+        enabled = [row.name for row in TOOLS if is_enabled(row.setting)]
+        offered = {
+            False: [name for name in enabled if name not in WRITING_TOOLS],
+            True: enabled,
+        }
         self._mcp = {
-            may_write: build_server_of(
-                self._find_tools,
-                [name for name in offered if may_write or name not in WRITING_TOOLS],
-            ).streamable_http_app(
-                streamable_http_path=MCP_PATH,
-                stateless_http=True,
-                # Its own check of names is off: ours comes before everything else.
-                transport_security=TransportSecuritySettings(
-                    enable_dns_rebinding_protection=False
-                ),
-            )
-            for may_write in (False, True)
+            may_write: build_open_app(build_server_of(self._find_tools, names))
+            for may_write, names in offered.items()
         }
         self._static = Starlette(
             routes=[Mount(static_folder(), StaticFiles(directory=HERE / "static"))],
@@ -246,9 +248,14 @@ class TeamServer:
             try:
                 await self._let_in(scope, request)
             except Refusal as exc:
-                self.metrics.add("refused_total", reason=exc.reason)
-                answer = self._refuse(exc, request)
+                answer = self._refuse(exc, scope, request)
                 await answer(scope, request.receive, request.send)
+        except asyncio.CancelledError:
+            # The time that requests have to end is over.
+            if request.status:
+                raise
+            answer = self._refuse(_ending(), scope, request)
+            await answer(scope, request.receive, request.send)
         except Exception:
             # What it was is logged without what it says.
             logger.exception("a request failed")
@@ -259,13 +266,16 @@ class TeamServer:
             self._in_flight -= 1
             self._count(request)
 
-    def _refuse(self, refusal: Refusal, request: CountedRequest) -> Response:
-        if request.path == MCP_PATH:
+    def _refuse(
+        self, refusal: Refusal, scope: "AsgiScope", request: CountedRequest
+    ) -> Response:
+        self.metrics.add("refused_total", reason=refusal.reason)
+        if request.path in _FOR_PROGRAMS:
             text = f"{refusal.message}\n"
             answer: Response = PlainTextResponse(text, status_code=refusal.status)
         else:
             answer = self._errors[False].explain(
-                refusal.status, refusal.message, refusal.hint, request.path
+                refusal.status, refusal.message, refusal.hint, scope
             )
         answer.headers.update(refusal.headers)
         return answer
@@ -392,7 +402,8 @@ class TeamServer:
             return grant
         if cookie is not None:
             self._sign_ins.end(cookie)
-        if _is_for_people(scope["method"], request):
+        is_for_page = asks_for_page(scope) and request.path not in _FOR_PROGRAMS
+        if is_for_page and scope["method"] in READING:
             raise Refusal(303, "signed out", "Sign in first", "", location=SIGN_IN)
         raise Refusal(
             401,
@@ -545,7 +556,7 @@ class SharedErrorPages(ErrorPages):
         if is_about_request(exc):
             return await super().show_known(request, exc)
         logger.error("a memory cannot be used", exc_info=exc)
-        return self.explain(503, *_UNAVAILABLE, request.url.path)
+        return self.explain(503, *_UNAVAILABLE, request.scope)
 
 
 _UNAVAILABLE = ("The memory cannot be used right now", "Try again in a moment.")
@@ -556,18 +567,12 @@ def _unavailable() -> Refusal:
     return Refusal(503, "store", message, hint, retry_after="5")
 
 
+def _ending() -> Refusal:
+    return Refusal(503, "ending", "The server is ending", "Try again.", retry_after="5")
+
+
 def _read_bearer(headers: Headers) -> str | None:
     given = headers.get("authorization", "")
     if given[: len(_BEARER)].lower() != _BEARER:
         return None
     return given[len(_BEARER) :].strip()
-
-
-def _is_for_people(method: str, request: CountedRequest) -> bool:
-    """Whether a browser asks for a page."""
-    return (
-        method in READING
-        and "text/html" in request.headers.get("accept", "")
-        and request.path not in (MCP_PATH, _METRICS)
-        and not request.path.startswith("/api")
-    )

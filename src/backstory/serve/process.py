@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # How long load balancers have to notice that /ready has changed.
 _NOTICE_S = 1.0
 # How long requests have to end after that.
-_GRACE_S = 20
+GRACE_S = 20
 # How long a client may take to say what it asks for.
 HEAD_S = 15.0
 _KEEP_ALIVE_S = 30
@@ -149,7 +149,7 @@ def configure(app: TeamServer, listening: Listening) -> uvicorn.Config:
         ssl_certfile=listening.certificate,
         ssl_keyfile=listening.key,
         timeout_keep_alive=_KEEP_ALIVE_S,
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=GRACE_S,
         limit_concurrency=_MAX_CONNECTIONS,
     )
 

@@ -50,8 +50,8 @@ _HEADERS = {
 }
 # The address of a file of ours changes with its content, so browsers may keep it.
 _KEPT = "private, max-age=31536000, immutable"
-# Makes the answer that says why a request is refused, from a status code and a path.
-Refuse = Callable[[int, str], Response]
+# Makes the answer that says why a request is refused, from a status code.
+Refuse = Callable[[int, "Scope"], Response]
 
 
 class Guard:
@@ -86,16 +86,16 @@ class Guard:
         """What to answer instead of the page; None if the request may be."""
         headers = Headers(scope=scope)
         if not self._own.has_host(headers.get("host", "")):
-            return self._refuse(421, scope["path"])
+            return self._refuse(421, scope)
         if not is_from_own_page(scope["method"], headers, self._own.has_origin):
-            return self._refuse(403, scope["path"])
+            return self._refuse(403, scope)
         if scope["path"].startswith(STATIC):
             return None
         has_cookie = self._has_cookie(headers)
         given = QueryParams(scope["query_string"]).get(TOKEN)
         if given is not None and (has_cookie or self._takes(given)):
             return self._let_in()
-        return None if has_cookie else self._refuse(401, scope["path"])
+        return None if has_cookie else self._refuse(401, scope)
 
     def _has_cookie(self, headers: Headers) -> bool:
         kept = find_cookie(headers, self._cookie_name)

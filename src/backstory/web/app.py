@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -40,7 +41,7 @@ from backstory.web.work import CHECK_PAGE, start_work
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ExceptionHandler
+    from starlette.types import ExceptionHandler, Scope
 
     from backstory.memory import Memory
 
@@ -215,32 +216,37 @@ class ErrorPages:
             Exception: self.show_unexpected,
         }
 
-    def refuse(self, status: int, path: str) -> "Response":
+    def refuse(self, status: int, scope: "Scope") -> "Response":
         message, hint = _REFUSALS.get(status, ("This request was refused", ""))
-        return self.explain(status, message, hint, path)
+        return self.explain(status, message, hint, scope)
 
     async def show_refused(self, request: "Request", exc: Exception) -> "Response":
         status = exc.status_code if isinstance(exc, HTTPException) else 500
-        return self.refuse(status, request.url.path)
+        return self.refuse(status, request.scope)
 
     async def show_known(self, request: "Request", exc: Exception) -> "Response":
         status = 500
         if isinstance(exc, UnknownName | BadQuery):
             status = 404 if isinstance(exc, UnknownName) else 400
         hint = exc.hint if isinstance(exc, BackstoryError) else ""
-        return self._render(status, str(exc), hint)
+        return self.explain(status, str(exc), hint or "", request.scope)
 
     async def show_unexpected(self, request: "Request", exc: Exception) -> "Response":
         # What happened is in the log of the server; it is raised again for that.
         message = "Something went wrong"
-        return self.explain(500, message, self._unexpected, request.url.path)
+        return self.explain(500, message, self._unexpected, request.scope)
 
-    def explain(self, status: int, message: str, hint: str, path: str) -> "Response":
-        """An answer for people or, below the address of the API, for programs."""
-        if path.startswith(PREFIX):
+    def explain(
+        self, status: int, message: str, hint: str, scope: "Scope"
+    ) -> "Response":
+        """A page for a browser that asked for one; an object for anybody else."""
+        if not asks_for_page(scope):
             return render_refusal(status, message, hint)
-        return self._render(status, message, hint)
-
-    def _render(self, status: int, message: str, hint: str) -> "Response":
         values = {"status": status, "message": message, "hint": hint}
         return self._templates.render("error.html", values, status)
+
+
+def asks_for_page(scope: "Scope") -> bool:
+    """Whether a request comes from a browser in which somebody opens a page."""
+    accepted = Headers(scope=scope).get("accept", "")
+    return "text/html" in accepted and not scope["path"].startswith(PREFIX)

@@ -57,6 +57,17 @@ def test_a_malformed_address_is_not_repeated(url: str) -> None:
     assert raised.value.__suppress_context__
 
 
+@pytest.mark.parametrize("port", ["abc", "0", "65536", "9" * 99, "1,g:x", "-1"])
+def test_a_port_that_is_none_is_told_before_anybody_is_asked(port: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Database(f"postgresql://u:p@h:{port}/d", named_by="--to")
+    # It may be part of a password, and is not repeated.
+    assert str(raised.value) == (
+        "--to is not the address of a PostgreSQL database: its port is not a number "
+        "from 1 to 65535"
+    )
+
+
 @pytest.mark.parametrize(
     ("code", "problem", "words"),
     [

@@ -6,12 +6,9 @@ from contextlib import closing
 import pytest
 
 from backstory.errors import StoreProblem, StoreTooNew, StoreUnwritable
+from backstory.store.postgres.connecting import PREPARE_HINT
 from backstory.store.postgres.database import Database
-from backstory.store.postgres.migrate import (
-    PREPARE_HINT,
-    list_migrations,
-    prepare_database,
-)
+from backstory.store.postgres.migrate import list_migrations, prepare_database
 from backstory.store.postgres.tenants import TenantList
 from tests.postgres_server import ADMIN, APPLICATION, OWNER, PostgresServer
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
+from backstory.errors import StoreUnwritable
 from backstory.values.structs import FrozenStruct
 
 # The value of a column.
@@ -123,8 +124,12 @@ class HistoryRows(Protocol):
         """A value of ``journal_state``."""
         ...
 
-    def begin(self, identity: str, state: str) -> None:
-        """Delete everything, and take an identity; keep ``state`` as ``COPYING``."""
+    def begin(self, identity: str, state: str, *, last_change: str | None) -> bool:
+        """Delete everything, and take an identity; keep ``state`` as ``COPYING``.
+
+        From then on, nobody else can write. Does nothing and returns False if the last
+        change is no longer ``last_change``; None if that does not matter.
+        """
         ...
 
     def insert_rows(self, table: HistoryTable, rows: Sequence[Row]) -> None:
@@ -143,6 +148,15 @@ class HistoryRows(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def check_complete(is_copying: bool) -> None:
+    """Refuse to write to a copy that is not complete: copying would overwrite it."""
+    if is_copying:
+        raise StoreUnwritable(
+            "the memory here is a copy that is not complete",
+            hint="run 'backstory move' again where it is copied from",
+        )
 
 
 def checksum(rows: Iterator[Row]) -> tuple[int, str]:

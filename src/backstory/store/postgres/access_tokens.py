@@ -5,6 +5,8 @@ application cannot read the table: a function tells it what a token is for, if i
 the hash of one.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from backstory.errors import UnknownName, show_value
@@ -14,7 +16,11 @@ from backstory.store.base.access_tokens import (
     hash_token,
     make_token,
 )
-from backstory.store.postgres.connecting import Connection, DatabaseServer
+from backstory.store.postgres.connecting import (
+    OWNER_OPTION,
+    Connection,
+    DatabaseServer,
+)
 from backstory.store.postgres.database import Database
 from backstory.values.access import AccessToken, Grant, Scope
 
@@ -42,8 +48,7 @@ class PostgresTokens:
     ) -> tuple[str, AccessToken]:
         name = check_name(name)
         token = make_token()
-        server = DatabaseServer(self._owner_url)
-        with server.translated(), server.connect() as db:
+        with self._owner() as db:
             made = db.execute(
                 """
                 INSERT INTO backstory.access_tokens
@@ -63,18 +68,22 @@ class PostgresTokens:
             return token, _get(db, made[0])
 
     def list(self) -> list[AccessToken]:
-        server = DatabaseServer(self._owner_url)
-        with server.translated(), server.connect() as db:
+        with self._owner() as db:
             return _list(db)
 
     def revoke(self, token_id: int) -> AccessToken:
-        server = DatabaseServer(self._owner_url)
-        with server.translated(), server.connect() as db:
+        with self._owner() as db:
             found = _get(db, token_id)
             db.execute(
                 "DELETE FROM backstory.access_tokens WHERE token_id = %s", (token_id,)
             )
             return found
+
+    @contextmanager
+    def _owner(self) -> Iterator[Connection]:
+        server = DatabaseServer(self._owner_url, named_by=OWNER_OPTION)
+        with server.translated(), server.connect() as db:
+            yield db
 
     # -- for the application ---
 

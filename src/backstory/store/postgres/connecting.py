@@ -30,11 +30,19 @@ OLDEST_SERVER = 16
 _CONNECT_TIMEOUT_S = 10
 _KEEPALIVE_S = 30
 _DEFAULT_PORT = "5432"
+_MAX_PORT = 65_535
 # How the SQLSTATE of what is wrong with a connection, or a server, begins.
 _CONNECTION = ("08", "53", "57", "58")
 
-_CHECK_ACCESS = "check the user, the password and the database in store.url"
-_CHECK_SERVER = "check that the server is running, and its address in store.url"
+# Who names a database: the setting of a memory, or an option of a command.
+SETTING, OWNER_OPTION = "store.url", "--owner"
+
+PREPARE_HINT = (
+    "whoever is to own the tables runs: "
+    "backstory database prepare --owner postgresql://owner@host/database"
+)
+_CHECK_ACCESS = "check the user, the password and the database in {named_by}"
+_CHECK_SERVER = "check that the server is running, and its address in {named_by}"
 _RESTORE = "restore the database from a backup, or ask whoever operates the server"
 
 # What errors mean, and what to do; the first row that matches counts. A class of
@@ -73,31 +81,51 @@ _MEANINGS: tuple[
         errors.ReadOnlySqlTransaction,
         StoreUnwritable,
         "the server is read-only",
-        "store.url must name the primary server, not a replica",
+        "{named_by} must name the primary server, not a replica",
+    ),
+    (
+        errors.UndefinedTable,
+        StoreProblem,
+        "it lacks tables of Backstory",
+        PREPARE_HINT,
     ),
     (errors.QueryCanceled, StoreLocked, "the statement was canceled", None),
 )
 
 
 class DatabaseServer:
-    """Where a database is, and how to connect to it."""
+    """Where a database is, and how to connect to it.
 
-    def __init__(self, url: str) -> None:
+    ``named_by`` is the setting or the option that has the address.
+    """
+
+    def __init__(self, url: str, *, named_by: str = SETTING) -> None:
+        self._url = url
+        self._named_by = named_by
         try:
             options = conninfo_to_dict(url)
         except psycopg.Error:
             # What libpq says may contain part of the password, so nothing is passed on.
-            raise _not_an_address() from None
-        self._url = url
+            raise self._not_an_address() from None
         host = options.get("host") or "localhost"
-        port = options.get("port") or _DEFAULT_PORT
+        port = str(options.get("port") or _DEFAULT_PORT)
+        # Several, with commas, if there are several hosts.
+        if not all(map(_is_port, port.split(","))):
+            raise self._not_an_address(": its port is not a number from 1 to 65535")
         self.user = str(options.get("user") or "")
         name = options.get("dbname") or options.get("user") or ""
         place = f"{host}:{port}/{name}"
         if "@" in place and is_ambiguous(url):
             # It would be shown as part of the host or the database.
-            raise _not_an_address()
+            raise self._not_an_address()
         self.name = f"PostgreSQL at {place}"
+
+    def _not_an_address(self, reason: str = "") -> ConfigError:
+        return ConfigError(
+            f"{self._named_by} is not the address of a PostgreSQL database{reason}",
+            hint="it looks like postgresql://user:password@host:5432/database; "
+            "special characters of the password must be percent-encoded",
+        )
 
     def connect(self) -> Connection:
         """A new connection; must be called inside ``translated``."""
@@ -133,7 +161,9 @@ class DatabaseServer:
     def _to_problem(self, exc: psycopg.Error) -> StoreProblem:
         for foreign, problem, words, hint in _MEANINGS:
             if isinstance(exc, foreign):
-                return problem(f"{self.name}: {words}{_said(exc)}", hint=hint)
+                return problem(
+                    f"{self.name}: {words}{_said(exc)}", hint=self._filled(hint)
+                )
         # Before there is a connection, and when it is lost, there is no SQLSTATE.
         is_about_it = exc.sqlstate is None or exc.sqlstate.startswith(_CONNECTION)
         if is_about_it and isinstance(
@@ -153,15 +183,16 @@ class DatabaseServer:
             words, hint = "it accepts no such connection from here", _CHECK_ACCESS
         else:
             words, hint = "no connection, or it was lost", _CHECK_SERVER
-        return StoreUnreachable(f"{self.name}: {words}{_said(exc)}", hint=hint)
+        return StoreUnreachable(
+            f"{self.name}: {words}{_said(exc)}", hint=self._filled(hint)
+        )
+
+    def _filled(self, hint: str | None) -> str | None:
+        return hint and hint.format(named_by=self._named_by)
 
 
-def _not_an_address() -> ConfigError:
-    return ConfigError(
-        "store.url is not the address of a PostgreSQL database",
-        hint="it looks like postgresql://user:password@host:5432/database; "
-        "special characters of the password must be percent-encoded",
-    )
+def _is_port(text: str) -> bool:
+    return not text or (text.isdecimal() and 0 < int(text[:6]) <= _MAX_PORT)
 
 
 def _said(exc: psycopg.Error) -> str:

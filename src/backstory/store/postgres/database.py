@@ -22,9 +22,13 @@ from backstory.errors import (
     StoreProblem,
     StoreUnwritable,
 )
-from backstory.store.postgres.connecting import Connection, DatabaseServer
-from backstory.store.postgres.migrate import (
+from backstory.store.postgres.connecting import (
     PREPARE_HINT,
+    SETTING,
+    Connection,
+    DatabaseServer,
+)
+from backstory.store.postgres.migrate import (
     check_not_too_new,
     check_not_too_old,
     find_version,
@@ -52,8 +56,14 @@ class Database:
     # Of each database; a server for many people sets it higher.
     max_connections = 10
 
-    def __init__(self, url: str, *, max_connections: int | None = None) -> None:
-        self.server = DatabaseServer(url)
+    def __init__(
+        self,
+        url: str,
+        *,
+        max_connections: int | None = None,
+        named_by: str = SETTING,
+    ) -> None:
+        self.server = DatabaseServer(url, named_by=named_by)
         self._max_connections = max_connections or self.max_connections
         self._abandoned: list[object] = []
         self._reset()

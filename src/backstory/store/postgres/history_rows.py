@@ -109,13 +109,7 @@ class PostgresHistoryRows:
 
     def find_last_change(self) -> str:
         with self._tenant.reading() as db:
-            row = db.execute(
-                """
-                SELECT change_id || ' ' || tag FROM changes
-                 ORDER BY change_id DESC LIMIT 1
-                """
-            ).fetchone()
-            return "" if row is None else str(row[0])
+            return _find_last_change(db)
 
     def get_state(self, name: str) -> str | None:
         with self._tenant.reading() as db:
@@ -126,9 +120,11 @@ class PostgresHistoryRows:
 
     # -- writing ---
 
-    def begin(self, identity: str, state: str) -> None:
+    def begin(self, identity: str, state: str, *, last_change: str | None) -> bool:
         self._reading.close()
         with self._tenant.writing() as db:
+            if last_change not in (None, _find_last_change(db)):
+                return False
             for table in reversed(HISTORY_TABLES):
                 if table.name != _LOGGED:
                     db.execute(f"DELETE FROM {table.name}".encode())
@@ -137,6 +133,7 @@ class PostgresHistoryRows:
                 "INSERT INTO journal_state (name, value) VALUES (%s, %s)",
                 (COPYING, state),
             )
+            return True
 
     def insert_rows(self, table: HistoryTable, rows: Sequence[Row]) -> None:
         self._reading.close()
@@ -177,6 +174,16 @@ class PostgresHistoryRows:
 
     def close(self) -> None:
         self._reading.close()
+
+
+def _find_last_change(db: Connection) -> str:
+    row = db.execute(
+        """
+        SELECT change_id || ' ' || tag FROM changes
+         ORDER BY change_id DESC LIMIT 1
+        """
+    ).fetchone()
+    return "" if row is None else str(row[0])
 
 
 def _fetch(

@@ -16,15 +16,16 @@ from pathlib import Path
 from psycopg import errors, sql
 
 from backstory.errors import StoreProblem, StoreTooNew, StoreUnwritable
-from backstory.store.postgres.connecting import Connection, DatabaseServer
+from backstory.store.postgres.connecting import (
+    OWNER_OPTION,
+    PREPARE_HINT,
+    Connection,
+    DatabaseServer,
+)
 from backstory.values.structs import FrozenStruct
 
 OWN_SCHEMA = "backstory"
 OLDEST_PGVECTOR = "0.8"
-PREPARE_HINT = (
-    "whoever is to own the tables runs: "
-    "backstory database prepare --owner postgresql://owner@host/database"
-)
 _OLDEST_CODE = re.compile(r"-- oldest code: (\d+)\n")
 # Any number that no other program uses for an advisory lock of this database.
 _LOCK = 0x6261636B
@@ -57,7 +58,7 @@ def prepare_database(url: str, *, application_role: str) -> int:
     ``url`` is of the role that owns the tables, or will. Safe to repeat, and to run
     several times at once.
     """
-    server = DatabaseServer(url)
+    server = DatabaseServer(url, named_by=OWNER_OPTION)
     with server.translated(), server.connect() as db:
         _check_application_role(db, application_role)
         # Whoever comes second waits here, and then finds that nothing is left to do.
@@ -69,6 +70,16 @@ def prepare_database(url: str, *, application_role: str) -> int:
         _grant(db, application_role)
         db.commit()
         return version
+
+
+def is_prepared(url: str) -> bool:
+    """Whether a database has tables of ours, of whatever version."""
+    server = DatabaseServer(url)
+    with server.translated(), server.connect() as db:
+        row = db.execute(
+            "SELECT to_regclass('backstory.migrations') IS NOT NULL"
+        ).fetchone()
+        return row == (True,)
 
 
 def _add_pgvector(db: Connection, server: DatabaseServer) -> None:

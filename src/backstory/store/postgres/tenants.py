@@ -10,7 +10,11 @@ from functools import partial
 from psycopg import errors
 
 from backstory.errors import BadQuery, UnknownName, show_value
-from backstory.store.postgres.connecting import Connection, DatabaseServer
+from backstory.store.postgres.connecting import (
+    OWNER_OPTION,
+    Connection,
+    DatabaseServer,
+)
 from backstory.store.postgres.database import Database, Tenant
 from backstory.values.structs import FrozenStruct
 
@@ -47,7 +51,7 @@ class TenantList:
     """All tenants of a database; ``url`` is of the role that owns the tables."""
 
     def __init__(self, url: str) -> None:
-        self._server = DatabaseServer(url)
+        self._server = DatabaseServer(url, named_by=OWNER_OPTION)
 
     def create(self, name: str) -> int:
         """Make a tenant; returns its number. Raises ``BadQuery`` for a taken name."""

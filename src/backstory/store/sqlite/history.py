@@ -121,6 +121,7 @@ class SqliteHistory:
         is_patient: bool = True,
     ) -> Written:
         # Searches write nothing.
+        from backstory.store.base.history_rows import check_complete
         from backstory.store.sqlite.write_batch import write_batch
 
         with self._using():
@@ -128,6 +129,7 @@ class SqliteHistory:
             self._db.set_busy_timeout(BUSY_TIMEOUT_MS if is_patient else _BRIEF_WAIT_MS)
             try:
                 with transaction(self._db):
+                    check_complete(_is_copying(self._db))
                     written = write_batch(self._db, batch, now=now)
             finally:
                 self._db.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -179,11 +181,13 @@ class SqliteHistory:
         reason: str = ASKED_FOR,
     ) -> Forgetting:
         # Its keys are slow to import, and searches need none of it.
+        from backstory.store.base.history_rows import check_complete
         from backstory.store.sqlite import forgotten
 
         with self._using():
             set_durability(self._db, is_durable=True)
             with transaction(self._db):
+                check_complete(_is_copying(self._db))
                 return forgotten.forget(
                     self._db, parts, now=now, facts=facts, reason=reason
                 )
@@ -431,6 +435,14 @@ class SqliteHistory:
     def verify(self) -> list[str]:
         with self._using():
             return _verify(self._db)
+
+
+def _is_copying(db: apsw.Connection) -> bool:
+    # As where it is used.
+    from backstory.store.base.history_rows import COPYING
+
+    statement = "SELECT 1 FROM journal_state WHERE name = ?"
+    return db.execute(statement, (COPYING,)).get is not None
 
 
 def open_history(

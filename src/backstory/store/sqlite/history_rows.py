@@ -85,8 +85,10 @@ class SqliteHistoryRows:
 
     # -- writing ---
 
-    def begin(self, identity: str, state: str) -> None:
+    def begin(self, identity: str, state: str, *, last_change: str | None) -> bool:
         with self._writing():
+            if last_change not in (None, self.find_last_change()):
+                return False
             for table in reversed(HISTORY_TABLES):
                 if table.name != _LOGGED:
                     self._db.execute(f"DELETE FROM {table.name}")
@@ -95,6 +97,7 @@ class SqliteHistoryRows:
                 "INSERT INTO journal_state (name, value) VALUES (?, ?)",
                 (COPYING, state),
             )
+            return True
 
     def insert_rows(self, table: HistoryTable, rows: Sequence[Row]) -> None:
         if table.name == _LOGGED:
