@@ -36,7 +36,7 @@ INDEX_TABLES = (
     "index_chunks",
     "indexed_files",
     "word_tail",
-    "word_blocks",
+    "word_rows",
     "unit_vectors",
     "vector_codes",
     "embeddings",

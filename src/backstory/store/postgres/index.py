@@ -28,7 +28,7 @@ from backstory.store.postgres import (
     passages,
     units,
     vectors,
-    word_blocks,
+    word_rows,
 )
 from backstory.store.postgres.database import WAIT_S, Tenant
 from backstory.store.postgres.erase import INDEX_TABLES, erase_deleted
@@ -228,7 +228,7 @@ class PostgresIndex(IndexFront):
 
     def tidy(self) -> None:
         with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
-            word_blocks.clean_segments(db, counters.index_id)
+            word_rows.clean_segments(db, counters.index_id)
         if not self.get_state(IS_ERASE_DUE):
             return
         self.delete_unused_vectors()
@@ -257,7 +257,7 @@ class PostgresIndex(IndexFront):
         """How much its own rows take, roughly; tables are shared with others."""
         with self._transactions.reading() as (db, counters):
             size = units.sum_text_bytes(db, counters.index_id)
-            size += word_blocks.size_bytes(db, counters.index_id)
+            size += word_rows.size_bytes(db, counters.index_id)
         return size + counters.unit_count * _BYTES_A_UNIT + self.embeddings.size_bytes()
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ TABLES = (
     "unit_passages",
     "index_chunks",
     "word_tail",
-    "word_blocks",
+    "word_rows",
     "word_segments",
     "units_to_embed",
     "vector_codes",

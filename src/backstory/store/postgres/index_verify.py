@@ -1,6 +1,6 @@
 """Check everything that must hold in the tables of a search index."""
 
-from backstory.store.postgres import word_blocks, word_tail
+from backstory.store.postgres import word_rows, word_tail
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import TABLES, IndexCounters
 from backstory.values.units import UnitKind
@@ -58,11 +58,11 @@ def _verify_words(db: Connection, counters: IndexCounters) -> list[str]:
         ).fetchall()
     )
     in_tail = word_tail.sum_word_counts(db, counters.index_id)
-    in_blocks = word_blocks.sum_word_counts(db, counters.index_id)
+    packed = word_rows.sum_word_counts(db, counters.index_id)
     found = []
-    if twice := in_tail.keys() & in_blocks.keys():
+    if twice := in_tail.keys() & packed.keys():
         found.append(f"the words of {len(twice)} units are stored twice")
-    there = in_blocks | in_tail
+    there = packed | in_tail
     if without_unit := there.keys() - stored.keys():
         found.append(f"there are words of {len(without_unit)} units that do not exist")
     wrong = [each for each, count in stored.items() if there.get(each, 0) != count]

@@ -1,4 +1,4 @@
-"""Find units by their words: those written last and those in blocks, as one."""
+"""Find units by their words: those written last and those in packed rows, as one."""
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
@@ -7,7 +7,7 @@ import numpy as np
 
 from backstory.store.base.index import UnitFilter, Words
 from backstory.store.base.word_tokenizer import WordTokenizer
-from backstory.store.postgres import bm25, units, word_blocks, word_tail
+from backstory.store.postgres import bm25, units, word_rows, word_tail
 from backstory.store.postgres.bm25 import PhraseUnits
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
@@ -32,7 +32,7 @@ class PostgresWords:
     def __init__(self, transactions: IndexTransactions) -> None:
         self._transactions = transactions
         self._tokenizer = WordTokenizer()
-        self._segments = word_blocks.SegmentCounts()
+        self._segments = word_rows.SegmentCounts()
 
     def tokenize(self, text: str) -> list[str]:
         return self._tokenizer.tokenize(text)
@@ -130,7 +130,7 @@ class PostgresWords:
         tokens = {each: self.tokenize(each) for each in _flat(words)}
         terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
         with self._transactions.reading() as (db, counters):
-            sealed = word_blocks.count_units(db, counters.index_id, terms)
+            sealed = word_rows.count_units(db, counters.index_id, terms)
             last = word_tail.count_units(db, counters.index_id, terms)
         counts = {term: sealed.get(term, 0) + last.get(term, 0) for term in terms}
         return [
@@ -172,7 +172,7 @@ class PostgresWords:
         *,
         with_positions: bool,
     ) -> dict[str, Postings]:
-        sealed = word_blocks.find_postings(
+        sealed = word_rows.find_postings(
             db, index_id, terms, self._segments, with_positions=with_positions
         )
         last = word_tail.find_postings(db, index_id, terms)
