@@ -21,9 +21,9 @@ from backstory.store.postgres.postings import Ints, UnitWords, find_type
 SEGMENT_BITS = 14
 SEGMENT_SIZE = 1 << SEGMENT_BITS
 # A term that at most this many units of a segment have is in a shared row.
-_MAX_SHARING = 16
+MAX_SHARING = 16
 # Of a full segment, a shared row has some 40 terms in 1,500 bytes.
-_SHARED_ROWS = 2_048
+SHARED_ROWS = 2_048
 # Between the terms of a row. No term has it.
 _BETWEEN = "\n"
 _WIDTHS = (1, 2, 4)
@@ -84,7 +84,7 @@ def _shared_key(number: int) -> str:
 
 
 def _find_shared_row(term: str) -> int:
-    return crc32(term.encode(errors="replace")) % _SHARED_ROWS
+    return crc32(term.encode(errors="replace")) % SHARED_ROWS
 
 
 def find_in_shared(
@@ -183,7 +183,7 @@ def to_rows(uses: TermUses, with_own_row: Collection[str]) -> list[WordRow]:
         return []
     terms, count = uses.terms, len(uses.terms)
     unit_counts = np.bincount(uses.of_term, minlength=count)
-    is_shared = unit_counts <= _MAX_SHARING
+    is_shared = unit_counts <= MAX_SHARING
     if with_own_row:
         had = np.fromiter((each in with_own_row for each in terms), np.bool_, count)
         is_shared &= ~had
@@ -206,25 +206,30 @@ def to_rows(uses: TermUses, with_own_row: Collection[str]) -> list[WordRow]:
     packed_counts = pack_rows(unit_counts[by_row], term_starts)
     term_ends = np.append(term_starts[1:], len(by_row)).tolist()
     ordered = [terms[each] for each in by_row.tolist()]
-    rows = []
-    for number, first, end, size, counts, *columns in zip(
-        row_of_term[by_row[term_starts]].tolist(),
-        term_starts.tolist(),
-        term_ends,
+    keys: list[tuple[str, str | None, bytes | None]] = [
+        (ordered[first], None, None)
+        if number < count
+        else (_shared_key(number - count), _BETWEEN.join(ordered[first:end]), counts)
+        for number, first, end, counts in zip(
+            row_of_term[by_row[term_starts]].tolist(),
+            term_starts.tolist(),
+            term_ends,
+            packed_counts,
+            strict=True,
+        )
+    ]
+    columns = zip(
         (ends - starts).tolist(),
-        packed_counts,
         pack_rows(uses.places, starts),
         pack_rows(uses.text_counts, starts),
         pack_rows(uses.around_counts, starts),
         pack_rows(uses.positions, uses_before[starts]),
         strict=True,
-    ):
-        if number < count:
-            rows.append(WordRow(ordered[first], size, *columns, None, None))
-        else:
-            key, shared_terms = number - count, _BETWEEN.join(ordered[first:end])
-            rows.append(WordRow(_shared_key(key), size, *columns, shared_terms, counts))
-    return rows
+    )
+    return [
+        WordRow(key, *packed, shared_terms, counts)
+        for (key, shared_terms, counts), packed in zip(keys, columns, strict=True)
+    ]
 
 
 def from_rows(rows: Sequence[WordRow]) -> TermUses:

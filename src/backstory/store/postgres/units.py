@@ -63,11 +63,7 @@ def insert_units(db: Connection, index_id: int, rows: Sequence[UnitRow]) -> None
 
 def insert_notes(db: Connection, index_id: int, units: Iterable[NewUnit]) -> None:
     """Store the texts of units of Markdown files."""
-    rows = [
-        (unit.unit_id, unit.heading, unit.text)
-        for unit in units
-        if unit.heading is not None
-    ]
+    rows = [(unit.unit_id, unit.heading, unit.text) for unit in units]
     if rows:
         db.execute(
             """
@@ -170,6 +166,23 @@ def find_stored_notes(
         (index_id, to_number(file)),
     )
     return {(row[0], row[1], row[2], row[3]): row[4] for row in rows}
+
+
+def find_new_sessions(
+    db: Connection, index_id: int, session_ids: Collection[int]
+) -> set[int]:
+    """Those of these sessions that have neither units nor chunks."""
+    rows = db.execute(
+        """
+        SELECT session_id FROM unnest(%s::bigint[]) AS session_id
+         WHERE NOT EXISTS (SELECT FROM units
+                            WHERE index_id = %s AND source_id = session_id)
+           AND NOT EXISTS (SELECT FROM index_chunks
+                            WHERE index_id = %s AND source_id = session_id)
+        """,
+        (list(session_ids), index_id, index_id),
+    )
+    return {session_id for (session_id,) in rows}
 
 
 def list_message_units(
