@@ -37,6 +37,7 @@ INDEX_TABLES = (
     "indexed_files",
     "word_tail",
     "word_rows",
+    "text_grams",
     "unit_vectors",
     "vector_codes",
     "embeddings",

@@ -35,6 +35,7 @@ TABLES = (
     "word_tail",
     "word_rows",
     "word_segments",
+    "text_grams",
     "units_to_embed",
     "vector_codes",
     # After the table whose triggers write it.

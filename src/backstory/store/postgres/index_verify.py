@@ -1,6 +1,6 @@
 """Check everything that must hold in the tables of a search index."""
 
-from backstory.store.postgres import word_rows, word_tail
+from backstory.store.postgres import text_grams, word_rows, word_tail
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import TABLES, IndexCounters
 from backstory.values.units import UnitKind
@@ -19,6 +19,7 @@ def verify_index(db: Connection, counters: IndexCounters) -> list[str]:
     return [
         *_verify_counts(db, counters),
         *_verify_words(db, counters),
+        *_verify_grams(db, counters.index_id),
         *_verify_vectors(db, counters.index_id),
     ]
 
@@ -69,6 +70,13 @@ def _verify_words(db: Connection, counters: IndexCounters) -> list[str]:
     if wrong:
         found.append(f"{len(wrong)} units have not the words that they should have")
     return found
+
+
+def _verify_grams(db: Connection, index_id: int) -> list[str]:
+    wrong = text_grams.list_wrong(db, index_id)
+    return [f"the grams of {len(wrong)} segments are not those of their texts"] * (
+        len(wrong) > 0
+    )
 
 
 def _verify_vectors(db: Connection, index_id: int) -> list[str]:

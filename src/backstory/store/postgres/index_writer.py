@@ -10,6 +10,7 @@ from backstory.store.postgres import (
     index_chunks,
     indexed_containers,
     passages,
+    text_grams,
     units,
     vectors,
 )
@@ -83,6 +84,8 @@ class PostgresIndexWriter:
         self._words = WordWriter(db, counters.index_id, counters.tail_count)
         # Hashes of texts that may not need their vectors any more.
         self.deleted_hashes: set[bytes] = set()
+        # Units whose texts are new, or gone.
+        self._changed: set[int] = set()
 
     @property
     def _db(self) -> Connection:
@@ -151,6 +154,7 @@ class PostgresIndexWriter:
     ) -> None:
         added = [wanted[row[0]] for row in rows]
         self._new_rows.of_units += rows
+        self._changed.update(row[0] for row in rows)
         self._new_rows.of_notes += [unit for unit in added if unit.heading is not None]
         self._new_rows.of_passages += [
             (unit.unit_id, to_number(unit.container), passages_hash(unit.passages))
@@ -190,6 +194,7 @@ class PostgresIndexWriter:
             return
         had_vectors, hashes = units.delete_units(self._db, self._index_id, stored)
         self._words.delete(stored)
+        self._changed.update(stored)
         self.deleted_hashes |= hashes
         self._count(
             unit_count=-len(stored),
@@ -293,6 +298,7 @@ class PostgresIndexWriter:
     def flush(self) -> None:
         """Write what is still in memory, before the transaction is committed."""
         self._words.store()
+        text_grams.refresh(self._db, self._index_id, self._changed)
         save_counters(
             self._db, self._counters._replace(tail_count=self._words.tail_count)
         )

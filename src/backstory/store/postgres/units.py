@@ -273,6 +273,36 @@ def list_newest(
     return [unit_id for (unit_id,) in rows]
 
 
+def list_newest_in(
+    db: Connection,
+    index_id: int,
+    where: UnitFilter,
+    limit: int,
+    ranges: Sequence[tuple[int, int]],
+    needle: str,
+) -> list[int]:
+    """The newest units that match and contain a text, as it is stored.
+
+    Each range of unit numbers is read by itself, from its first one to before its end.
+    """
+    condition = to_condition(where)
+    rows = db.execute(
+        f"""
+        SELECT units.unit_id
+          FROM unnest(%s::bigint[], %s::bigint[]) AS range (first_id, end_id)
+         CROSS JOIN LATERAL (
+               SELECT unit_id, kind, source_id, said_at FROM units
+                WHERE index_id = %s AND unit_id >= first_id AND unit_id < end_id
+                  AND strpos(folded, %s) > 0
+               OFFSET 0) AS units
+         WHERE {condition.sql}
+         ORDER BY said_at DESC NULLS LAST, unit_id DESC LIMIT %s
+        """.encode(),
+        (*to_columns(ranges, 2), index_id, needle, *condition.values, limit),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
 def list_having_text(
     db: Connection, index_id: int, folded: str, unit_ids: Collection[int]
 ) -> list[int]:

@@ -1,8 +1,8 @@
 -- oldest code: 10
 
--- Rare terms share rows from now on. Programs that do not know it would neither find
--- them nor keep them, so their searches and their indexing fail until they are started
--- anew with the version that does. What was indexed is read from the history again.
+-- Rare terms share rows from now on, and texts have grams. Programs of the version
+-- before know neither, so what they search and index fails until they are started anew
+-- with this one. What was indexed is read from the history again.
 DROP TABLE word_blocks;
 
 -- The words of all units but the last, in packed arrays: see term_uses.py. A row has one
@@ -25,6 +25,20 @@ CREATE TABLE word_rows (
 CREATE INDEX word_rows_by_segment ON word_rows (tenant_id, index_id, segment_id);
 
 SELECT bind_to_tenant('word_rows');
+
+-- Which texts of a segment may have a part: see text_grams.py. A few bytes out of two
+-- megabytes are read for a search, so they are neither compressed nor in the row.
+CREATE TABLE text_grams (
+    tenant_id  integer NOT NULL,
+    index_id   integer NOT NULL,
+    segment_id bigint NOT NULL,
+    grams      bytea NOT NULL,
+    PRIMARY KEY (tenant_id, index_id, segment_id)
+);
+
+ALTER TABLE text_grams ALTER grams SET STORAGE EXTERNAL, ALTER grams SET STATISTICS 0;
+
+SELECT bind_to_tenant('text_grams');
 
 TRUNCATE indexes, index_states, indexed_sessions, indexed_files, units, unit_notes,
          unit_passages, index_chunks, word_tail, word_segments, units_to_embed,
