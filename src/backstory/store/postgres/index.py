@@ -32,7 +32,11 @@ from backstory.store.postgres import (
 )
 from backstory.store.postgres.database import WAIT_S, Tenant
 from backstory.store.postgres.erase import INDEX_TABLES, erase_deleted
-from backstory.store.postgres.index_connection import IndexTransactions, replace_index
+from backstory.store.postgres.index_connection import (
+    IndexTransactions,
+    replace_index,
+    save_counters,
+)
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
     set_state,
@@ -228,7 +232,8 @@ class PostgresIndex(IndexFront):
 
     def tidy(self) -> None:
         with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
-            word_rows.clean_segments(db, counters.index_id)
+            if word_rows.clean_segments(db, counters.index_id):
+                save_counters(db, counters)
         if not self.get_state(IS_ERASE_DUE):
             return
         self.delete_unused_vectors()
@@ -238,6 +243,7 @@ class PostgresIndex(IndexFront):
         if is_erased:
             with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
                 set_state(db, counters.index_id, IS_ERASE_DUE, "")
+                save_counters(db, counters)
 
     def replace_with(self, other: "PostgresIndex") -> None:
         old, new = self._transactions, other._transactions
