@@ -804,6 +804,22 @@ def test_chunks_are_replaced_between_two_positions(index: SearchIndex) -> None:
     assert replaced == [(0, 9), (12, 29), (30, 39), (40, 49)]
 
 
+def test_a_session_is_new_until_something_of_it_is_there(index: SearchIndex) -> None:
+    with index.writing() as writer:
+        writer.replace_units([a_unit(1, "sea", container=SessionRef(1))], are_new=True)
+        writer.replace_chunks(SessionRef(2), [NewChunk(0, 9, 9)], are_new=True)
+        in_the_same_transaction = writer.find_new_sessions([1, 2, 3])
+        chunks = writer.list_chunks(2)
+    with index.writing() as writer:
+        later = writer.find_new_sessions([1, 2, 3])
+        writer.delete_container(SessionRef(1))
+        emptied = writer.find_new_sessions([1, 2, 3])
+
+    assert in_the_same_transaction == later == {3}
+    assert chunks == [(0, 9)]
+    assert emptied == {1, 3}
+
+
 def a_file(path: str = "/a.md", **more: object) -> IndexedFile:
     facts: dict[str, object] = {
         "file_id": 0,

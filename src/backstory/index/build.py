@@ -166,9 +166,14 @@ class IndexBuilder(Struct):
         # Slow to import, and most searches find nothing new.
         from backstory.index.take_in import take_session
 
-        for session_id, changes in by_session.items():
-            session = sessions.get(session_id)
-            take_session(writer, self.history, session_id, session, changes)
+        new = writer.find_new_sessions(by_session)
+        with self.index.one_view():
+            for session_id, changes in by_session.items():
+                session = sessions.get(session_id)
+                is_new = session_id in new
+                take_session(
+                    writer, self.history, session_id, session, changes, is_new=is_new
+                )
         self._write_progress(writer, progress, batch, sessions)
         return batch.message_count
 

@@ -31,21 +31,28 @@ def take_session(
     session_id: int,
     session: Session | None,
     changes: Sequence[Change],
+    *,
+    is_new: bool,
 ) -> None:
-    """Take in what changed in a session; what is gone from it is deleted."""
+    """Take in what changed in a session; what is gone from it is deleted.
+
+    ``is_new``: the index has nothing of it.
+    """
     if session is None or not session.message_count:
         writer.delete_container(SessionRef(session_id))
         return
-    if any(change.is_emptying for change in changes):
+    if not is_new and any(change.is_emptying for change in changes):
         writer.delete_container(SessionRef(session_id))
+    is_empty = is_new
     for first_id, last_id in _merge_ranges(changes):
         positions = history.find_positions(session_id, first_id, last_id)
         if positions is not None:
-            _take_messages(writer, history, session, *positions)
+            _take_messages(writer, history, session, *positions, is_new=is_empty)
+            is_empty = False
     unit = session_unit(session)
     if unit is not None:
-        writer.replace_units([unit])
-    else:
+        writer.replace_units([unit], are_new=is_new)
+    elif not is_new:
         writer.delete_units([session_unit_id(session_id)])
 
 
@@ -55,9 +62,11 @@ def _take_messages(
     session: Session,
     first: int,
     last: int,
+    *,
+    is_new: bool,
 ) -> None:
     """Take in the messages from one position to another, and their neighbours."""
-    chunks = writer.list_chunks(session.session_id)
+    chunks = [] if is_new else writer.list_chunks(session.session_id)
     start = _find_start(chunks, first)
     # The neighbours' units contain words of these messages and are cut again; for
     # that, their own neighbours are needed too.
@@ -69,7 +78,11 @@ def _take_messages(
             last=read_to,
         )
     )
-    _replace_units(writer, session, messages, first, last)
+    if is_new:
+        new = cut_units(session, messages, first, last)
+        writer.replace_units(new, are_new=True)
+    else:
+        _replace_units(writer, session, messages, first, last)
     # The chunks that follow may now begin elsewhere.
     end = max(last, chunks[-1][1] if chunks else 0)
     spoken: Iterator[Message] = (m for m in messages if start <= m.position <= end)
@@ -87,7 +100,11 @@ def _take_messages(
     after = fresh[-1].last_position if fresh else last
     before = min((begins for begins in old_starts if begins > after), default=None)
     writer.replace_chunks(
-        SessionRef(session.session_id), fresh, first=start, before=before
+        SessionRef(session.session_id),
+        fresh,
+        first=start,
+        before=before,
+        are_new=is_new,
     )
 
 

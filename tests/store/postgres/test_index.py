@@ -1,4 +1,4 @@
-"""What the index on PostgreSQL does in its own way: blocks of words, signs, stops."""
+"""What the index on PostgreSQL does in its own way: packed words, signs, stops."""
 
 import threading
 from collections.abc import Iterator
@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from backstory.errors import StoreProblem
 from backstory.store.base.index import UnitFilter, Words
+from backstory.store.postgres import term_uses, text_search
 from backstory.store.postgres.database import Database, Tenant
 from backstory.store.postgres.embeddings import PostgresEmbeddings
 from backstory.store.postgres.index import PostgresIndex
 from backstory.store.postgres.text_search import TextSearch
 from backstory.store.postgres.vectors import PostgresVectors
 from backstory.store.postgres.word_writer import WordWriter
+from backstory.text.words import fold
 from backstory.values.units import NewChunk, NewUnit, SessionRef
 from tests.chance import examples
 from tests.index_builders import (
@@ -46,9 +48,16 @@ def an_index_of(tenant: Tenant) -> PostgresIndex:
     return PostgresIndex(tenant, PostgresEmbeddings(tenant))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_shared_rows() -> Iterator[None]:
+    """Words that more than two units have get rows of their own; the others share."""
+    with patch.multiple(term_uses, MAX_SHARING=2, SHARED_ROWS=3):
+        yield
+
+
 @contextmanager
 def few_in_the_tail(most: int = 3) -> Iterator[None]:
-    """Words become blocks after so few units."""
+    """Words are packed after so few units."""
     with patch.multiple(WordWriter, max_tail=most, latest=1):
         yield
 
@@ -141,7 +150,7 @@ _steps = st.one_of(
 
 @settings(max_examples=examples(40))
 @given(steps=st.lists(_steps, max_size=10))
-def test_blocks_have_the_words_of_what_is_there(
+def test_packed_rows_have_the_words_of_what_is_there(
     postgres: PostgresServer, steps: list[tuple[str, object]]
 ) -> None:
     database = Database(postgres.url())
@@ -172,7 +181,7 @@ def _words(*words: str) -> Words:
     return Words(tuple((word,) for word in words))
 
 
-def test_nothing_of_a_deleted_unit_is_left_in_blocks(
+def test_nothing_of_a_deleted_unit_is_left_in_packed_rows(
     postgres: PostgresServer, index: PostgresIndex, tenant: Tenant
 ) -> None:
     with few_in_the_tail():
@@ -185,9 +194,13 @@ def test_nothing_of_a_deleted_unit_is_left_in_blocks(
 
     with tenant.reading() as db:
         rows = db.execute(
-            "SELECT term, unit_count FROM word_blocks WHERE term IN ('walrus7', 'sea')"
+            "SELECT key, unit_count, shared_terms FROM word_rows"
         ).fetchall()
-    assert (hidden, rows) == ([], [("sea", 27)])
+    terms = {term for _, _, shared in rows for term in (shared or "").split()}
+    assert hidden == []
+    assert "walrus6" in terms
+    assert terms.isdisjoint({"walrus7", "7"})
+    assert ("sea", 27, None) in rows
     assert index.verify() == []
 
 
@@ -221,20 +234,65 @@ def test_a_word_too_long_for_an_index_is_found(index: PostgresIndex) -> None:
 # -- any part of a text ---------------------------------------------------------------
 
 
-def test_a_large_index_looks_up_few_texts_by_their_words(index: PostgresIndex) -> None:
+# The first number after the first segment, all of which has grams then.
+_NEXT_SEGMENT = 16_384
+
+
+def test_of_a_large_index_few_texts_are_compared(index: PostgresIndex) -> None:
     store_units(
         index,
         *(a_unit(n, f"the whale {n} swims in a sea") for n in range(1, 500)),
         a_unit(500, "a blue whale dives in the sea"),
+        a_unit(_NEXT_SEGMENT, "a blue whale sings"),
     )
 
     with patch.object(TextSearch, "small", 10):
         assert index.find_few("ue whale dives i", ANYTHING, 9) == [500]
         assert index.find_few("ale 7 swims", ANYTHING, 9) == [7]
-        assert index.find_few("7 swims in a", ANYTHING, 9) is None
-        assert index.find_few("whale", ANYTHING, 9) is None
-        assert index.find_text("7 swims in a", ANYTHING, 2) == [497, 487]
-        assert index.find_text("nowhere", ANYTHING, 9) == []
+        assert index.find_few("7 swims in a", ANYTHING, 2) == [497, 487]
+        assert index.find_few("lue whal", ANYTHING, 9) == [_NEXT_SEGMENT, 500]
+        assert index.find_few("nowhere", ANYTHING, 9) == []
+        # Too short to have grams.
+        assert index.find_few("sea", ANYTHING, 9) is None
+        assert index.find_text("sea", ANYTHING, 2) == [500, 499]
+        with patch.object(text_search, "_MAX_BLOCKS", 10):
+            assert index.find_few("whale", ANYTHING, 9) is None
+            assert index.find_text("7 swims in a", ANYTHING, 2) == [497, 487]
+
+
+_needles = st.sampled_from(
+    ["whale", "whales", "ue whal", "deep-sea", "日本", "日本語 x", "x naïve", "sonja"]
+)
+
+
+@settings(max_examples=examples(40))
+@given(steps=st.lists(_steps, max_size=8), needle=_needles)
+def test_any_part_of_a_text_is_found(
+    postgres: PostgresServer, steps: list[tuple[str, object]], needle: str
+) -> None:
+    database = Database(postgres.url())
+    index = an_index_of(database.tenant(postgres.create_tenant()))
+    there: dict[int, NewUnit] = {}
+    for step in steps:
+        match step:
+            case ("store", list(units)):
+                store_units(index, *units)
+                there |= {unit.unit_id: unit for unit in units}
+            case ("delete", list(unit_ids)):
+                with index.writing() as writer:
+                    writer.delete_units(unit_ids)
+                there = {k: unit for k, unit in there.items() if k not in unit_ids}
+            case _:
+                index.tidy()
+
+    with patch.object(TextSearch, "small", 0):
+        found = index.find_few(fold(needle), ANYTHING, 99)
+
+    having = {k for k, unit in there.items() if fold(needle) in fold(unit.text)}
+    assert found is not None
+    assert set(found) == having
+    assert index.verify() == []
+    database.close()
 
 
 # -- vectors --------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 import threading
 from contextlib import closing
+from unittest.mock import patch
 
 import pytest
 
 from backstory.errors import StoreProblem, StoreTooNew, StoreUnwritable
+from backstory.store.postgres import migrate
 from backstory.store.postgres.connecting import PREPARE_HINT
 from backstory.store.postgres.database import Database
 from backstory.store.postgres.migrate import list_migrations, prepare_database
@@ -88,34 +90,30 @@ def test_code_that_needs_more_than_there_is_says_so(postgres: PostgresServer) ->
     assert raised.value.hint == PREPARE_HINT
 
 
-def test_vectors_from_before_their_segments_have_versions_are_found(
+def test_an_index_from_before_words_shared_rows_is_made_anew(
     postgres: PostgresServer,
 ) -> None:
     name = postgres.create_database()
-    postgres.prepare(name)
-    postgres.ask("DROP FUNCTION backstory.mark_vector_segments CASCADE", name=name)
-    postgres.ask("DROP TABLE backstory.vector_segments", name=name)
-    postgres.ask("DELETE FROM backstory.migrations WHERE version >= 9", name=name)
+    before = list_migrations()[:9]
+    with patch.object(migrate, "list_migrations", lambda: before):
+        postgres.prepare(name)
     for tenant_id in (1, 2):
         TenantList(postgres.url(OWNER, name)).create(f"tenant {tenant_id}")
-        postgres.ask(
+        for statement in (
+            f"INSERT INTO backstory.indexes VALUES ({tenant_id}, 'index', 7)",
             f"""
-            INSERT INTO backstory.vector_codes
-            SELECT {tenant_id}, 7, unit_id, 1, 1, NULL, 1, B'1'
-              FROM generate_series({tenant_id}, 6000, 1000) AS unit_id
+            INSERT INTO backstory.units
+            VALUES ({tenant_id}, 7, 1, 1, 1, 1, NULL, 3, 1, NULL, 'sea')
             """,
-            name=name,
-        )
+        ):
+            postgres.ask(statement, name=name)
 
     postgres.prepare(name)
 
-    listed = "SELECT tenant_id, index_id, segment_id FROM backstory.vector_segments"
-    assert sorted(postgres.ask(listed, name=name)) == [
-        (1, 7, 0),
-        (1, 7, 1),
-        (2, 7, 0),
-        (2, 7, 1),
-    ]
+    for table in ("indexes", "units"):
+        assert postgres.ask(f"SELECT 1 FROM backstory.{table}", name=name) == []
+    wanted = postgres.ask("SELECT tenant_id, kind FROM backstory.jobs", name=name)
+    assert sorted(wanted) == [(1, "index"), (2, "index")]
 
 
 def test_the_application_must_have_a_role_that_is_bound(

@@ -293,6 +293,10 @@ class IndexWriter(Protocol):
         """Delete units; unknown numbers are ignored."""
         ...
 
+    def find_new_sessions(self, session_ids: Collection[int]) -> set[int]:
+        """Those of these sessions of which the index has no units and no chunks."""
+        ...
+
     def list_message_units(self, session_id: int, first: int, last: int) -> list[int]:
         """The units of messages from one position of a session to another."""
         ...
@@ -312,8 +316,12 @@ class IndexWriter(Protocol):
         *,
         first: int = 0,
         before: int | None = None,
+        are_new: bool = False,
     ) -> None:
-        """Replace the chunks that begin at or after ``first`` and before ``before``."""
+        """Replace the chunks that begin at or after ``first`` and before ``before``.
+
+        ``are_new`` promises that there are none, which is faster.
+        """
         ...
 
     def note_session(self, session_id: int, change_id: int, now: datetime) -> None:

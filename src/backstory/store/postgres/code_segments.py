@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from backstory.store.base.codes import UNKNOWN_TIME
 from backstory.store.postgres.connecting import Connection
+from backstory.store.postgres.index_connection import IndexCounters
 from backstory.system.fork_safety import reset_in_child
 
 # As in the migration that made the triggers.
@@ -44,12 +45,17 @@ class CodeSegments:
         """Start fresh in a forked child: another thread may have been changing it."""
         self._lock = threading.Lock()
         self._index_id = 0
+        self._read_at: IndexCounters | None = None
         self._versions: dict[int, int] = {}
         self._segments: dict[int, Codes] = {}
         self._all: Codes | None = None
 
-    def read(self, db: Connection, index_id: int) -> Codes | None:
+    def read(self, db: Connection, counters: IndexCounters) -> Codes | None:
         """The codes that the transaction sees; None if there are none."""
+        index_id = counters.index_id
+        with self._lock:
+            if self._read_at == counters:
+                return self._all
         rows = db.execute(
             "SELECT segment_id, version FROM vector_segments WHERE index_id = %s",
             (index_id,),
@@ -57,6 +63,7 @@ class CodeSegments:
         versions: dict[int, int] = dict(rows.fetchall())
         with self._lock:
             if (index_id, versions) == (self._index_id, self._versions):
+                self._read_at = counters
                 return self._all
             known = self._versions if index_id == self._index_id else {}
             segments = {
@@ -69,6 +76,7 @@ class CodeSegments:
             )
             self._index_id, self._versions = index_id, versions
             self._segments = segments
+            self._read_at = counters
             self._all = _join([segments[each] for each in sorted(segments)])
             return self._all
 

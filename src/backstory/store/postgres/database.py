@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -40,8 +41,21 @@ WAIT_S = 30.0
 # A process that was suspended in the middle of a transaction must not lock out others.
 _MAX_PAUSE = "60s"
 _CANCEL_TIMEOUT_S = 2.0
-# What all statements of a transaction see, whatever others commit meanwhile.
-_ONE_STATE = psycopg.IsolationLevel.REPEATABLE_READ
+_TO_WRITE: LiteralString = "READ WRITE"
+# All its statements see one state, whatever others commit meanwhile.
+_TO_READ: LiteralString = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+# Sent as one message. A table is never read whole, as it has the rows of all tenants:
+# the planner would do so while it is small, and keep the plan. Compiling a statement
+# takes longer than running it.
+_BEGIN: LiteralString = """
+    BEGIN {};
+    SELECT set_config('backstory.tenant', {}, true),
+           set_config('search_path', 'backstory, pg_temp', true),
+           set_config('enable_seqscan', 'off', true),
+           set_config('jit', 'off', true),
+           set_config('lock_timeout', {}, true),
+           set_config('idle_in_transaction_session_timeout', {}, true)
+"""
 
 
 class Database:
@@ -104,7 +118,7 @@ class Database:
         while True:
             db, is_new = self._take(WAIT_S)
             try:
-                db.read_only = db.isolation_level = None
+                db.autocommit = False
                 db.execute("SELECT 1")
                 db.rollback()
                 return db
@@ -316,25 +330,16 @@ class Tenant:
         while True:
             db, is_new = self.database._take(wait_s)
             try:
-                db.read_only = not is_writing
-                db.isolation_level = None if is_writing else _ONE_STATE
-                # A table is never read whole, as it has the rows of all tenants. The
-                # planner would do so while it is small, and keep the plan. Compiling a
-                # statement takes longer than running it.
+                # So that it sends no BEGIN of its own, which would be another message.
+                if not db.autocommit:
+                    db.autocommit = True
                 db.execute(
-                    """
-                    SELECT set_config('backstory.tenant', %s, true),
-                           set_config('search_path', 'backstory, pg_temp', true),
-                           set_config('enable_seqscan', 'off', true),
-                           set_config('jit', 'off', true),
-                           set_config('lock_timeout', %s, true),
-                           set_config('idle_in_transaction_session_timeout', %s, true)
-                    """,
-                    (
+                    sql.SQL(_BEGIN).format(
+                        sql.SQL(_TO_WRITE if is_writing else _TO_READ),
                         str(tenant_id),
                         f"{max(1, math.ceil(wait_s * 1000))}ms",
                         _MAX_PAUSE,
-                    ),
+                    )
                 )
                 return db
             except BaseException as exc:

@@ -29,11 +29,15 @@ from backstory.store.postgres import (
     passages,
     units,
     vectors,
-    word_blocks,
+    word_rows,
 )
 from backstory.store.postgres.database import WAIT_S, Tenant
 from backstory.store.postgres.erase import INDEX_TABLES, erase_deleted
-from backstory.store.postgres.index_connection import IndexTransactions, replace_index
+from backstory.store.postgres.index_connection import (
+    IndexTransactions,
+    replace_index,
+    save_counters,
+)
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
     set_state,
@@ -229,7 +233,8 @@ class PostgresIndex(IndexFront):
 
     def tidy(self) -> None:
         with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
-            word_blocks.clean_segments(db, counters.index_id)
+            if word_rows.clean_segments(db, counters.index_id):
+                save_counters(db, counters)
         if not self.get_state(IS_ERASE_DUE):
             return
         self.delete_unused_vectors()
@@ -239,6 +244,7 @@ class PostgresIndex(IndexFront):
         if is_erased:
             with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
                 set_state(db, counters.index_id, IS_ERASE_DUE, "")
+                save_counters(db, counters)
 
     def replace_with(self, other: "PostgresIndex") -> None:
         old, new = self._transactions, other._transactions
@@ -258,7 +264,7 @@ class PostgresIndex(IndexFront):
         """How much its own rows take, roughly; tables are shared with others."""
         with self._transactions.reading() as (db, counters):
             size = units.sum_text_bytes(db, counters.index_id)
-            size += word_blocks.size_bytes(db, counters.index_id)
+            size += word_rows.size_bytes(db, counters.index_id)
         return size + counters.unit_count * _BYTES_A_UNIT + self.embeddings.size_bytes()
 
     def close(self) -> None:

@@ -8,6 +8,9 @@ from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.rows import to_columns
 from backstory.values.units import Container, NewChunk
 
+# source_id, chunk_id, first_position, last_position, token_count, text.
+ChunkRow = tuple[int, int, int, int, int, str | None]
+
 
 def list_chunks(
     db: Connection, index_id: int, container: Container
@@ -41,18 +44,12 @@ def delete_chunks(
     )
 
 
-def insert_chunks(
-    db: Connection,
-    index_id: int,
-    container: Container,
-    chunks: Sequence[NewChunk],
-    *,
-    first_id: int,
-) -> None:
-    if not chunks:
-        return
-    rows = [
+def to_rows(
+    container: Container, chunks: Sequence[NewChunk], *, first_id: int
+) -> list[ChunkRow]:
+    return [
         (
+            to_number(container),
             chunk_id,
             chunk.first_position,
             chunk.last_position,
@@ -61,15 +58,19 @@ def insert_chunks(
         )
         for chunk_id, chunk in enumerate(chunks, start=first_id)
     ]
-    db.execute(
-        """
-        INSERT INTO index_chunks (index_id, source_id, chunk_id, first_position,
-                                  last_position, token_count, text)
-        SELECT %s, %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[],
-                                     %s::bigint[], %s::text[])
-        """,
-        (index_id, to_number(container), *to_columns(rows, 5)),
-    )
+
+
+def insert_chunks(db: Connection, index_id: int, rows: Sequence[ChunkRow]) -> None:
+    if rows:
+        db.execute(
+            """
+            INSERT INTO index_chunks (index_id, source_id, chunk_id, first_position,
+                                      last_position, token_count, text)
+            SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[],
+                                     %s::bigint[], %s::bigint[], %s::text[])
+            """,
+            (index_id, *to_columns(rows, 6)),
+        )
 
 
 def find_chunks(

@@ -33,8 +33,9 @@ TABLES = (
     "unit_passages",
     "index_chunks",
     "word_tail",
-    "word_blocks",
+    "word_rows",
     "word_segments",
+    "text_grams",
     "units_to_embed",
     "vector_codes",
     # After the table whose triggers write it.
@@ -53,6 +54,9 @@ class IndexCounters(NamedTuple):
     tail_count: int = 0
     last_file_id: int = 0
     last_chunk_id: int = 0
+    # The transaction that wrote it, which every one does that changes the index: while
+    # the row is the same, so is all of the index.
+    written_by: str = ""
 
 
 class IndexTransactions:
@@ -70,6 +74,7 @@ class IndexTransactions:
         """Start fresh in a forked child."""
         self._lock = threading.Lock()
         self._used: dict[int, Connection] = {}
+        self._states: tuple[IndexCounters, dict[str, str]] | None = None
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Connection, IndexCounters]]:
@@ -84,15 +89,11 @@ class IndexTransactions:
             yield db, known
 
     def list_states(self, db: Connection, counters: IndexCounters) -> dict[str, str]:
-        """All states of the index; in a view, they are read once."""
-        view = self.tenant.view
-        if view is None or view.db is not db:
-            return list_states(db, counters.index_id)
-        known = view.values.get(f"states of {self.name}")
-        if not isinstance(known, dict):
-            known = list_states(db, counters.index_id)
-            view.values[f"states of {self.name}"] = known
-        return known
+        """All states of the index; while it stays the same, they are read once."""
+        known = self._states
+        if known is None or known[0] != counters:
+            known = self._states = counters, list_states(db, counters.index_id)
+        return known[1]
 
     @contextmanager
     def writing(self, *, wait_s: float) -> Iterator[tuple[Connection, IndexCounters]]:
@@ -157,7 +158,8 @@ def _find_counters(
     row = db.execute(
         b"""
         SELECT index_id, unit_count, word_count, vector_count, tail_count, last_file_id,
-               last_chunk_id, set_config('plan_cache_mode', 'force_custom_plan', true)
+               last_chunk_id, xmin::text,
+               set_config('plan_cache_mode', 'force_custom_plan', true)
           FROM indexes WHERE name = %s
         """
         + (b"FOR UPDATE" if locked else b""),
@@ -167,7 +169,7 @@ def _find_counters(
 
 
 def save_counters(db: Connection, counters: IndexCounters) -> None:
-    index_id, *counts = counters
+    index_id, *counts, _ = counters
     db.execute(
         """
         UPDATE indexes

@@ -1,6 +1,6 @@
 """Check everything that must hold in the tables of a search index."""
 
-from backstory.store.postgres import word_blocks, word_tail
+from backstory.store.postgres import text_grams, word_rows, word_tail
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import TABLES, IndexCounters
 from backstory.values.units import UnitKind
@@ -19,6 +19,7 @@ def verify_index(db: Connection, counters: IndexCounters) -> list[str]:
     return [
         *_verify_counts(db, counters),
         *_verify_words(db, counters),
+        *_verify_grams(db, counters.index_id),
         *_verify_vectors(db, counters.index_id),
     ]
 
@@ -58,17 +59,24 @@ def _verify_words(db: Connection, counters: IndexCounters) -> list[str]:
         ).fetchall()
     )
     in_tail = word_tail.sum_word_counts(db, counters.index_id)
-    in_blocks = word_blocks.sum_word_counts(db, counters.index_id)
+    packed = word_rows.sum_word_counts(db, counters.index_id)
     found = []
-    if twice := in_tail.keys() & in_blocks.keys():
+    if twice := in_tail.keys() & packed.keys():
         found.append(f"the words of {len(twice)} units are stored twice")
-    there = in_blocks | in_tail
+    there = packed | in_tail
     if without_unit := there.keys() - stored.keys():
         found.append(f"there are words of {len(without_unit)} units that do not exist")
     wrong = [each for each, count in stored.items() if there.get(each, 0) != count]
     if wrong:
         found.append(f"{len(wrong)} units have not the words that they should have")
     return found
+
+
+def _verify_grams(db: Connection, index_id: int) -> list[str]:
+    wrong = text_grams.list_wrong(db, index_id)
+    return [f"the grams of {len(wrong)} segments are not those of their texts"] * (
+        len(wrong) > 0
+    )
 
 
 def _verify_vectors(db: Connection, index_id: int) -> list[str]:

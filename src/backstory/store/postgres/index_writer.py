@@ -10,6 +10,7 @@ from backstory.store.postgres import (
     index_chunks,
     indexed_containers,
     passages,
+    text_grams,
     units,
     vectors,
 )
@@ -31,6 +32,7 @@ from backstory.store.postgres.word_writer import WordWriter
 from backstory.store.postgres.words import PostgresWords
 from backstory.text.words import fold, index_words
 from backstory.values.identity import meaning_hash, passages_hash
+from backstory.values.structs import Struct, field
 from backstory.values.units import (
     Container,
     FileRef,
@@ -42,8 +44,29 @@ from backstory.values.units import (
 )
 
 
+class _NewRows(Struct):
+    """Rows of new units and chunks, and sessions that were indexed, to be stored."""
+
+    of_units: list[units.UnitRow] = field(default_factory=list)
+    of_notes: list[NewUnit] = field(default_factory=list)
+    of_passages: list[tuple[int, int, bytes]] = field(default_factory=list)
+    of_chunks: list[index_chunks.ChunkRow] = field(default_factory=list)
+    of_sessions: dict[int, tuple[int, datetime]] = field(default_factory=dict)
+
+    def store(self, db: Connection, index_id: int) -> None:
+        units.insert_units(db, index_id, self.of_units)
+        units.insert_notes(db, index_id, self.of_notes)
+        passages.insert_passages(db, index_id, self.of_passages)
+        index_chunks.insert_chunks(db, index_id, self.of_chunks)
+        indexed_containers.replace_sessions(db, index_id, self.of_sessions)
+
+
 class PostgresIndexWriter:
-    """An ``IndexWriter`` for one transaction."""
+    """An ``IndexWriter`` for one transaction.
+
+    What is new is stored when something else is asked of the database, or at the end:
+    a statement for many sessions takes little longer than one for a single session.
+    """
 
     def __init__(
         self,
@@ -52,7 +75,8 @@ class PostgresIndexWriter:
         word_search: PostgresWords,
         vector_search: PostgresVectors,
     ) -> None:
-        self._db = db
+        self._connection = db
+        self._new_rows = _NewRows()
         self._index_id = counters.index_id
         self._counters = counters
         self._word_search = word_search
@@ -60,6 +84,16 @@ class PostgresIndexWriter:
         self._words = WordWriter(db, counters.index_id, counters.tail_count)
         # Hashes of texts that may not need their vectors any more.
         self.deleted_hashes: set[bytes] = set()
+        # Units whose texts are new, or gone.
+        self._changed: set[int] = set()
+
+    @property
+    def _db(self) -> Connection:
+        """The connection, after what is new has been stored."""
+        if self._new_rows != _NewRows():
+            new, self._new_rows = self._new_rows, _NewRows()
+            new.store(self._connection, self._index_id)
+        return self._connection
 
     def get_state(self, name: str) -> str | None:
         return get_state(self._db, self._index_id, name)
@@ -104,15 +138,13 @@ class PostgresIndexWriter:
             rows.append((unit_id, *facts, size_bytes(folded), count, key, text))
         self._delete(gone)
         self._words.delete(recounted)
-        units.set_word_counts(
-            self._db,
-            self._index_id,
-            {
-                unit_id: count
-                for unit_id, count in recounted.items()
-                if count != stored[unit_id][0]
-            },
-        )
+        changed = {
+            unit_id: count
+            for unit_id, count in recounted.items()
+            if count != stored[unit_id][0]
+        }
+        if changed:
+            units.set_word_counts(self._db, self._index_id, changed)
         self._insert(rows, wanted)
         for unit_id, each in words.items():
             self._words.add(unit_id, each)
@@ -120,15 +152,15 @@ class PostgresIndexWriter:
     def _insert(
         self, rows: Sequence[units.UnitRow], wanted: dict[int, NewUnit]
     ) -> None:
-        units.insert_units(self._db, self._index_id, rows)
         added = [wanted[row[0]] for row in rows]
-        units.insert_notes(self._db, self._index_id, added)
-        cut = [
+        self._new_rows.of_units += rows
+        self._changed.update(row[0] for row in rows)
+        self._new_rows.of_notes += [unit for unit in added if unit.heading is not None]
+        self._new_rows.of_passages += [
             (unit.unit_id, to_number(unit.container), passages_hash(unit.passages))
             for unit in added
             if unit.passages
         ]
-        passages.insert_passages(self._db, self._index_id, cut)
         self._count(unit_count=len(rows), word_count=sum(row[6] for row in rows))
 
     def _to_words(self, unit: NewUnit) -> UnitWords:
@@ -162,6 +194,7 @@ class PostgresIndexWriter:
             return
         had_vectors, hashes = units.delete_units(self._db, self._index_id, stored)
         self._words.delete(stored)
+        self._changed.update(stored)
         self.deleted_hashes |= hashes
         self._count(
             unit_count=-len(stored),
@@ -170,9 +203,13 @@ class PostgresIndexWriter:
         )
 
     def clear(self) -> None:
+        self._new_rows = _NewRows()
         delete_rows(self._db, self._index_id)
         self._words.clear()
         self._counters = IndexCounters(self._index_id)
+
+    def find_new_sessions(self, session_ids: Collection[int]) -> set[int]:
+        return units.find_new_sessions(self._db, self._index_id, session_ids)
 
     def list_message_units(self, session_id: int, first: int, last: int) -> list[int]:
         return units.list_message_units(
@@ -201,22 +238,22 @@ class PostgresIndexWriter:
         *,
         first: int = 0,
         before: int | None = None,
+        are_new: bool = False,
     ) -> None:
-        index_chunks.delete_chunks(
-            self._db, self._index_id, container, first=first, before=before
-        )
+        if not are_new:
+            index_chunks.delete_chunks(
+                self._db, self._index_id, container, first=first, before=before
+            )
         first_id = self._counters.last_chunk_id + 1
-        index_chunks.insert_chunks(
-            self._db, self._index_id, container, new, first_id=first_id
+        self._new_rows.of_chunks += index_chunks.to_rows(
+            container, new, first_id=first_id
         )
         self._count(last_chunk_id=len(new))
 
     # -- what has been indexed ---
 
     def note_session(self, session_id: int, change_id: int, now: datetime) -> None:
-        indexed_containers.replace_session(
-            self._db, self._index_id, session_id, change_id, now
-        )
+        self._new_rows.of_sessions[session_id] = change_id, now
 
     def replace_file(self, file: IndexedFile, now: datetime) -> int:
         new_id = self._counters.last_file_id + 1
@@ -261,6 +298,7 @@ class PostgresIndexWriter:
     def flush(self) -> None:
         """Write what is still in memory, before the transaction is committed."""
         self._words.store()
+        text_grams.refresh(self._db, self._index_id, self._changed)
         save_counters(
             self._db, self._counters._replace(tail_count=self._words.tail_count)
         )

@@ -1,26 +1,33 @@
 """The tables ``indexed_sessions`` and ``indexed_files``: what has been indexed."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from backstory.store.base.index import IndexedFile
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.rows import key_of
+from backstory.store.postgres.rows import key_of, to_columns
 from backstory.values.moments import Moment
 from backstory.values.units import UnitKind
 
 
-def replace_session(
-    db: Connection, index_id: int, session_id: int, change_id: int, now: datetime
+def replace_sessions(
+    db: Connection, index_id: int, sessions: Mapping[int, tuple[int, datetime]]
 ) -> None:
-    db.execute(
-        """
-        INSERT INTO indexed_sessions (index_id, session_id, change_id, indexed_at)
-        VALUES (%s, %s, %s, %s)
-            ON CONFLICT (tenant_id, index_id, session_id) DO UPDATE
-           SET change_id = excluded.change_id, indexed_at = excluded.indexed_at
-        """,
-        (index_id, session_id, change_id, Moment(now).to_microseconds()),
-    )
+    """Record up to which change each session was indexed, and when."""
+    rows = [
+        (session_id, change_id, Moment(now).to_microseconds())
+        for session_id, (change_id, now) in sessions.items()
+    ]
+    if rows:
+        db.execute(
+            """
+            INSERT INTO indexed_sessions (index_id, session_id, change_id, indexed_at)
+            SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[])
+                ON CONFLICT (tenant_id, index_id, session_id) DO UPDATE
+               SET change_id = excluded.change_id, indexed_at = excluded.indexed_at
+            """,
+            (index_id, *to_columns(rows, 3)),
+        )
 
 
 def delete_session(db: Connection, index_id: int, session_id: int) -> None:

@@ -7,7 +7,6 @@ into the other.
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +15,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 # Longer terms would not fit into an index of PostgreSQL.
-_FEW = 16
 _MAX_TERM_CHARS = 200
-# The type of a packed number, by its size in bytes.
-_TYPES = {1: "<u1", 2: "<u2", 4: "<u4"}
 
 
 class UnitWords(NamedTuple):
@@ -103,73 +99,16 @@ def from_positions(terms: Mapping[int, str]) -> UnitWords:
     )
 
 
-def to_postings(units: Mapping[int, UnitWords]) -> Iterator[tuple[str, Postings]]:
-    """The postings of each term of some units, which are in order."""
-    numbers: dict[str, int] = {}
-    terms: list[int] = []
-    positions: list[int] = []
-    text_sizes, around_sizes = [], []
-    for words in units.values():
-        for term in chain(words.text, words.around):
-            terms.append(numbers.setdefault(term, len(numbers)))
-        positions.extend(range(len(words.text)))
-        positions.extend(range(len(words.text) + 1, words.word_count + 1))
-        text_sizes.append(len(words.text))
-        around_sizes.append(len(words.around))
-    sizes = np.asarray(text_sizes, np.int64) + around_sizes
-    of_unit = np.repeat(np.arange(len(units)), sizes)
-    all_positions = np.asarray(positions, np.int64)
-    is_text = all_positions < np.repeat(np.asarray(text_sizes, np.int64), sizes)
-    # Units and positions are in order already, and a stable sort keeps them so.
-    of_term = np.asarray(terms, np.int64)
-    order = np.argsort(of_term, kind="stable")
-    of_term, of_unit = of_term[order], of_unit[order]
-    all_positions, is_text = all_positions[order], is_text[order]
-    # A use is all places of one term in one unit.
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = (of_term[1:] != of_term[:-1]) | (of_unit[1:] != of_unit[:-1])
-    use_starts = np.flatnonzero(begins)
-    text_counts = np.add.reduceat(is_text, use_starts, dtype=np.int64)
-    counts = np.diff(use_starts, append=len(order))
-    unit_ids = np.fromiter(units, np.int64, len(units))[of_unit[use_starts]]
-    word_counts = sizes[of_unit[use_starts]]
-    bounds = np.searchsorted(of_term[use_starts], np.arange(len(numbers) + 1)).tolist()
-    place_bounds = np.searchsorted(of_term, np.arange(len(numbers) + 1)).tolist()
-    for term, number in numbers.items():
-        some = slice(bounds[number], bounds[number + 1])
-        places = slice(place_bounds[number], place_bounds[number + 1])
-        yield (
-            term,
-            Postings(
-                unit_ids[some],
-                word_counts[some],
-                text_counts[some],
-                counts[some] - text_counts[some],
-                all_positions[places],
-            ),
-        )
-
-
 # -- packed arrays --------------------------------------------------------------------
 
 
-def pack(numbers: Sequence[int] | Ints) -> bytes:
-    """Numbers from 0 on, each in as few bytes as the largest needs; all 0 is empty."""
-    array = np.asarray(numbers, np.int64)
-    # Most are of terms that few units have; for these it takes half of the time.
-    few = array.tolist() if array.size <= _FEW else None
-    largest = int(array.max(initial=0)) if few is None else max(few, default=0)
-    if not largest:
-        return b""
-    if few is not None and largest < 1 << 8:
-        return bytes(few)
-    width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
-    packed: bytes = array.astype(_TYPES[width]).tobytes()
-    return packed
+def find_type(width: int) -> str:
+    """The type of packed numbers, by the bytes of each."""
+    return f"<u{width}"
 
 
 def unpack(packed: bytes, count: int) -> Ints:
     """``count`` numbers that were packed."""
     if not packed:
         return np.zeros(count, np.int64)
-    return np.frombuffer(packed, _TYPES[len(packed) // count]).astype(np.int64)
+    return np.frombuffer(packed, find_type(len(packed) // count)).astype(np.int64)

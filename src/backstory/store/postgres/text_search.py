@@ -4,7 +4,8 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from backstory.store.base.index import UnitFilter
-from backstory.store.postgres import units
+from backstory.store.postgres import text_grams, units
+from backstory.store.postgres.folded_texts import to_stored
 from backstory.store.postgres.index_connection import IndexTransactions
 from backstory.store.postgres.words import PostgresWords
 
@@ -12,6 +13,10 @@ from backstory.store.postgres.words import PostgresWords
 # not more than this.
 _MAX_LOOKED_UP = 400
 _TELLING_WORDS = 3
+# In so many blocks of units that have the grams of a needle, texts are compared: some
+# ten milliseconds. Of a part that more have, the newest are found sooner by reading
+# from the newest unit on.
+_MAX_BLOCKS = 3_000
 
 
 class TextSearch:
@@ -35,17 +40,20 @@ class TextSearch:
         if not folded or not where.kinds or limit <= 0:
             return []
         with self._transactions.reading() as (db, counters):
-            among = None
-            is_small = counters.unit_count <= self.small
+            index_id = counters.index_id
             if telling := _list_telling_words(folded):
                 among = self._words.find_with_words(db, counters, telling)
-                if len(among) > _MAX_LOOKED_UP:
-                    among = None
-            if among is None and not is_small:
+                if len(among) <= _MAX_LOOKED_UP:
+                    return units.list_newest(
+                        db, index_id, where, limit, among=among, folded=folded
+                    )
+            if counters.unit_count <= self.small:
+                return units.list_newest(db, index_id, where, limit, folded=folded)
+            needle = to_stored(folded)
+            ranges = text_grams.find_ranges(db, index_id, needle, _MAX_BLOCKS)
+            if ranges is None:
                 return None
-            return units.list_newest(
-                db, counters.index_id, where, limit, among=among, folded=folded
-            )
+            return units.list_newest_in(db, index_id, where, limit, ranges, needle)
 
     def having(self, folded: str, unit_ids: Collection[int]) -> list[int]:
         with self._transactions.reading() as (db, counters):

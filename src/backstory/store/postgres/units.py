@@ -64,11 +64,7 @@ def insert_units(db: Connection, index_id: int, rows: Sequence[UnitRow]) -> None
 
 def insert_notes(db: Connection, index_id: int, units: Iterable[NewUnit]) -> None:
     """Store the texts of units of Markdown files."""
-    rows = [
-        (unit.unit_id, unit.heading, unit.text)
-        for unit in units
-        if unit.heading is not None
-    ]
+    rows = [(unit.unit_id, unit.heading, unit.text) for unit in units]
     if rows:
         db.execute(
             """
@@ -173,6 +169,23 @@ def find_stored_notes(
     return {(row[0], row[1], row[2], row[3]): row[4] for row in rows}
 
 
+def find_new_sessions(
+    db: Connection, index_id: int, session_ids: Collection[int]
+) -> set[int]:
+    """Those of these sessions that have neither units nor chunks."""
+    rows = db.execute(
+        """
+        SELECT session_id FROM unnest(%s::bigint[]) AS session_id
+         WHERE NOT EXISTS (SELECT FROM units
+                            WHERE index_id = %s AND source_id = session_id)
+           AND NOT EXISTS (SELECT FROM index_chunks
+                            WHERE index_id = %s AND source_id = session_id)
+        """,
+        (list(session_ids), index_id, index_id),
+    )
+    return {session_id for (session_id,) in rows}
+
+
 def list_message_units(
     db: Connection, index_id: int, session_id: int, first: int, last: int
 ) -> list[int]:
@@ -257,6 +270,36 @@ def list_newest(
          ORDER BY said_at DESC NULLS LAST, unit_id DESC LIMIT %s
         """.encode(),
         (*values, limit),
+    )
+    return [unit_id for (unit_id,) in rows]
+
+
+def list_newest_in(
+    db: Connection,
+    index_id: int,
+    where: UnitFilter,
+    limit: int,
+    ranges: Sequence[tuple[int, int]],
+    needle: str,
+) -> list[int]:
+    """The newest units that match and contain a text, as it is stored.
+
+    Each range of unit numbers is read by itself, from its first one to before its end.
+    """
+    condition = to_condition(where)
+    rows = db.execute(
+        f"""
+        SELECT units.unit_id
+          FROM unnest(%s::bigint[], %s::bigint[]) AS range (first_id, end_id)
+         CROSS JOIN LATERAL (
+               SELECT unit_id, kind, source_id, said_at FROM units
+                WHERE index_id = %s AND unit_id >= first_id AND unit_id < end_id
+                  AND strpos(folded, %s) > 0
+               OFFSET 0) AS units
+         WHERE {condition.sql}
+         ORDER BY said_at DESC NULLS LAST, unit_id DESC LIMIT %s
+        """.encode(),
+        (*to_columns(ranges, 2), index_id, needle, *condition.values, limit),
     )
     return [unit_id for (unit_id,) in rows]
 

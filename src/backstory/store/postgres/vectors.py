@@ -159,7 +159,7 @@ class PostgresVectors:
         where: UnitFilter,
         limit: int,
     ) -> dict[int, int]:
-        kept = self._segments.read(db, counters.index_id)
+        kept = self._segments.read(db, counters)
         if kept is None:
             return {}
         slots = np.flatnonzero(

@@ -1,14 +1,14 @@
 """The words that one transaction writes, and where they go.
 
-A few go to ``word_tail``. As soon as there are too many, all of them become blocks,
-apart from those of the latest messages: the next message changes the words around
-these.
+A few go to ``word_tail``. As soon as there are too many, all of them are
+packed, apart from those of the latest messages: the next message changes the words
+around these.
 """
 
 from collections.abc import Collection
 from typing import ClassVar
 
-from backstory.store.postgres import word_blocks, word_tail
+from backstory.store.postgres import word_rows, word_tail
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.postings import UnitWords
 from backstory.values.units import is_message
@@ -22,7 +22,7 @@ class WordWriter:
 
     # The rows of more units than this would be slow to read.
     max_tail: ClassVar[int] = 512
-    # How many messages stay among them when the others become blocks.
+    # How many messages stay among them when the others are packed.
     latest: ClassVar[int] = 64
 
     def __init__(self, db: Connection, index_id: int, tail_count: int) -> None:
@@ -48,7 +48,7 @@ class WordWriter:
             self.tail_count -= len(in_tail)
             stored = [each for each in stored if each not in in_tail]
         if stored:
-            word_blocks.hide_units(self._db, self._index_id, stored)
+            word_rows.hide_units(self._db, self._index_id, stored)
 
     def clear(self) -> None:
         """Forget everything, because it was all deleted."""
@@ -64,7 +64,7 @@ class WordWriter:
             messages = sorted(filter(is_message, words))
             first = max(0, len(messages) - self.latest)
             latest = {each: words.pop(each) for each in messages[first:]}
-            word_blocks.add_words(self._db, self._index_id, words)
+            word_rows.add_words(self._db, self._index_id, words)
             words, self.tail_count = latest, 0
         word_tail.insert_words(self._db, self._index_id, words)
         self.tail_count += len(words)

@@ -1,4 +1,4 @@
-"""Find units by their words: those written last and those in blocks, as one."""
+"""Find units by their words: those written last and those in packed rows, as one."""
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
@@ -7,7 +7,7 @@ import numpy as np
 
 from backstory.store.base.index import UnitFilter, Words
 from backstory.store.base.word_tokenizer import WordTokenizer
-from backstory.store.postgres import bm25, units, word_blocks, word_tail
+from backstory.store.postgres import bm25, units, word_rows, word_tail
 from backstory.store.postgres.bm25 import PhraseUnits
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
@@ -18,6 +18,7 @@ from backstory.store.postgres.postings import (
     no_postings,
     to_term,
 )
+from backstory.store.postgres.recent_postings import RecentPostings
 
 # Up to this many matching units are listed before words are matched.
 _FEW_UNITS = 20_000
@@ -32,7 +33,8 @@ class PostgresWords:
     def __init__(self, transactions: IndexTransactions) -> None:
         self._transactions = transactions
         self._tokenizer = WordTokenizer()
-        self._segments = word_blocks.SegmentCounts()
+        self._segments = word_rows.SegmentCounts()
+        self._recent = RecentPostings()
 
     def tokenize(self, text: str) -> list[str]:
         return self._tokenizer.tokenize(text)
@@ -130,9 +132,9 @@ class PostgresWords:
         tokens = {each: self.tokenize(each) for each in _flat(words)}
         terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
         with self._transactions.reading() as (db, counters):
-            sealed = word_blocks.count_units(db, counters.index_id, terms)
+            packed = word_rows.count_units(db, counters.index_id, terms)
             last = word_tail.count_units(db, counters.index_id, terms)
-        counts = {term: sealed.get(term, 0) + last.get(term, 0) for term in terms}
+        counts = {term: packed.get(term, 0) + last.get(term, 0) for term in terms}
         return [
             sum(
                 min((counts[to_term(token)] for token in tokens[each]), default=0)
@@ -156,9 +158,13 @@ class PostgresWords:
         terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
         if not terms:
             return {each: bm25.find_phrase([]) for each in tokens}
-        postings = self._find_postings(
-            db, counters.index_id, terms, with_positions=has_phrases
-        )
+        postings = self._recent.find(counters, terms, with_positions=has_phrases)
+        if missing := terms - postings.keys():
+            read = self._find_postings(
+                db, counters.index_id, missing, with_positions=has_phrases
+            )
+            self._recent.keep(counters, read, with_positions=has_phrases)
+            postings |= read
         return {
             phrase: bm25.find_phrase([postings[to_term(token)] for token in some])
             for phrase, some in tokens.items()
@@ -172,7 +178,7 @@ class PostgresWords:
         *,
         with_positions: bool,
     ) -> dict[str, Postings]:
-        sealed = word_blocks.find_postings(
+        packed = word_rows.find_postings(
             db, index_id, terms, self._segments, with_positions=with_positions
         )
         last = word_tail.find_postings(db, index_id, terms)
@@ -180,7 +186,7 @@ class PostgresWords:
             nothing = no_postings().positions
             last = {k: each._replace(positions=nothing) for k, each in last.items()}
         return {
-            term: join_postings([each[term] for each in (sealed, last) if term in each])
+            term: join_postings([each[term] for each in (packed, last) if term in each])
             for term in terms
         }
 

@@ -271,6 +271,9 @@ class SqliteIndexWriter:
         # None is in the table now, so all are written.
         self._counts_before = {}
 
+    def find_new_sessions(self, session_ids: Collection[int]) -> set[int]:
+        return units.find_new_sessions(self._db, session_ids)
+
     def list_message_units(self, session_id: int, first: int, last: int) -> list[int]:
         return units.list_message_units(self._db, session_id, first, last)
 
@@ -295,8 +298,10 @@ class SqliteIndexWriter:
         *,
         first: int = 0,
         before: int | None = None,
+        are_new: bool = False,
     ) -> None:
-        chunks.delete_chunks(self._db, container, first=first, before=before)
+        if not are_new:
+            chunks.delete_chunks(self._db, container, first=first, before=before)
         chunks.insert_chunks(self._db, container, new)
 
     # -- what has been indexed ---

@@ -115,6 +115,19 @@ def find_stored_notes(
     return {(*facts,): unit_id for *facts, unit_id in rows}
 
 
+def find_new_sessions(db: apsw.Connection, session_ids: Iterable[int]) -> set[int]:
+    """Those of these sessions that have neither units nor chunks."""
+    rows = db.execute(
+        """
+        SELECT value FROM json_each(?)
+         WHERE NOT EXISTS (SELECT 1 FROM units WHERE source_id = value)
+           AND NOT EXISTS (SELECT 1 FROM chunks WHERE source_id = value)
+        """,
+        (to_json(session_ids),),
+    )
+    return {session_id for (session_id,) in rows}
+
+
 def list_message_units(
     db: apsw.Connection, session_id: int, first: int, last: int
 ) -> list[int]:

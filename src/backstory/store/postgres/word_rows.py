@@ -1,18 +1,18 @@
-"""The tables ``word_blocks`` and ``word_segments``: the words of most units, packed.
+"""The tables ``word_rows`` and ``word_segments``: the words of most units, packed.
 
-A segment is a range of unit numbers, and a unit's place is its number within it. A
-block has all units of a segment that have one term. It is found by equality alone, for
-which an index is used under row-level security, and is read in one piece, however
-frequent the term is.
+A segment is a range of unit numbers, and a unit's place is its number within it. A row
+has all units of a segment that have one term, or a few rare ones. It is found by
+equality alone, for which an index is used under row-level security, and is read in one
+piece, however frequent the term is.
 
 A unit that is deleted is only marked so in the segment's row, which hides it: which
-blocks it is in is not known. Its traces are removed when the index is tidied, or before
+rows it is in is not known. Its traces are removed when the index is tidied, or before
 a unit with the same number comes.
 """
 
 import secrets
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,27 +22,29 @@ from backstory.store.postgres.postings import (
     Ints,
     Postings,
     UnitWords,
-    join_postings,
     no_postings,
-    pack,
-    to_postings,
     unpack,
 )
 from backstory.store.postgres.rows import to_columns
+from backstory.store.postgres.term_uses import (
+    SEGMENT_BITS,
+    SEGMENT_SIZE,
+    WordRow,
+    collect_uses,
+    find_in_shared,
+    from_rows,
+    join_uses,
+    keep_uses,
+    key_of_shared,
+    to_rows,
+)
 from backstory.system.fork_safety import reset_in_child
 
-# A longer segment would be read in fewer pieces, but written again more often.
-_SEGMENT_BITS = 14
-_SEGMENT_SIZE = 1 << _SEGMENT_BITS
 _VERSION_BITS = 62
-# In place of the word count of a unit that was deleted and is still in blocks.
+# In place of the word count of a unit that was deleted and is still in rows.
 _DELETED = -1
 # For all segments that a process remembers: the counts of 20 million units.
 _MAX_REMEMBERED_BYTES = 160_000_000
-
-
-# How many units, and their places, counts and positions.
-_PackedBlock = tuple[int, bytes, bytes, bytes, bytes]
 
 
 class _Segment(NamedTuple):
@@ -112,24 +114,37 @@ def find_postings(
     with_positions: bool,
 ) -> dict[str, Postings]:
     """The units that have these terms; a term that none has is left out."""
+    keys = _group_by_key(terms)
     rows: list[Any] = db.execute(
         f"""
-        SELECT term, segment_id, unit_count, places, text_counts, around_counts,
-               {"positions" if with_positions else "NULL::bytea"}
-          FROM word_blocks WHERE index_id = %s AND term = ANY(%b::text[])
+        SELECT segment_id, key, unit_count, places, text_counts, around_counts,
+               {"positions" if with_positions else "NULL::bytea"}, shared_terms,
+               shared_counts
+          FROM word_rows WHERE index_id = %s AND key = ANY(%b::text[])
          ORDER BY segment_id
         """.encode(),
-        (index_id, list(terms)),
+        (index_id, list(keys)),
         binary=True,
     ).fetchall()
     if not rows:
         return {}
-    counts = segments.read(db, index_id, {row[1] for row in rows})
+    counts = segments.read(db, index_id, {row[0] for row in rows})
     parts: dict[str, list[Postings]] = {}
-    for term, segment_id, unit_count, *packed in rows:
-        block = _unpack_block(segment_id, unit_count, packed, counts[segment_id])
-        parts.setdefault(term, []).append(block)
+    for segment_id, *columns in rows:
+        row = WordRow(*columns)
+        for term in keys[row.key]:
+            found = _find_in_row(segment_id, row, term, counts[segment_id])
+            if found is not None:
+                parts.setdefault(term, []).append(found)
     return {term: _concatenate(some) for term, some in parts.items()}
+
+
+def _group_by_key(terms: Collection[str]) -> dict[str, list[str]]:
+    """The keys of all rows that may have these terms, and which terms each may have."""
+    keys = {term: [term] for term in terms}
+    for term in terms:
+        keys.setdefault(key_of_shared(term), []).append(term)
+    return keys
 
 
 def _concatenate(parts: list[Postings]) -> Postings:
@@ -139,18 +154,31 @@ def _concatenate(parts: list[Postings]) -> Postings:
     return Postings(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _unpack_block(
-    segment_id: int, unit_count: int, packed: list[bytes | None], word_counts: Ints
-) -> Postings:
-    """The postings of a block, without units that were deleted."""
+def _find_in_row(
+    segment_id: int, row: WordRow, term: str, word_counts: Ints
+) -> Postings | None:
+    """The units that have a term, without those that were deleted."""
+    first, unit_count = 0, row.unit_count
+    if row.shared_terms is not None:
+        found = find_in_shared(term, row.shared_terms, row.shared_counts or b"")
+        if found is None:
+            return None
+        first, unit_count = found
     places, text_counts, around_counts = (
-        unpack(each or b"", unit_count) for each in packed[:3]
+        unpack(packed, row.unit_count) for packed in row[2:5]
     )
     uses = text_counts + around_counts
     positions = no_postings().positions
-    if packed[3] is not None:
-        positions = unpack(packed[3], int(uses.sum()))
-    unit_ids = places + (segment_id << _SEGMENT_BITS)
+    if row.positions is not None:
+        positions = unpack(row.positions, int(uses.sum()))
+    if row.shared_terms is not None:
+        some = slice(first, first + unit_count)
+        if len(positions):
+            before = int(uses[:first].sum())
+            positions = positions[before : before + int(uses[some].sum())]
+        places, uses = places[some], uses[some]
+        text_counts, around_counts = text_counts[some], around_counts[some]
+    unit_ids = places + (segment_id << SEGMENT_BITS)
     lengths = word_counts[places]
     lives = lengths > 0
     if not lives.all():
@@ -165,14 +193,29 @@ def count_units(
     db: Connection, index_id: int, terms: Collection[str]
 ) -> dict[str, int]:
     """In how many units each term is, among them some that were deleted."""
-    rows = db.execute(
+    keys = _group_by_key(terms)
+    rows: list[Any] = db.execute(
         """
-        SELECT term, SUM(unit_count) FROM word_blocks
-         WHERE index_id = %s AND term = ANY(%b::text[]) GROUP BY term
+        SELECT key, SUM(unit_count)::bigint, NULL, NULL
+          FROM word_rows
+         WHERE index_id = %s AND key = ANY(%b::text[]) GROUP BY key
+         UNION ALL
+        SELECT key, 0, shared_terms, shared_counts
+          FROM word_rows
+         WHERE index_id = %s AND key = ANY(%b::text[])
         """,
-        (index_id, list(terms)),
-    )
-    return {term: int(count) for term, count in rows}
+        (index_id, list(terms), index_id, list(keys.keys() - set(terms))),
+        binary=True,
+    ).fetchall()
+    counts = dict.fromkeys(terms, 0)
+    for key, unit_count, shared_terms, shared_counts in rows:
+        if shared_terms is None:
+            counts[key] += unit_count
+            continue
+        for term in keys[key]:
+            found = find_in_shared(term, shared_terms, shared_counts)
+            counts[term] += 0 if found is None else found[1]
+    return counts
 
 
 def _read_segments(
@@ -193,13 +236,13 @@ def _read_segments(
 
 
 def size_bytes(db: Connection, index_id: int) -> int:
-    """How much the blocks take, packed as they are."""
+    """How much the rows take, packed as they are."""
     row = db.execute(
         """
         SELECT COALESCE(SUM(pg_column_size(places) + pg_column_size(text_counts)
                             + pg_column_size(around_counts)
                             + pg_column_size(positions)), 0)::bigint
-          FROM word_blocks WHERE index_id = %s
+          FROM word_rows WHERE index_id = %s
         """,
         (index_id,),
     ).fetchone()
@@ -211,83 +254,95 @@ def size_bytes(db: Connection, index_id: int) -> int:
 
 
 def add_words(db: Connection, index_id: int, words: Mapping[int, UnitWords]) -> None:
-    """Store the words of units that are not in any block."""
+    """Store the words of units that are not in any row."""
     by_segment: dict[int, dict[int, UnitWords]] = {}
     for unit_id in sorted(words):
-        segment_id, place = divmod(unit_id, _SEGMENT_SIZE)
+        segment_id, place = divmod(unit_id, SEGMENT_SIZE)
         by_segment.setdefault(segment_id, {})[place] = words[unit_id]
     segments = _read_segments(db, index_id, by_segment)
     for segment_id, units in by_segment.items():
         segment = segments.get(segment_id) or _Segment(
-            np.zeros(_SEGMENT_SIZE, np.int64), 0
+            np.zeros(SEGMENT_SIZE, np.int64), 0
         )
         if (segment.word_counts[list(units)] == _DELETED).any():
-            segment = _clean_blocks(db, index_id, segment_id, segment)
-        _add_to_blocks(db, index_id, segment_id, units)
+            segment = _clean_rows(db, index_id, segment_id, segment)
+        _add_to_rows(db, index_id, segment_id, units)
         counts = segment.word_counts.copy()
         for place, unit in units.items():
             counts[place] = unit.word_count
         _save_segment(db, index_id, segment_id, segment._replace(word_counts=counts))
 
 
-def _add_to_blocks(
+def _add_to_rows(
     db: Connection,
     index_id: int,
     segment_id: int,
     units: Mapping[int, UnitWords],
 ) -> None:
-    """Add units, in the order of their places, to the blocks of their terms."""
-    added = dict(to_postings(units))
+    """Add units, in the order of their places, to the rows of their terms."""
+    added = collect_uses(units)
+    stored = _read_rows(db, index_id, segment_id, list(_group_by_key(added.terms)))
+    joined = join_uses([from_rows(stored), added]) if stored else added
+    _replace_rows(db, index_id, segment_id, stored, to_rows(joined, _own_keys(stored)))
+
+
+def _own_keys(rows: Iterable[WordRow]) -> set[str]:
+    return {row.key for row in rows if row.shared_terms is None}
+
+
+def _read_rows(
+    db: Connection, index_id: int, segment_id: int, keys: list[str] | None = None
+) -> list[WordRow]:
+    """The rows of a segment with these keys, or all of them."""
     rows: list[Any] = db.execute(
         """
-        SELECT term, unit_count, places, text_counts, around_counts, positions
-          FROM word_blocks
-         WHERE index_id = %s AND segment_id = %s AND term = ANY(%b::text[])
+        SELECT key, unit_count, places, text_counts, around_counts, positions,
+               shared_terms, shared_counts
+          FROM word_rows
+         WHERE index_id = %s AND segment_id = %s
+           AND (%b::text[] IS NULL OR key = ANY(%b::text[]))
         """,
-        (index_id, segment_id, list(added)),
+        (index_id, segment_id, keys, keys),
         binary=True,
     ).fetchall()
-    blocks = {term: _pack_postings(new) for term, new in added.items()}
-    all_live = np.ones(_SEGMENT_SIZE, np.int64)
-    for term, unit_count, *packed in rows:
-        stored = _unpack_block(0, unit_count, packed, all_live)
-        blocks[term] = _pack_postings(join_postings([stored, added[term]]))
-    _save_blocks(db, index_id, segment_id, blocks)
+    return [WordRow(*row) for row in rows]
 
 
-def _pack_postings(postings: Postings) -> _PackedBlock:
-    """Postings whose units are numbered by their places."""
-    return (
-        len(postings.unit_ids),
-        pack(postings.unit_ids),
-        pack(postings.text_counts),
-        pack(postings.around_counts),
-        pack(postings.positions),
-    )
-
-
-def _save_blocks(
+def _replace_rows(
     db: Connection,
     index_id: int,
     segment_id: int,
-    blocks: Mapping[str, _PackedBlock],
+    old: Iterable[WordRow],
+    new: Sequence[WordRow],
 ) -> None:
-    if not blocks:
-        return
-    rows = [(term, *block) for term, block in blocks.items()]
-    db.execute(
-        """
-        INSERT INTO word_blocks (index_id, segment_id, term, unit_count, places,
-                                 text_counts, around_counts, positions)
-        SELECT %s, %s, * FROM unnest(%b::text[], %s::integer[], %b::bytea[],
-                                     %b::bytea[], %b::bytea[], %b::bytea[])
-            ON CONFLICT (tenant_id, index_id, term, segment_id) DO UPDATE
-           SET unit_count = excluded.unit_count, places = excluded.places,
-               text_counts = excluded.text_counts,
-               around_counts = excluded.around_counts, positions = excluded.positions
-        """,
-        (index_id, segment_id, *to_columns(rows, 6)),
-    )
+    gone = {row.key for row in old} - {row.key for row in new}
+    if gone:
+        db.execute(
+            """
+            DELETE FROM word_rows
+             WHERE index_id = %s AND segment_id = %s AND key = ANY(%b::text[])
+            """,
+            (index_id, segment_id, list(gone)),
+        )
+    if new:
+        db.execute(
+            """
+            INSERT INTO word_rows (index_id, segment_id, key, unit_count, places,
+                                   text_counts, around_counts, positions,
+                                   shared_terms, shared_counts)
+            SELECT %s, %s, * FROM unnest(%b::text[], %s::integer[], %b::bytea[],
+                                         %b::bytea[], %b::bytea[], %b::bytea[],
+                                         %b::text[], %b::bytea[])
+                ON CONFLICT (tenant_id, index_id, key, segment_id) DO UPDATE
+               SET unit_count = excluded.unit_count, places = excluded.places,
+                   text_counts = excluded.text_counts,
+                   around_counts = excluded.around_counts,
+                   positions = excluded.positions,
+                   shared_terms = excluded.shared_terms,
+                   shared_counts = excluded.shared_counts
+            """,
+            (index_id, segment_id, *to_columns(new, 8)),
+        )
 
 
 def _save_segment(
@@ -320,10 +375,10 @@ def _unpack_counts(packed: bytes) -> Ints:
 
 
 def hide_units(db: Connection, index_id: int, unit_ids: Collection[int]) -> None:
-    """Let units be found no more; those that are in no block are ignored."""
+    """Let units be found no more; those that are in no row are ignored."""
     by_segment: dict[int, list[int]] = {}
     for unit_id in unit_ids:
-        segment_id, place = divmod(unit_id, _SEGMENT_SIZE)
+        segment_id, place = divmod(unit_id, SEGMENT_SIZE)
         by_segment.setdefault(segment_id, []).append(place)
     for segment_id, segment in _read_segments(db, index_id, by_segment).items():
         counts = segment.word_counts.copy()
@@ -346,38 +401,21 @@ def clean_segments(db: Connection, index_id: int) -> bool:
     ).fetchall()
     segments = _read_segments(db, index_id, [segment_id for (segment_id,) in rows])
     for segment_id, segment in segments.items():
-        clean = _clean_blocks(db, index_id, segment_id, segment)
+        clean = _clean_rows(db, index_id, segment_id, segment)
         _save_segment(db, index_id, segment_id, clean)
     return bool(segments)
 
 
-def _clean_blocks(
+def _clean_rows(
     db: Connection, index_id: int, segment_id: int, segment: _Segment
 ) -> _Segment:
-    """Remove deleted units from the blocks of a segment; returns what it is then."""
-    rows: list[Any] = db.execute(
-        """
-        SELECT term, unit_count, places, text_counts, around_counts, positions
-          FROM word_blocks WHERE index_id = %s AND segment_id = %s
-        """,
-        (index_id, segment_id),
-        binary=True,
-    ).fetchall()
-    changed, empty = {}, []
-    for term, unit_count, *packed in rows:
-        block = _unpack_block(0, unit_count, packed, segment.word_counts)
-        if not len(block.unit_ids):
-            empty.append(term)
-        elif len(block.unit_ids) < unit_count:
-            changed[term] = _pack_postings(block)
-    _save_blocks(db, index_id, segment_id, changed)
-    db.execute(
-        """
-        DELETE FROM word_blocks
-         WHERE index_id = %s AND segment_id = %s AND term = ANY(%b::text[])
-        """,
-        (index_id, segment_id, empty),
-    )
+    """Remove deleted units from the rows of a segment; returns what it is then."""
+    stored = _read_rows(db, index_id, segment_id)
+    if stored:
+        uses = from_rows(stored)
+        live = keep_uses(uses, segment.word_counts[uses.places] > 0)
+        rows = to_rows(live, _own_keys(stored))
+        _replace_rows(db, index_id, segment_id, stored, rows)
     return _Segment(np.maximum(segment.word_counts, 0), 0)
 
 
@@ -385,26 +423,18 @@ def _clean_blocks(
 
 
 def sum_word_counts(db: Connection, index_id: int) -> dict[int, int]:
-    """How many words each unit has in all blocks, as far as it can be found."""
+    """How many words each unit has in all rows, as far as it can be found."""
     rows = db.execute(
         "SELECT segment_id FROM word_segments WHERE index_id = %s", (index_id,)
     ).fetchall()
     segments = _read_segments(db, index_id, [segment_id for (segment_id,) in rows])
     found: dict[int, int] = {}
     for segment_id, segment in segments.items():
-        counted = np.zeros(_SEGMENT_SIZE, np.int64)
-        blocks: list[Any] = db.execute(
-            """
-            SELECT unit_count, places, text_counts, around_counts, positions
-              FROM word_blocks WHERE index_id = %s AND segment_id = %s
-            """,
-            (index_id, segment_id),
-            binary=True,
-        ).fetchall()
-        for unit_count, *packed in blocks:
-            block = _unpack_block(0, unit_count, packed, segment.word_counts)
-            counted[block.unit_ids] += block.text_counts + block.around_counts
-        first = segment_id << _SEGMENT_BITS
+        uses = from_rows(_read_rows(db, index_id, segment_id))
+        counted = np.zeros(SEGMENT_SIZE, np.int64)
+        np.add.at(counted, uses.places, uses.text_counts + uses.around_counts)
+        counted[segment.word_counts <= 0] = 0
+        first = segment_id << SEGMENT_BITS
         stated = np.maximum(segment.word_counts, 0)
         for place in np.flatnonzero(counted + stated).tolist():
             is_right = counted[place] == stated[place]

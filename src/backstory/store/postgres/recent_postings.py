@@ -1,0 +1,53 @@
+"""The postings that were read last: a search asks for the same words several times."""
+
+import threading
+from collections.abc import Collection, Mapping
+
+from backstory.store.postgres.index_connection import IndexCounters
+from backstory.store.postgres.postings import Postings
+from backstory.system.fork_safety import reset_in_child
+
+# Those of the words of one search in a million messages.
+_MAX_BYTES = 24_000_000
+
+
+class RecentPostings:
+    """Postings of an index as long as it stays the same."""
+
+    def __init__(self) -> None:
+        self.reset_after_fork()
+        reset_in_child(self)
+
+    def reset_after_fork(self) -> None:
+        """Start fresh in a forked child."""
+        self._lock = threading.Lock()
+        self._of: IndexCounters | None = None
+        self._known: dict[tuple[str, bool], Postings] = {}
+        self._size_bytes = 0
+
+    def find(
+        self, counters: IndexCounters, terms: Collection[str], *, with_positions: bool
+    ) -> dict[str, Postings]:
+        """Those of the terms that are remembered."""
+        with self._lock:
+            if self._of != counters:
+                return {}
+            found = {term: self._known.get((term, with_positions)) for term in terms}
+        return {term: each for term, each in found.items() if each is not None}
+
+    def keep(
+        self,
+        counters: IndexCounters,
+        postings: Mapping[str, Postings],
+        *,
+        with_positions: bool,
+    ) -> None:
+        size = sum(column.nbytes for each in postings.values() for column in each)
+        with self._lock:
+            if self._of != counters or self._size_bytes + size > _MAX_BYTES:
+                self._of, self._known, self._size_bytes = counters, {}, 0
+            if size <= _MAX_BYTES:
+                self._known |= {
+                    (term, with_positions): each for term, each in postings.items()
+                }
+                self._size_bytes += size

@@ -1,0 +1,197 @@
+"""The table ``text_grams``: which units may have some part in their text.
+
+Under row-level security, no index of PostgreSQL is used for that. So for each segment
+whose unit numbers are all taken, there are the grams, five bytes each, of its folded
+texts. A gram has a slot, which it shares with others, and in it one bit for every four
+units that is set if one of them has it. Units with all grams of a needle are few, and
+are compared. So are all units of segments without grams: of the segment that
+is being filled, and of files and previews.
+
+A segment loses its grams when one of its texts changes, and gets new ones at the end
+of the transaction.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import sql
+
+from backstory.store.postgres.connecting import Connection
+from backstory.store.postgres.term_uses import SEGMENT_BITS, SEGMENT_SIZE
+from backstory.values.units import first_note_id
+
+# With fewer, too many texts have all grams of a word of common syllables.
+_GRAM_BYTES = 5
+# Of texts of usual length, a seventh of all bits are set: 256 bytes for each text.
+_SLOT_BITS = 13
+_BLOCK_BITS = 2
+_BLOCKS = SEGMENT_SIZE >> _BLOCK_BITS
+_SLOT_BYTES = _BLOCKS // 8
+# Knuth's, for hashing by multiplication.
+_FACTOR = np.uint32(2_654_435_761)
+_PRIME = np.uint32(257)
+# More grams of a needle would tell little more.
+_MAX_GRAMS = 8
+
+
+class UnitRange(NamedTuple):
+    """Units by number, from the first one on; ``end`` is the first that is not one."""
+
+    first: int
+    end: int
+
+
+def find_ranges(
+    db: Connection, index_id: int, needle: str, limit: int
+) -> list[UnitRange] | None:
+    """Where units may have the needle in their text, in order.
+
+    None if there are more than ``limit`` blocks of four, or the needle is too short.
+    """
+    slots = _choose_slots(needle)
+    if not slots:
+        return None
+    columns = sql.SQL(", ").join(
+        sql.SQL("substring(grams FROM {} FOR {})").format(
+            slot * _SLOT_BYTES + 1, _SLOT_BYTES
+        )
+        for slot in slots
+    )
+    rows: list[Any] = db.execute(
+        sql.SQL(
+            """
+            SELECT segment_id, {} FROM text_grams WHERE index_id = %s
+             ORDER BY segment_id
+            """
+        ).format(columns),
+        (index_id,),
+        binary=True,
+    ).fetchall()
+    blocks = [_find_blocks(segment_id, of_slots) for segment_id, *of_slots in rows]
+    if sum(map(len, blocks)) > limit:
+        return None
+    first = np.concatenate([np.zeros(0, np.int64), *blocks])
+    ranges = [UnitRange(each, each + (1 << _BLOCK_BITS)) for each in first.tolist()]
+    return sorted([*ranges, *_list_others([row[0] for row in rows])])
+
+
+def _choose_slots(needle: str) -> list[int]:
+    """The slots of some grams of a needle, from all over it."""
+    slots = _find_slots(np.frombuffer(needle.encode(), np.uint8))
+    chosen = np.linspace(0, len(slots) - 1, min(len(slots), _MAX_GRAMS)).astype(int)
+    return sorted(set(slots[chosen].tolist()))
+
+
+def _find_blocks(segment_id: int, of_slots: Sequence[bytes]) -> NDArray[np.int64]:
+    """The first units of the blocks that are in all slots."""
+    if not of_slots[0]:
+        return np.zeros(0, np.int64)
+    bits = np.bitwise_and.reduce([np.frombuffer(each, np.uint8) for each in of_slots])
+    blocks = np.flatnonzero(np.unpackbits(bits))
+    return (blocks << _BLOCK_BITS) + (segment_id << SEGMENT_BITS)
+
+
+def _list_others(segment_ids: Sequence[int]) -> list[UnitRange]:
+    """All units that are not in these segments, which are in order."""
+    ends = [0, *((each + 1) << SEGMENT_BITS for each in segment_ids)]
+    firsts = [*(each << SEGMENT_BITS for each in segment_ids), (1 << 63) - 1]
+    return [
+        UnitRange(end, first)
+        for end, first in zip(ends, firsts, strict=True)
+        if end < first
+    ]
+
+
+def _find_slots(text: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """The slot of every gram of a text."""
+    if len(text) < _GRAM_BYTES:
+        return np.zeros(0, np.uint32)
+    count = len(text) - _GRAM_BYTES + 1
+    grams = np.zeros(count, np.uint32)
+    for place in range(_GRAM_BYTES):
+        grams *= _PRIME
+        grams += text[place : place + count]
+    grams *= _FACTOR
+    grams >>= np.uint32(32 - _SLOT_BITS)
+    return grams
+
+
+# -- writing --------------------------------------------------------------------------
+
+
+def refresh(db: Connection, index_id: int, changed: Collection[int]) -> None:
+    """Give grams to all full segments, after the texts of some units have changed."""
+    stale = {
+        unit_id >> SEGMENT_BITS for unit_id in changed if unit_id < first_note_id()
+    }
+    if not stale:
+        return
+    row = db.execute(
+        """
+        SELECT (SELECT MAX(unit_id) FROM units WHERE index_id = %s AND unit_id < %s),
+               ARRAY(SELECT segment_id FROM text_grams WHERE index_id = %s)
+        """,
+        (index_id, first_note_id(), index_id),
+    ).fetchone()
+    assert row is not None
+    last, there = row[0] or 0, set(row[1])
+    if stale & there:
+        db.execute(
+            """
+            DELETE FROM text_grams
+             WHERE index_id = %s AND segment_id = ANY(%s::bigint[])
+            """,
+            (index_id, list(stale & there)),
+        )
+    for segment_id in sorted(set(range(last >> SEGMENT_BITS)) - (there - stale)):
+        db.execute(
+            "INSERT INTO text_grams (index_id, segment_id, grams) VALUES (%s, %s, %b)",
+            (index_id, segment_id, _read_grams(db, index_id, segment_id)),
+        )
+
+
+def _read_grams(db: Connection, index_id: int, segment_id: int) -> bytes:
+    """The grams of the texts of a segment; empty if there are no texts."""
+    rows = db.execute(
+        """
+        SELECT unit_id, folded FROM units
+         WHERE index_id = %s AND unit_id >= %s AND unit_id < %s
+        """,
+        (index_id, segment_id << SEGMENT_BITS, (segment_id + 1) << SEGMENT_BITS),
+    )
+    texts = {unit_id: folded.encode() for unit_id, folded in rows}
+    return _pack_grams(texts) if texts else b""
+
+
+def _pack_grams(texts: dict[int, bytes]) -> bytes:
+    # No needle has the zero between two texts.
+    joined = b"\0".join([*texts.values(), b"\0" * (_GRAM_BYTES - 1)])
+    slots = _find_slots(np.frombuffer(joined, np.uint8))
+    unit_ids = np.fromiter(texts, np.int64, len(texts))
+    sizes = np.fromiter(map(len, texts.values()), np.int64, len(texts)) + 1
+    blocks = (unit_ids & (SEGMENT_SIZE - 1)) >> _BLOCK_BITS
+    is_there = np.zeros(_BLOCKS << _SLOT_BITS, np.bool_)
+    is_there[
+        slots * np.uint32(_BLOCKS) + np.repeat(blocks, sizes).astype(np.uint32)
+    ] = 1
+    packed: bytes = np.packbits(is_there).tobytes()
+    return packed
+
+
+# -- verification ---------------------------------------------------------------------
+
+
+def list_wrong(db: Connection, index_id: int) -> list[int]:
+    """The segments whose grams are not those of their texts."""
+    rows: Iterable[Any] = db.execute(
+        "SELECT segment_id, grams FROM text_grams WHERE index_id = %s",
+        (index_id,),
+        binary=True,
+    ).fetchall()
+    return [
+        segment_id
+        for segment_id, grams in rows
+        if grams != _read_grams(db, index_id, segment_id)
+    ]
