@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from backstory.memory import Memory
+from backstory.store.sqlite.index import SqliteIndex
 from tests.embedding_server import EmbeddingServer, running_server
 from tests.faulty_server import Fault
 from tests.index_builders import say
 from tests.processes import comes_true
 from tests.samples import a_memory
 
+SETTINGS = ("embedder.name=openai", "embedder.in_background=false")
 LATE = (
     "searched by words alone: the embedder gave no answer within 0.1 seconds "
     "(embedder.query_timeout_seconds)"
@@ -28,9 +30,8 @@ def server() -> Iterator[EmbeddingServer]:
 def memory(tmp_path: Path, server: EmbeddingServer) -> Iterator[Memory]:
     """A memory with a vector for each text, whose searches wait 0.1 s for theirs."""
     settings = (
-        "embedder.name=openai",
+        *SETTINGS,
         f"embedder.url={server.url}/v1",
-        "embedder.in_background=false",
         "embedder.query_timeout_seconds=0.1",
     )
     with a_memory(tmp_path, settings=settings) as made:
@@ -67,6 +68,27 @@ def test_a_server_that_answers_late_is_asked_again_at_once(
     assert late == (["the harbour opens at nine"], (LATE,))
     assert comes_true(lambda: notices_of(memory, "harbour")[1] == ())
     assert server.texts() == [["harbour"]]
+
+
+def test_the_index_gets_ready_while_the_vector_is_made(
+    tmp_path: Path,
+    memory: Memory,
+    server: EmbeddingServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    get_ready = SqliteIndex.get_ready_to_compare
+
+    def get_ready_and_let_go(index: SqliteIndex) -> None:
+        get_ready(index)
+        server.let_go.set()
+
+    monkeypatch.setattr(SqliteIndex, "get_ready_to_compare", get_ready_and_let_go)
+    settings = (*SETTINGS, f"embedder.url={server.url}/v1")
+    server.faults = [Fault(is_held=True)]
+    with a_memory(tmp_path, settings=settings) as patient:
+        found = notices_of(patient, "harbour")
+
+    assert found == (["the harbour opens at nine"], ())
 
 
 def test_a_search_asks_for_its_vector_once(

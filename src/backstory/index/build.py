@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-import orjson
-
 from backstory.errors import SourceUnreadable
 from backstory.index.origin import (
     CHUNKER,
@@ -281,6 +279,11 @@ class IndexBuilder(Struct):
     def list_guidance_problems(self) -> list[Problem]:
         """What was wrong with guidance files when they were last looked for."""
         kept = self.index.get_state(_GUIDANCE_PROBLEMS) or "[]"
+        if kept == "[]":
+            return []
+        # Slow to import, and most homes have no such problems.
+        import orjson
+
         return [Problem(reason, path=path) for reason, path in orjson.loads(kept)]
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import orjson
-
 from backstory.index.origin import HISTORY, LAST_CHANGE
 from backstory.store.base.history import HistoryStore, SessionFilter
 from backstory.store.base.index import SearchIndex, Unit
@@ -44,6 +42,9 @@ def save_lost_texts(
     lost = _find_lost(index, history)
     if not lost:
         return None
+    # Slow to import, and rarely needed.
+    import orjson
+
     made_from = (index.get_state(name) or "" for name in (HISTORY, LAST_CHANGE))
     name = content_id(*made_from, str(len(lost)))[3:11]
     path = folder / name.join(_NAME)

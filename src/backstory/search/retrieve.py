@@ -341,6 +341,7 @@ class Retriever:
         self, embedding: "Future[Vector]", where: UnitFilter, pool: int, until: float
     ) -> Retrieved:
         found = Retrieved()
+        self.index.get_ready_to_compare()
         try:
             found.vector = self._query_vectors.finish(embedding)
         except (ProviderError, ConfigError) as exc:

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 # Any: JSON written by other programs can hold anything anywhere; parsers check.
 JsonObject = dict[str, Any]
 
@@ -44,11 +42,14 @@ def compact_json(value: object) -> str:
     """A value as compact JSON text; text stays as it is."""
     if isinstance(value, str):
         return value
+    # Slow to import, and most commands write no JSON.
+    import orjson
+
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
         pass  # foreign types, numbers beyond 64 bits, or deeper than orjson goes
-    # As above.
+    # As above; rarely needed.
     import json
 
     try:

@@ -558,6 +558,10 @@ class SearchIndex(Protocol):
         """
         ...
 
+    def get_ready_to_compare(self) -> None:
+        """Read what ``nearest`` needs besides a vector, while that is being made."""
+        ...
+
     def nearest(
         self, vector: "Vector", where: UnitFilter, limit: int
     ) -> list[tuple[int, float]]:

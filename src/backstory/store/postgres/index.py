@@ -201,6 +201,9 @@ class PostgresIndex(IndexFront):
         with self._transactions.reading() as (db, counters):
             return vectors.count_to_embed(db, counters.index_id, where)
 
+    def get_ready_to_compare(self) -> None:
+        """The server compares vectors, or there were searches before this one."""
+
     def to_vector(self, stored: bytes) -> "Vector":
         return np.frombuffer(stored, np.float32)
 

@@ -11,7 +11,6 @@ from itertools import groupby
 from operator import itemgetter
 
 import apsw
-import orjson
 
 from backstory.store.base.forgotten_keys import (
     KEY_BYTES,
@@ -294,7 +293,7 @@ def list_forgettings(db: apsw.Connection) -> list[Forgetting]:
 
 def _parse_hosts(hosts: str) -> tuple[str, ...]:
     """The programs whose sessions were forgotten; none if the row is damaged."""
-    return tuple(orjson.loads(hosts)) if _is_list(hosts) else ()
+    return tuple(_parse_list(hosts) or ())
 
 
 def undo(db: apsw.Connection, forgetting: Forgetting) -> None:
@@ -342,11 +341,21 @@ def _is_time(microseconds: int) -> bool:
 
 
 def _is_list(text: str) -> bool:
+    return _parse_list(text) is not None
+
+
+def _parse_list(text: str) -> list[str] | None:
+    """The texts of a JSON list; None if it is anything else."""
+    # Slow to import, and in most homes nothing was forgotten.
+    import orjson
+
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return False
-    return isinstance(found, list) and all(isinstance(each, str) for each in found)
+        return None
+    if isinstance(found, list) and all(isinstance(each, str) for each in found):
+        return found
+    return None
 
 
 def complete_salvaged(db: apsw.Connection) -> None:

@@ -180,6 +180,9 @@ class SqliteIndex(IndexFront):
         with self._connection.reading() as db:
             return units.count_to_embed(db, where)
 
+    def get_ready_to_compare(self) -> None:
+        self._vectors.read_pages()
+
     def to_vector(self, stored: bytes) -> "Vector":
         return self._vectors.pages.to_vector(stored)
 

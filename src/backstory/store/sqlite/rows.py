@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
-import orjson
+import msgspec
 
 
 def to_json(values: Iterable[int | str | tuple[int | str | None, ...]]) -> str:
@@ -13,7 +13,8 @@ def to_json(values: Iterable[int | str | tuple[int | str | None, ...]]) -> str:
     With a question mark for each value, the statement would be prepared again for
     every length, and SQLite limits how many there may be.
     """
-    return orjson.dumps(list(values)).decode()
+    # Not orjson, which is slow to import and which most commands do without.
+    return msgspec.json.encode(list(values)).decode()
 
 
 # Any: SQLite rows carry no types; the schema does.

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 import apsw
-import orjson
 
 from backstory.store.base.history import ReadFile, SourceKey, SourceState
 from backstory.store.sqlite.rows import to_json
@@ -60,6 +59,9 @@ def _parse_memo(memo: str) -> dict[str, Any] | None:
     """What a reader noted; None if the row is damaged."""
     if memo == "{}":
         return {}
+    # Slow to import, and most commands read no sources.
+    import orjson
+
     try:
         found: dict[str, Any] = orjson.loads(memo)
     except orjson.JSONDecodeError:
@@ -73,6 +75,9 @@ def list_read_files(db: apsw.Connection) -> list[ReadFile]:
 
 
 def replace_source(db: apsw.Connection, state: SourceState, *, now: datetime) -> None:
+    # As above.
+    import orjson
+
     db.execute(
         """
         INSERT INTO sources (path, unit, host, format, signature, file_id, read_to,

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import apsw
-import orjson
 
 from backstory.store.base.containers import from_number, to_number
 from backstory.store.base.index import (
@@ -351,7 +350,7 @@ def count_by_session(
          GROUP BY spans.key, source_id
          ORDER BY spans.key, source_id
         """,
-        [orjson.dumps(spans).decode(), *clause.values],
+        [to_json(spans), *clause.values],
     )
     return [ActiveSession(*row) for row in rows]
 

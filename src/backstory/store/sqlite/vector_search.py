@@ -51,6 +51,11 @@ class VectorSearch:
         """The fingerprint of the model in such a name."""
         return name.rpartition(" ")[0]
 
+    def read_pages(self) -> None:
+        """Read the pages that are new or changed."""
+        with self._connection.reading() as db:
+            self.pages.refresh(db)
+
     def find_nearest(
         self, vector: "Vector", where: UnitFilter, limit: int
     ) -> list[tuple[int, float]]:
