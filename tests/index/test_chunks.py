@@ -81,6 +81,27 @@ def test_what_a_tool_said_is_found_by_its_words_and_its_name_alone() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("role", "text", "following", "has_meaning"),
+    [
+        (Role.ASSISTANT, "Let me check the logs first.", Role.TOOL_CALL, False),
+        (Role.ASSISTANT, "x" * 149, Role.TOOL_CALL, False),
+        (Role.ASSISTANT, "x" * 150, Role.TOOL_CALL, True),
+        (Role.ASSISTANT, "Committed as 4f2a91c.", Role.USER, True),
+        (Role.ASSISTANT, "One moment.", Role.ASSISTANT, True),
+        (Role.USER, "Check the logs, please.", Role.TOOL_CALL, True),
+    ],
+)
+def test_only_a_short_step_to_a_call_of_a_tool_has_no_meaning(
+    role: Role, text: str, following: Role, has_meaning: bool
+) -> None:
+    messages = [a_message(0, text, role), a_message(1, "and then", following)]
+
+    step, _ = cut_units(a_session(), messages, 0, 1)
+
+    assert step.meaning == (text if has_meaning else None)
+
+
 def test_a_run_takes_the_spoken_messages_beside_it_along() -> None:
     messages = talk(*"abcdefg")
 

@@ -67,6 +67,24 @@ def test_what_is_said_and_noted_is_embedded_once(tmp_path: Path) -> None:
         assert progress(memory) == (4, 4)
 
 
+def test_what_turns_out_to_be_a_step_loses_its_vector(tmp_path: Path) -> None:
+    with an_indexed_memory(tmp_path, embedder=WordEmbedder()) as memory:
+        say(memory, "let me check alpha", role="assistant")
+        memory.embed()
+        before = progress(memory)
+        say(memory, "{}", role="tool_call")
+        memory.index()
+        memory.embed()
+
+        assert (before, progress(memory)) == ((1, 1), (0, 0))
+        index = memory._parts.index_files.index
+        assert (index.embeddings.list_hashes(), index.verify()) == (set(), [])
+        # By its words, it is found as before.
+        assert [hit.text for hit in memory.search("alpha").hits] == [
+            "let me check alpha"
+        ]
+
+
 KEY = "ghp_" + "Qzwxv1Qzwxv2" * 3
 
 

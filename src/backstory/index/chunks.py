@@ -35,6 +35,10 @@ MAX_CHUNK_TOKENS = 1024
 REACH = 8
 # Long neighbours say more about themselves than about the message between them.
 _SHORT_CHARS = 300
+# A message of an agent that is shorter, and followed by a call of a tool, says what the
+# agent does next. It is near to many questions and answers none, and in a large memory,
+# thousands of them would be nearer to a question than its answer.
+_STEP_CHARS = 150
 # More than any model reads of one text.
 MEANING_CHARS = 8_000
 
@@ -69,9 +73,11 @@ def cut_units(
     last = min((p for p in spoken if last < p <= last + REACH), default=last)
     before = _nearest_spoken(messages)
     after = _nearest_spoken(messages[::-1])[::-1]
+    calling = {m.position - 1 for m in messages if m.role is Role.TOOL_CALL}
     for message, said_before, said_after in zip(messages, before, after, strict=True):
         if first <= message.position <= last and _is_worth_finding(message):
-            yield _to_unit(session, message, said_before, said_after)
+            is_step = message.position in calling and _is_short_answer(message)
+            yield _to_unit(session, message, said_before, said_after, is_step=is_step)
 
 
 def _is_worth_finding(message: Message) -> bool:
@@ -86,7 +92,13 @@ def _is_worth_finding(message: Message) -> bool:
     )
 
 
-def _to_unit(session: Session, message: Message, before: str, after: str) -> NewUnit:
+def _is_short_answer(message: Message) -> bool:
+    return message.role is Role.ASSISTANT and len(message.text) < _STEP_CHARS
+
+
+def _to_unit(
+    session: Session, message: Message, before: str, after: str, *, is_step: bool
+) -> NewUnit:
     sent = message.sent or session.started
     kind = _NOTES.get(session.kind) or SPOKEN_ROLES.get(message.role, UnitKind.OTHER)
     if sent is not None and kind in OF_A_DAY:
@@ -97,7 +109,7 @@ def _to_unit(session: Session, message: Message, before: str, after: str) -> New
     else:
         day = "" if sent is None else _day_words(sent.in_own_zone().date())
         around = "\n".join(filter(None, (before, after, day)))
-        meaning = meaning_of(message)
+        meaning = None if is_step else meaning_of(message)
     return NewUnit(
         unit_id=message.message_id,
         kind=kind,

@@ -51,13 +51,17 @@ def _prove(message: Message, text: IndexedText | None) -> Proof:
     )
     if not is_same:
         return Proof.REFUTED
-    return Proof.PROVEN if _is_all_compared(message) else Proof.PARTLY
+    return Proof.PROVEN if _is_all_compared(message, text) else Proof.PARTLY
 
 
-def _is_all_compared(message: Message) -> bool:
+def _is_all_compared(message: Message, text: IndexedText) -> bool:
     """Whether a message has nothing that the index does not keep."""
     unknown = (message.tool_name, message.call_id, message.full_bytes)
-    return all(value is None for value in unknown) and _is_zone(message.sent)
+    return (
+        text.meaning_hash is not None
+        and all(value is None for value in unknown)
+        and _is_zone(message.sent)
+    )
 
 
 def _is_zone(sent: Moment | None) -> bool:
