@@ -20,12 +20,14 @@ _MESSAGES = 100_000
 _TIMES = 20
 # Words that many messages have, so that there is something to rank and to show.
 _SEARCH = ["search", "deploy report update"]
+_QUESTION = ["search", "what did we decide about the deploy report and update?"]
 _WITHOUT_VECTORS = ["--set", "embedder.name=none"]
 # Each command, and how many milliseconds it may take.
 _COMMANDS: list[tuple[str, list[str], int]] = [
     ("--version", ["--version"], 60),
     ("search with vectors", _SEARCH, 250),
     ("search without vectors", [*_WITHOUT_VECTORS, *_SEARCH], 120),
+    ("question without vectors", [*_WITHOUT_VECTORS, *_QUESTION], 120),
     ("status", ["status"], 120),
 ]
 _PROJECT = Path(__file__).parent.parent

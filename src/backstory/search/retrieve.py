@@ -31,6 +31,7 @@ from backstory.store.base.index import (
     Words,
 )
 from backstory.text.rarity import rarity
+from backstory.text.words import fold
 from backstory.values.moments import start_in_utc, start_of_day
 from backstory.values.query import DayRange, Query, Term
 from backstory.values.structs import Struct, field, replace
@@ -150,7 +151,7 @@ class Retriever:
                 embedder.get_ready()
         # After the libraries: while they are imported, every thread that needs Python
         # now and then holds them up.
-        self.index.get_ready()
+        self.index.get_ready(fold(text))
 
     # -- everything at once ---
 

@@ -7,7 +7,8 @@ from backstory.errors import StoreDamaged
 from backstory.store.sqlite.folded_text import ChecksummedBlock, FoldedText
 
 _BLOCK_BYTES = 1_000
-_BLOCKS = 5
+# So many that two threads check them.
+_BLOCKS = 20
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.errors import StoreDamaged, StoreUnwritable
+from backstory.store.sqlite.folded_text import FoldedText
 from backstory.store.sqlite.index import SqliteIndex
 from tests.chance import examples
 from tests.index_builders import (
@@ -73,6 +74,49 @@ def test_two_who_delete_at_once_leave_nothing_of_what_they_deleted(
     assert len(index.find_text("kept", ANYTHING, 1_000)) == 200
     assert index.verify() == []
     close_index(other)
+
+
+# Each text is longer than a block.
+_LONG = "many words " * 40_000
+
+
+@pytest.mark.parametrize("at", [0, 300_000])
+def test_only_texts_that_are_read_must_be_undamaged(
+    index: SqliteIndex, at: int
+) -> None:
+    store_units(index, *(a_unit(n, f"the word{n} and {_LONG}") for n in range(1, 5)))
+    (text_file,) = index.path.parent.glob("*.text")
+    data = bytearray(text_file.read_bytes())
+    data[at] ^= 1
+    text_file.write_bytes(data)
+    fresh = an_index(index.path.parent)
+
+    assert text_ids(fresh, "the word3 and") == [3]
+    assert fresh.having_text("many", [3, 4]) == [3, 4]
+    with pytest.raises(StoreDamaged):
+        text_ids(fresh, "the word1 and")
+    with pytest.raises(StoreDamaged):
+        fresh.having_text("many", [1, 3])
+    with pytest.raises(StoreDamaged):
+        text_ids(fresh, "word3")
+    close_index(fresh)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_begun"), [("the word3 and", False), ("word3", True)]
+)
+def test_all_texts_are_checked_in_advance_only_if_all_will_be_searched(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch, query: str, is_begun: bool
+) -> None:
+    store_units(index, *(a_unit(n, f"the word{n} and more") for n in range(1, 5)))
+    begun: list[FoldedText] = []
+    monkeypatch.setattr(
+        FoldedText, "begin_check", lambda file, blocks: begun.append(file)
+    )
+
+    index.get_ready(query)
+
+    assert bool(begun) == is_begun
 
 
 @settings(max_examples=examples(20))

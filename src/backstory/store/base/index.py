@@ -595,8 +595,11 @@ class SearchIndex(Protocol):
         """Stop what these threads are reading; they get a ``StoreProblem``."""
         ...
 
-    def get_ready(self) -> None:
-        """Begin to do, beside other work, what the first search would wait for."""
+    def get_ready(self, folded: str) -> None:
+        """Begin to do, beside other work, what the first search would wait for.
+
+        That search is for a folded query.
+        """
         ...
 
     def check(self) -> None:

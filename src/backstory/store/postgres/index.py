@@ -220,7 +220,7 @@ class PostgresIndex(IndexFront):
     def interrupt(self, thread_ids: Collection[int]) -> None:
         self._transactions.interrupt(thread_ids)
 
-    def get_ready(self) -> None:
+    def get_ready(self, folded: str) -> None:
         """The server has it all."""
 
     def check(self) -> None:

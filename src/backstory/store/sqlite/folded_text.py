@@ -10,6 +10,7 @@ import os
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import stringzilla
@@ -20,6 +21,8 @@ from backstory.system.fork_safety import reset_in_child
 from backstory.values.structs import FrozenStruct, replace
 
 _NUL = b"\0"
+# From this many blocks on, a second thread helps to check them.
+_MANY_BLOCKS = 16
 
 # Where something begins in the file, and its length.
 Span = tuple[int, int]
@@ -54,6 +57,7 @@ class FoldedText:
         self._view: memoryview | None = None
         # Checksums of the blocks that this process has checked, by where they begin.
         self._checked: dict[int, int] = {}
+        self._has_helper = False
 
     # -- writing: inside a transaction of index.db ---
 
@@ -90,6 +94,24 @@ class FoldedText:
 
     # -- checking ---
 
+    def begin_check(self, blocks: Sequence[ChecksummedBlock]) -> None:
+        """Check blocks in another thread, from the last one on.
+
+        It does so almost without Python, so it takes no time from others. Whoever needs
+        them begins with the first, and both are done when they meet.
+        """
+        if self._has_helper:
+            return
+        self._has_helper = True
+
+        def check() -> None:
+            # Whoever needs the blocks finds the damage again, and raises it.
+            with suppress(StoreDamaged):
+                self.check(blocks[::-1])
+            self._has_helper = False
+
+        threading.Thread(target=check, name="backstory-texts", daemon=True).start()
+
     def check(self, blocks: Iterable[ChecksummedBlock]) -> None:
         """Compare blocks with their checksums, once each. Raises ``StoreDamaged``.
 
@@ -99,6 +121,8 @@ class FoldedText:
         due = [each for each in blocks if not self._is_checked(each)]
         if not due:
             return
+        if len(due) >= _MANY_BLOCKS:
+            self.begin_check(due)
         unchecked = (each for each in due if not self._is_checked(each))
         for block, checksum in self._checksums(unchecked):
             if checksum != block.checksum:

@@ -199,9 +199,8 @@ class SqliteIndex(IndexFront):
     def interrupt(self, thread_ids: Collection[int]) -> None:
         self._connection.interrupt(thread_ids)
 
-    def get_ready(self) -> None:
-        with self._connection.reading() as db:
-            self._texts.begin_check(db)
+    def get_ready(self, folded: str) -> None:
+        self._texts.get_ready(folded)
 
     def check(self) -> None:
         with self._connection.reading() as db:

@@ -44,12 +44,20 @@ def set_state(db: apsw.Connection, name: str, value: str) -> None:
 @contextmanager
 def snapshot(db: apsw.Connection) -> Iterator[None]:
     """Reads in the block see one consistent state."""
+    is_outermost = not db.in_transaction
     db.execute("SAVEPOINT reading")
     try:
         yield
     finally:
         db.execute("ROLLBACK TO reading")
-        db.execute("RELEASE reading")
+        try:
+            db.execute("RELEASE reading")
+        except apsw.CorruptError:
+            # Full-text search that met damage does not end the transaction; it would
+            # read this state for ever, and keep others from replacing the file.
+            if is_outermost:
+                db.execute("ROLLBACK")
+            raise
 
 
 class Derived(Generic[Value]):

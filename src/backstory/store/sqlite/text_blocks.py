@@ -6,7 +6,7 @@ wiping is done, was interrupted, or has not begun.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import apsw
@@ -19,6 +19,47 @@ from backstory.store.sqlite.index_state import get_state
 # Checking one takes 0.1 ms. Smaller blocks would make the list of them too long: it is
 # read with every search.
 BLOCK_BYTES = 256 * 1024
+
+
+class CheckedTexts:
+    """The texts up to an end. What is to be read of them is checked before."""
+
+    def __init__(
+        self, file: FoldedText | None, blocks: Sequence[ChecksummedBlock], end: int
+    ) -> None:
+        """``file`` is None if there are no texts yet."""
+        self._file = file
+        self._blocks = blocks
+        self._end = end
+        self._are_all_checked = False
+
+    def begin_check(self) -> None:
+        """Check all of them in another thread."""
+        if self._file is not None:
+            self._file.begin_check(self._blocks)
+
+    def view(self) -> memoryview:
+        """All of them, to be read at once. Raises ``StoreDamaged``."""
+        if self._file is None:
+            return memoryview(b"")
+        if not self._are_all_checked:
+            self._file.check(self._blocks)
+            self._are_all_checked = True
+        return self._file.view(self._end)
+
+    def view_for(self, spans: Iterable[Span]) -> memoryview:
+        """The same, of which only some texts may be read."""
+        if self._file is None or self._are_all_checked:
+            return self.view()
+        numbers = {
+            number
+            for start, length in spans
+            for number in range(
+                start // BLOCK_BYTES, -(-(start + length) // BLOCK_BYTES)
+            )
+        }
+        self._file.check([self._blocks[number] for number in sorted(numbers)])
+        return self._file.view(self._end)
 
 
 def list_blocks(db: apsw.Connection, end: int) -> list[ChecksummedBlock]:

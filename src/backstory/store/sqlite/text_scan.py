@@ -4,9 +4,7 @@ The table ``state`` names the file, so that a new index never uses the texts of 
 one.
 """
 
-import threading
 from collections.abc import Collection
-from contextlib import suppress
 from itertools import islice
 
 import apsw
@@ -21,8 +19,8 @@ from backstory.store.sqlite.folded_text import (
     to_stored,
 )
 from backstory.store.sqlite.index_connection import IndexConnection
-from backstory.store.sqlite.index_state import Derived, get_state
-from backstory.store.sqlite.text_blocks import list_blocks
+from backstory.store.sqlite.index_state import Derived, get_state, snapshot
+from backstory.store.sqlite.text_blocks import CheckedTexts, list_blocks
 from backstory.store.sqlite.words import find_with_words
 
 # Up to this many matching texts are looked up one by one. With more, it is faster to go
@@ -37,8 +35,7 @@ class TextScan:
     def __init__(self, connection: IndexConnection) -> None:
         self._connection = connection
         self._file: FoldedText | None = None
-        # The file as it was checked, and where it ends.
-        self._checked: Derived[tuple[FoldedText, int]] = Derived()
+        self._texts: Derived[CheckedTexts] = Derived()
 
     def find(self, folded: str, where: UnitFilter, limit: int) -> list[int]:
         few = self.find_few(folded, where, limit)
@@ -47,7 +44,7 @@ class TextScan:
         needle = to_stored(folded)
 
         def find(db: apsw.Connection) -> list[int]:
-            view = self.view(db)
+            view = self._find_texts(db).view()
             having = (
                 unit_id
                 for unit_id, place, length in units.newest_places(db, where)
@@ -63,10 +60,10 @@ class TextScan:
             return []
 
         def find(db: apsw.Connection) -> list[int] | None:
-            view = self.view(db)
-            places = _find_by_words(db, view, folded, needle)
+            texts = self._find_texts(db)
+            places = _find_by_words(db, texts, folded, needle)
             if places is None:
-                places = find_records(view, needle, _MAX_LOOKED_UP + 1)
+                places = find_records(texts.view(), needle, _MAX_LOOKED_UP + 1)
             if len(places) > _MAX_LOOKED_UP:
                 return None
             found = units.find_all_at(db, places, where)
@@ -79,69 +76,55 @@ class TextScan:
         needle = to_stored(folded)
 
         def find(db: apsw.Connection) -> list[int]:
-            view = self.view(db)
-            return [
-                unit_id
-                for unit_id, place, length in units.list_places(db, unit_ids)
-                if contains(view, needle, place, length)
-            ]
+            texts = self._find_texts(db)
+            places = _find_in_units(db, texts, needle, unit_ids)
+            return [unit_id for unit_id, _ in places]
 
         return self._connection.scan(find)
 
     def get_texts(self, unit_ids: Collection[int]) -> dict[int, IndexedText]:
         def get(db: apsw.Connection) -> dict[int, IndexedText]:
-            view = self.view(db)
+            rows = list(units.list_hashed(db, unit_ids))
+            spans = ((at, unit.text_bytes) for unit, at, _ in rows)
+            view = self._find_texts(db).view_for(spans)
             return {
                 unit.unit_id: IndexedText(unit, _read(view, unit, at), meaning_hash)
-                for unit, at, meaning_hash in units.list_hashed(db, unit_ids)
+                for unit, at, meaning_hash in rows
             }
 
         return self._connection.scan(get)
 
     def list_all(self, db: apsw.Connection) -> list[tuple[Unit, str]]:
         """All units of sessions with their folded texts, by session and position."""
-        view = self.view(db)
+        view = self._find_texts(db).view()
         return [
             (unit, _read(view, unit, at)) for unit, at in units.list_all_of_sessions(db)
         ]
 
     def check(self) -> None:
         """Compare all texts with their checksums. Raises ``StoreDamaged``."""
-        self._connection.scan(self.view)
+        self._connection.scan(lambda db: self._find_texts(db).view())
 
-    def begin_check(self, db: apsw.Connection) -> None:
-        """Compare the texts with their checksums in another thread.
+    def get_ready(self, folded: str) -> None:
+        """Begin to check all texts if they will be searched for this one."""
 
-        It does so almost without Python, so it takes no time from others. It begins at
-        the end of the file: whoever needs the texts begins at the start, and both are
-        done when they meet.
-        """
-        end = int(get_state(db, "text_bytes") or 0)
-        if not end:
-            return
-        file, blocks = self.open_file(db), list_blocks(db, end)[::-1]
-
-        def check() -> None:
-            # Whoever needs the texts finds the damage again, and raises it.
-            with suppress(StoreDamaged):
-                file.check(blocks)
-
-        threading.Thread(target=check, name="backstory-texts", daemon=True).start()
+        with self._connection.reading() as db, snapshot(db):
+            if _find_units_by_words(db, folded) is None:
+                self._find_texts(db).begin_check()
 
     # -- the file ---
 
-    def view(self, db: apsw.Connection) -> memoryview:
+    def _find_texts(self, db: apsw.Connection) -> CheckedTexts:
         """All texts, as of the current transaction."""
-        checked = self._checked.find(db)
-        if checked is None:
+        texts = self._texts.find(db)
+        if texts is None:
             end = int(get_state(db, "text_bytes") or 0)
-            if not end:
-                return memoryview(b"")
-            checked = self.open_file(db), end
-            checked[0].check(list_blocks(db, end))
-            self._checked.keep(db, checked)
-        file, end = checked
-        return file.view(end)
+            if end:
+                texts = CheckedTexts(self.open_file(db), list_blocks(db, end), end)
+            else:
+                texts = CheckedTexts(None, [], end)
+            self._texts.keep(db, texts)
+        return texts
 
     def open_file(self, db: apsw.Connection) -> FoldedText:
         path = self._connection.path
@@ -176,12 +159,32 @@ class TextScan:
 
 
 def _find_by_words(
-    db: apsw.Connection, view: memoryview, folded: str, needle: bytes
+    db: apsw.Connection, texts: CheckedTexts, folded: str, needle: bytes
 ) -> list[int] | None:
-    """Where texts with the needle begin; None if the index cannot tell quickly.
+    """Where texts with the needle begin; None if the index cannot tell quickly."""
+    few = _find_units_by_words(db, folded)
+    if few is None:
+        return None
+    return [place for _, place in _find_in_units(db, texts, needle, few)]
 
-    A word in the middle of the needle is a word of every text that has the needle. If
-    few texts have all of these words, only those are searched.
+
+def _find_in_units(
+    db: apsw.Connection, texts: CheckedTexts, needle: bytes, unit_ids: Collection[int]
+) -> list[tuple[int, int]]:
+    """Those of some units that have the needle, and where their texts begin."""
+    rows = list(units.list_places(db, unit_ids))
+    view = texts.view_for((place, length) for _, place, length in rows)
+    return [
+        (unit_id, place)
+        for unit_id, place, length in rows
+        if contains(view, needle, place, length)
+    ]
+
+
+def _find_units_by_words(db: apsw.Connection, folded: str) -> list[int] | None:
+    """The few units that may have a text in them; None if they are many.
+
+    A word in the middle of it is a word of every text that has it.
     """
     whole = [word for word in folded.split(" ")[1:-1] if _is_plain(word)]
     if not whole:
@@ -189,13 +192,7 @@ def _find_by_words(
     # Long words are rare, and others would only take time.
     telling = sorted(whole, key=len)[-_TELLING_WORDS:]
     few = find_with_words(db, telling, _MAX_LOOKED_UP + 1)
-    if len(few) > _MAX_LOOKED_UP:
-        return None
-    return [
-        place
-        for _, place, length in units.list_places(db, few)
-        if contains(view, needle, place, length)
-    ]
+    return few if len(few) <= _MAX_LOOKED_UP else None
 
 
 def _is_plain(word: str) -> bool:
