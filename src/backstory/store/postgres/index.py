@@ -31,7 +31,7 @@ from backstory.store.postgres import (
     word_blocks,
 )
 from backstory.store.postgres.database import WAIT_S, Tenant
-from backstory.store.postgres.erase import INDEX_TABLES, erase_deleted
+from backstory.store.postgres.erase import INDEX_TABLES, Erasure, erase_deleted
 from backstory.store.postgres.index_connection import IndexTransactions, replace_index
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
@@ -232,10 +232,10 @@ class PostgresIndex(IndexFront):
         if not self.get_state(IS_ERASE_DUE):
             return
         self.delete_unused_vectors()
-        # Where somebody may still see it, or a table is large, this stays due.
+        # Where somebody may still see it, this stays due.
         with self._transactions.tenant.database.connection() as db:
-            is_erased = erase_deleted(db, INDEX_TABLES)
-        if is_erased:
+            outcome = erase_deleted(db, INDEX_TABLES)
+        if outcome is not Erasure.BLOCKED:
             with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
                 set_state(db, counters.index_id, IS_ERASE_DUE, "")
 
