@@ -31,10 +31,16 @@ from backstory.store.postgres import (
     word_blocks,
 )
 from backstory.store.postgres.database import WAIT_S, Tenant
-from backstory.store.postgres.erase import INDEX_TABLES, Erasure, erase_deleted
+from backstory.store.postgres.erase import (
+    HISTORY_TABLES,
+    INDEX_TABLES,
+    Erasure,
+    erase_deleted,
+)
 from backstory.store.postgres.index_connection import IndexTransactions, replace_index
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
+    WAS_BLOCKED,
     set_state,
 )
 from backstory.store.postgres.index_verify import read_tables, verify_index
@@ -229,15 +235,19 @@ class PostgresIndex(IndexFront):
     def tidy(self) -> None:
         with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
             word_blocks.clean_segments(db, counters.index_id)
-        if not self.get_state(IS_ERASE_DUE):
+        due = self.get_state(IS_ERASE_DUE)
+        if not due:
             return
         self.delete_unused_vectors()
-        # Where somebody may still see it, this stays due.
+        tables = INDEX_TABLES if due != WAS_BLOCKED else HISTORY_TABLES + INDEX_TABLES
         with self._transactions.tenant.database.connection() as db:
-            outcome = erase_deleted(db, INDEX_TABLES)
-        if outcome is not Erasure.BLOCKED:
+            outcome = erase_deleted(db, tables)
+        # Who may still see what was deleted here keeps it in the history as well, which
+        # is not looked at again.
+        left = WAS_BLOCKED if outcome is Erasure.BLOCKED else ""
+        if left != due:
             with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
-                set_state(db, counters.index_id, IS_ERASE_DUE, "")
+                set_state(db, counters.index_id, IS_ERASE_DUE, left)
 
     def replace_with(self, other: "PostgresIndex") -> None:
         old, new = self._transactions, other._transactions
