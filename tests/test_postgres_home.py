@@ -9,6 +9,7 @@ import threading
 from datetime import date
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from backstory import (
@@ -23,7 +24,7 @@ from backstory import (
 from backstory.store.postgres.tenants import TenantList
 from tests.builders import SESSION, a_line, append, session_file
 from tests.every_command import COMMANDS
-from tests.postgres_server import OWNER, PASSWORD, PostgresServer
+from tests.postgres_server import ADMIN, OWNER, PASSWORD, PostgresServer
 from tests.processes import PATIENCE_S, comes_true
 from tests.samples import a_memory
 from tests.shell import Shell
@@ -395,6 +396,26 @@ def test_a_forgotten_fact_is_gone_from_the_tables(
         if postgres.version >= 17:
             assert report.is_erased
             assert postgres.find_in_files(b"below the walrus") == []
+
+
+def test_what_others_still_saw_when_it_was_forgotten_is_erased_later(
+    postgres: PostgresServer, tenant: str, tmp_path: Path
+) -> None:
+    if postgres.version < 17:
+        pytest.skip("up to version 16, only the owner of a table may vacuum it")
+    with open_memory(postgres, tenant, tmp_path) as memory:
+        memory.record("bank", "user", "The code is in the okapi jar")
+        memory.search("okapi")
+        with psycopg.connect(postgres.url(ADMIN)) as reader:
+            reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            reader.execute("SELECT 1")
+            report = memory.forget("bank")
+            left = postgres.find_in_files(b"okapi jar")
+
+        memory.index()
+
+        assert (report.is_erased, bool(left)) == (False, True)
+        assert postgres.find_in_files(b"okapi jar") == []
 
 
 # -- hooks ----------------------------------------------------------------------------

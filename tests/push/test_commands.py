@@ -3,11 +3,13 @@
 import json
 import subprocess
 import threading
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
+from backstory.system.locks import locked
 from tests.builders import a_line, append, session_file
 from tests.processes import comes_true
 from tests.serve.test_process import bearer, certificate, make_token, serving
@@ -52,6 +54,10 @@ def list_messages(url: str, token: str) -> list[str]:
             timeout=60,
         ).json()["messages"]
     ]
+
+
+def has_lines(path: Path, number: int) -> bool:
+    return len(path.read_text(encoding="utf-8").splitlines()) == number
 
 
 def test_push_reads_what_is_new_and_tells_what_it_sent(
@@ -189,7 +195,7 @@ def test_a_token_in_place_of_where_it_is_is_refused_and_not_shown(
     assert token not in done.stdout + done.stderr + shown.stdout
 
 
-def test_watching_pushes_as_files_grow_and_survives_a_server_that_is_away(
+def test_watching_pushes_as_files_grow_and_beside_others_that_push(
     server_side: Shell, laptop: Shell
 ) -> None:
     token = make_token(server_side)
@@ -203,19 +209,28 @@ def test_watching_pushes_as_files_grow_and_survives_a_server_that_is_away(
             "BACKSTORY_PUSH_URL": server.url,
             "BACKSTORY_INDEX_WATCH_SECONDS": "0.05",
         }
-        with subprocess.Popen(
-            [*BACKSTORY, "index", "--watch"],
-            env=environ,
-            cwd=laptop.home,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as watching:
+        log = laptop.home / "log"
+        with (
+            log.open("w") as writer,
+            subprocess.Popen(
+                [*BACKSTORY, "index", "--watch"],
+                env=environ,
+                cwd=laptop.home,
+                stdout=writer,
+                stderr=subprocess.DEVNULL,
+            ) as watching,
+        ):
             try:
                 assert comes_true(
                     lambda: list_messages(server.url, token) == ["said before"]
                 )
-                append(file, a_line("said while watching", uuid="u2"))
-                assert comes_true(lambda: len(list_messages(server.url, token)) == 2)
+                with locked(laptop.kept / "push.lock"):
+                    for number in (2, 3):
+                        append(file, a_line("said meanwhile", uuid=f"u{number}"))
+                        # One line for what was sent, and one for each reading.
+                        assert comes_true(partial(has_lines, log, 1 + number))
+                    assert len(list_messages(server.url, token)) == 1
+                assert comes_true(lambda: len(list_messages(server.url, token)) == 3)
             finally:
                 watching.terminate()
 

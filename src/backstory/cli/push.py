@@ -6,7 +6,7 @@ import click
 
 from backstory.cli import progress
 from backstory.cli.app import SKIPPED_SOME, App, commands, echo_lines
-from backstory.errors import ProviderError
+from backstory.errors import ProviderError, StoreLocked
 from backstory.render.objects import push_object, to_json
 from backstory.render.people.pushes import render_push
 
@@ -57,10 +57,14 @@ class ContinuousPush:
             return
         try:
             report = self._app.memory.push()
+        except StoreLocked:
+            # Somebody else pushes; what is left is sent the next time.
+            return
         except ProviderError as exc:
             self._not_before = time.monotonic() + _PAUSE_S
             if str(exc) != self._said:
                 click.echo(f"Not pushed: {exc}", err=True)
+                click.echo(f"  hint: {exc.hint}", err=True)
             self._said = str(exc)
             return
         self._said = ""

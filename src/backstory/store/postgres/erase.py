@@ -12,6 +12,7 @@ of it, is out of our hands.
 
 import logging
 from collections.abc import Sequence
+from enum import Enum, auto
 
 from psycopg import errors, sql
 
@@ -46,10 +47,19 @@ INDEX_TABLES = (
 _MAX_REWRITTEN_BYTES = 256_000_000
 
 
+class Erasure(Enum):
+    """How far something was erased: what is blocked can be tried again later."""
+
+    DONE = auto()
+    BLOCKED = auto()
+    # As far as our role may: trying again would do no more.
+    LEFT = auto()
+
+
 def erase_deleted(
     db: Connection, tables: Sequence[str], *, deleted_by: int | None = None
-) -> bool:
-    """Erase it; False if some of it may still be there.
+) -> Erasure:
+    """Erase it, if nobody else still sees it.
 
     ``deleted_by`` is the number of the last transaction that deleted something, if it
     is known. Needs a connection that is in no transaction.
@@ -58,11 +68,14 @@ def erase_deleted(
     try:
         if not _may_maintain(db):
             logger.info("deleted rows are not erased: the role may not vacuum")
-            return False
+            return Erasure.LEFT
         if _is_read(db, deleted_by):
-            return False
-        erased = [_erase(db, table) for table in tables]
-        return all(erased)
+            return Erasure.BLOCKED
+        outcomes = {_erase(db, table) for table in tables}
+        for outcome in (Erasure.BLOCKED, Erasure.LEFT):
+            if outcome in outcomes:
+                return outcome
+        return Erasure.DONE
     finally:
         if not db.closed:
             db.autocommit = False
@@ -95,7 +108,7 @@ def _is_read(db: Connection, deleted_by: int | None) -> bool:
     return row == (True,)
 
 
-def _erase(db: Connection, table: str) -> bool:
+def _erase(db: Connection, table: str) -> Erasure:
     row = db.execute(
         "SELECT pg_total_relation_size(%s::regclass)", (f"backstory.{table}",)
     ).fetchone()
@@ -117,4 +130,6 @@ def _erase(db: Connection, table: str) -> bool:
         )
     finally:
         db.remove_notice_handler(notice)
-    return is_small and not was_locked
+    if was_locked:
+        return Erasure.BLOCKED
+    return Erasure.DONE if is_small else Erasure.LEFT

@@ -31,7 +31,7 @@ from backstory.store.postgres import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import WAIT_S, Tenant
-from backstory.store.postgres.erase import HISTORY_TABLES, erase_deleted
+from backstory.store.postgres.erase import HISTORY_TABLES, Erasure, erase_deleted
 from backstory.store.postgres.write_batch import write_batch
 from backstory.values.forgetting import ASKED_FOR, Forgetting
 from backstory.values.history import Message, Problem, Role, Session
@@ -140,7 +140,8 @@ class PostgresHistory:
 
     def erase_deleted(self) -> bool:
         with self.tenant.database.connection() as db:
-            return erase_deleted(db, HISTORY_TABLES, deleted_by=self._deleted_by)
+            outcome = erase_deleted(db, HISTORY_TABLES, deleted_by=self._deleted_by)
+            return outcome is Erasure.DONE
 
     # -- reading ---
 

@@ -32,7 +32,12 @@ from backstory.store.postgres import (
     word_rows,
 )
 from backstory.store.postgres.database import WAIT_S, Tenant
-from backstory.store.postgres.erase import INDEX_TABLES, erase_deleted
+from backstory.store.postgres.erase import (
+    HISTORY_TABLES,
+    INDEX_TABLES,
+    Erasure,
+    erase_deleted,
+)
 from backstory.store.postgres.index_connection import (
     IndexTransactions,
     replace_index,
@@ -40,6 +45,7 @@ from backstory.store.postgres.index_connection import (
 )
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
+    WAS_BLOCKED,
     set_state,
 )
 from backstory.store.postgres.index_verify import read_tables, verify_index
@@ -238,15 +244,19 @@ class PostgresIndex(IndexFront):
         with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
             if word_rows.clean_segments(db, counters.index_id):
                 save_counters(db, counters)
-        if not self.get_state(IS_ERASE_DUE):
+        due = self.get_state(IS_ERASE_DUE)
+        if not due:
             return
         self.delete_unused_vectors()
-        # Where somebody may still see it, or a table is large, this stays due.
+        tables = INDEX_TABLES if due != WAS_BLOCKED else HISTORY_TABLES + INDEX_TABLES
         with self._transactions.tenant.database.connection() as db:
-            is_erased = erase_deleted(db, INDEX_TABLES)
-        if is_erased:
+            outcome = erase_deleted(db, tables)
+        # Who may still see what was deleted here keeps it in the history as well, which
+        # is not looked at again.
+        left = WAS_BLOCKED if outcome is Erasure.BLOCKED else ""
+        if left != due:
             with self._transactions.writing(wait_s=WAIT_S) as (db, counters):
-                set_state(db, counters.index_id, IS_ERASE_DUE, "")
+                set_state(db, counters.index_id, IS_ERASE_DUE, left)
                 save_counters(db, counters)
 
     def replace_with(self, other: "PostgresIndex") -> None:

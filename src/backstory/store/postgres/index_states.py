@@ -6,6 +6,8 @@ from backstory.store.postgres.connecting import Connection
 DIMENSIONS = "vector_dimensions"
 # Set while the server's files may still have what was deleted.
 IS_ERASE_DUE = "erase_is_due"
+# The value of it if somebody could still see what was to be erased.
+WAS_BLOCKED = "blocked"
 
 
 def get_state(db: Connection, index_id: int, name: str) -> str | None:

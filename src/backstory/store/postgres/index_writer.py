@@ -23,6 +23,7 @@ from backstory.store.postgres.index_connection import (
 )
 from backstory.store.postgres.index_states import (
     IS_ERASE_DUE,
+    WAS_BLOCKED,
     get_state,
     set_state,
 )
@@ -183,7 +184,8 @@ class PostgresIndexWriter:
     def delete_units(self, unit_ids: Collection[int]) -> None:
         self._delete(unit_ids)
         # Titles and previews change all the time, and only repeat what messages say.
-        if not all(map(is_session, unit_ids)):
+        is_content = not all(map(is_session, unit_ids))
+        if is_content and self.get_state(IS_ERASE_DUE) != WAS_BLOCKED:
             self.set_state(IS_ERASE_DUE, "yes")
 
     def _delete(self, unit_ids: Collection[int]) -> None:
