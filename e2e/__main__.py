@@ -26,6 +26,7 @@ from e2e.programs import PROGRAMS, Program
 
 REPOSITORY = Path(__file__).parents[1]
 BACKSTORY = Path(sys.executable).with_name("backstory")
+PLUGINS = REPOSITORY / "integrations"
 PREFIX = REPOSITORY / "build/e2e"
 TIMEOUT_S = 180
 
@@ -51,18 +52,29 @@ def main() -> int:
     for program in chosen:
         print(f"{program.host} …", file=sys.stderr, flush=True)
         results[program.host] = _check_program(program, path, keep=given.keep)
+        if program.add_plugin:
+            name = f"{program.host}, as a plugin"
+            print(f"{name} …", file=sys.stderr, flush=True)
+            check = Check.run_as_plugin
+            results[name] = _check_program(program, path, check, keep=given.keep)
     _print_table(results)
     held = [said == "yes" for row in results.values() for said in row.values()]
     return 0 if all(held) else 1
 
 
-def _check_program(program: Program, path: str, *, keep: bool) -> dict[str, str]:
+def _check_program(
+    program: Program,
+    path: str,
+    run: "Callable[[Check], dict[str, str]] | None" = None,
+    *,
+    keep: bool,
+) -> dict[str, str]:
     if not _install_from_npm(program, path):
         return {"runs here": "no: npm could not install it"}
     folder = Path(tempfile.mkdtemp(prefix=f"e2e-{program.host}-"))
     try:
         with FakeModel() as model:
-            return Check(program, folder, path, model).run()
+            return (run or Check.run)(Check(program, folder, path, model))
     finally:
         if keep:
             print(f"  kept: {folder}", file=sys.stderr)
@@ -110,17 +122,39 @@ class Check:
             ("the new session is found", self._session_is_found),
             ("what was injected is not kept", self._injected_is_not_kept),
         )
-        results = {"version": "yes" if version else "no"}
+        results = self._check(checks)
+        self._backstory("uninstall")
+        results["uninstalling leaves no trace"] = self._no_trace(before) or "yes"
+        results["every byte is given back"] = self._there_and_back() or "yes"
+        return {f"version {version}": "yes" if version else "no", **results}
+
+    def run_as_plugin(self) -> dict[str, str]:
+        """What held with our plugin, which the program's own manager installs."""
+        # The plugin finds us by our names.
+        self.path = f"{BACKSTORY.parent}:{self.path}"
+        _plant(self.program, self.home, self.project)
+        program, manage, _ = self.program.add_plugin
+        self._run([program, manage, "marketplace", "add", str(PLUGINS)])
+        self._run([*self.program.add_plugin, "backstory@backstory"])
+        self._backstory("index")
+        return self._check(
+            (
+                ("a memory arrives in the prompt", self._memory_arrives),
+                ("a tool call returns it", self._call_returns),
+                ("another finds this session's own", self._session_is_searched),
+                ("our tools are offered", self._tools_are_offered),
+                ("what was injected is not kept", self._injected_is_not_kept),
+            )
+        )
+
+    def _check(self, checks: Sequence[tuple[str, Callable[[], str]]]) -> dict[str, str]:
+        results = {}
         for promise, check in checks:
             try:
                 results[promise] = check() or "yes"
             except subprocess.TimeoutExpired:
                 results[promise] = f"no: nothing after {TIMEOUT_S} seconds"
-        self._backstory("uninstall")
-        results["uninstalling leaves no trace"] = self._no_trace(before) or "yes"
-        results["every byte is given back"] = self._there_and_back() or "yes"
-        results.pop("version")
-        return {f"version {version}": "yes", **results}
+        return results
 
     # -- the promises ---
 

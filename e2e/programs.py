@@ -10,6 +10,7 @@ class Program:
     """An agent program. ``words`` and ``environ`` are for a prompt and a model's URL.
 
     ``reads`` is its name in the history, and ``files`` are what its user has already.
+    ``add_plugin`` is the command of its plugin manager that installs our plugin.
     """
 
     host: str
@@ -18,10 +19,12 @@ class Program:
     words: Callable[[str, str], list[str]]
     environ: Callable[[str], dict[str, str]]
     files: tuple[tuple[str, str], ...] = ()
+    add_plugin: tuple[str, ...] = ()
 
 
 def _claude(prompt: str, url: str) -> list[str]:
-    return ["claude", "-p", prompt, "--allowedTools", "mcp__backstory"]
+    servers = ["mcp__backstory", "mcp__plugin_backstory_backstory"]
+    return ["claude", "-p", prompt, "--allowedTools", *servers]
 
 
 def _codex(prompt: str, url: str) -> list[str]:
@@ -85,6 +88,7 @@ PROGRAMS = (
             "ANTHROPIC_API_KEY": "k",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         },
+        add_plugin=("claude", "plugin", "install"),
     ),
     Program("codex", "codex", "@openai/codex", _codex, lambda url: {}),
     Program(
@@ -112,6 +116,7 @@ PROGRAMS = (
             "COPILOT_PROVIDER_API_KEY": "k",
             "COPILOT_MODEL": "fake-model",
         },
+        add_plugin=("copilot", "plugin", "install"),
     ),
     Program("opencode", "opencode", "opencode-ai", _opencode, _opencode_environ),
 )

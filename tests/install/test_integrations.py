@@ -43,7 +43,8 @@ def test_the_plugin_starts_what_the_package_installs() -> None:
 
     run = 'sh "${CLAUDE_PLUGIN_ROOT}/hooks/run.sh"'
     commands = {name: each[0]["hooks"][0]["command"] for name, each in hooks.items()}
-    entry = {"command": "backstory", "args": ["mcp"]}
+    # Claude Code hides tools behind a search for them without "alwaysLoad".
+    entry = {"command": "backstory", "args": ["mcp"], "alwaysLoad": True}
     assert servers == {"mcpServers": {"backstory": entry}}
     assert commands == {
         "SessionStart": f"{run} {SESSION_START}",

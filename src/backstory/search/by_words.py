@@ -212,21 +212,18 @@ def judge_turn(
     ``last`` is what the agent said last; None if it is the message itself, or nothing.
     ``ends_in_step``: a tool was called after that, but nothing was said any more,
     because the turn was interrupted.
-    A step on the way says what is done next, which helps nobody later unless it is
-    known what came of it.
+    A step on the way says what is done next, which helps nobody later, and resembles
+    orders to do the same; what came of it is found by itself.
     """
-    tells = last is not None and _tells(last, is_step=ends_in_step)
     is_step = not is_question and (last is not None or ends_in_step)
-    is_shown = not is_step or tells or _tells(text, is_step=True)
+    is_shown = not is_step or _tells(text)
     # "Committed as 4f2a91c." is little, but an answer.
-    return is_shown, last is not None and (tells or not ends_in_step)
+    return is_shown, last is not None and (not ends_in_step or _tells(last))
 
 
-def _tells(text: str, *, is_step: bool) -> bool:
-    """Whether the agent tells more than what it does next."""
-    if is_step:
-        text = _without_announcement(text)
-    return len(_find_words(text)) >= _LEAST_WORDS
+def _tells(step: str) -> bool:
+    """Whether a step tells more than what the agent does next."""
+    return len(_find_words(_without_announcement(step))) >= _LEAST_WORDS
 
 
 def _without_announcement(text: str) -> str:

@@ -1,8 +1,8 @@
-"""Add to each message what its turn came to, and leave out steps that came to nothing.
+"""Add to each message what its turn came to, and leave out what are only steps to it.
 
 An agent says what it does next ("Let me check the logs first."), calls a tool, and so
-on, until it answers. A reminder of such a step is only worth it with that answer. Where
-somebody interrupted the turn, there is none.
+on, until it answers. Such a step reminds nobody of anything, unless it also tells what
+was found so far. Where somebody interrupted the turn, there is no answer.
 """
 
 from collections.abc import Collection, Iterable, Iterator
