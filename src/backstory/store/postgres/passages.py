@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from backstory.store.base.index import MadePassages, ToEmbed
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.rows import to_columns, to_dict
+from backstory.store.postgres.rows import looked_up, to_columns, to_dict
 from backstory.values.units import UnitKind
 
 # Those of chats, in which no tools are used, are never embedded. OFFSET 0 has the index
@@ -89,13 +89,14 @@ def set_embeddings(
 def find_embedding_ids(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, int]:
+    source = looked_up(
+        "unit_passages", "unit_id, embedding_id", of="unit_passages.index_id = %s AND"
+    )
     rows = db.execute(
-        """
-        SELECT unit_id, embedding_id FROM unit_passages
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-           AND embedding_id IS NOT NULL
-        """,
-        (index_id, list(unit_ids)),
+        f"""
+        SELECT unit_id, embedding_id FROM {source} WHERE embedding_id IS NOT NULL
+        """.encode(),
+        (list(unit_ids), index_id),
     )
     return to_dict(rows)
 

@@ -28,6 +28,22 @@ def to_columns(rows: Iterable[Sequence[Any]], count: int) -> list[list[Any]]:
     return columns or [[] for _ in range(count)]
 
 
+def looked_up(table: str, columns: str, key: str = "unit_id", of: str = "") -> str:
+    """What to select from for some rows of a table, each looked up by its number.
+
+    Its values are a list of numbers, then those of ``of``. The planner expects a large
+    tenant to be about as small as the others: asked for ``= ANY(numbers)``, it would
+    read all rows of the tenant to find a few of them.
+    """
+    return f"""
+        unnest(%s::bigint[]) AS wanted (number)
+        CROSS JOIN LATERAL (
+              SELECT {columns} FROM {table}
+               WHERE {of} {table}.{key} = wanted.number
+              OFFSET 0) AS {table}
+    """
+
+
 def to_dict(rows: Iterable[Sequence[Any]]) -> dict[Any, Any]:
     """Rows of two columns as a dictionary."""
     return {row[0]: row[1] for row in rows}

@@ -13,7 +13,7 @@ from backstory.store.base.index import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.folded_texts import from_stored, to_stored
-from backstory.store.postgres.rows import to_columns, to_dict
+from backstory.store.postgres.rows import looked_up, to_columns, to_dict
 from backstory.store.postgres.unit_filter import to_condition
 from backstory.values.structs import replace
 from backstory.values.units import (
@@ -28,6 +28,10 @@ from backstory.values.units import (
 )
 
 _KINDS = {int(kind): kind for kind in UnitKind}
+
+_OF_INDEX = "units.index_id = %s AND"
+# What a filter and the order of time ask for.
+_FILTERED = "unit_id, kind, source_id, said_at"
 
 # A row of ``units``: unit_id, kind, source_id, position, said_at, text_bytes,
 # word_count, meaning_hash, folded.
@@ -120,29 +124,29 @@ def find_stored(
     db: Connection, index_id: int, unit_ids: Iterable[int]
 ) -> dict[int, tuple[Any, ...]]:
     """The stored columns below of these units, by number."""
-    rows = db.execute(
-        """
-        SELECT unit_id, word_count, folded, meaning_hash, kind, source_id, position,
-               said_at
-          FROM units WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-        """,
-        (index_id, list(unit_ids)),
+    columns = (
+        "unit_id, word_count, folded, meaning_hash, kind, source_id, position, said_at"
     )
+    rows = _find_units(db, index_id, unit_ids, columns)
     return {row[0]: row[1:] for row in rows}
+
+
+# Any: rows carry no types; the schema does.
+def _find_units(
+    db: Connection, index_id: int, unit_ids: Iterable[int], columns: str
+) -> list[Any]:
+    rows: list[Any] = db.execute(
+        f"SELECT {columns} FROM {looked_up('units', columns, of=_OF_INDEX)}".encode(),
+        (list(unit_ids), index_id),
+    ).fetchall()
+    return rows
 
 
 def find_word_counts(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, int]:
     """How many words these units have; those that do not exist are left out."""
-    rows = db.execute(
-        """
-        SELECT unit_id, word_count FROM units
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-        """,
-        (index_id, list(unit_ids)),
-    )
-    return to_dict(rows)
+    return to_dict(_find_units(db, index_id, unit_ids, "unit_id, word_count"))
 
 
 def list_unit_ids(db: Connection, index_id: int, container: Container) -> list[int]:
@@ -219,10 +223,10 @@ def keep_fitting(
     condition = to_condition(where)
     rows = db.execute(
         f"""
-        SELECT unit_id FROM units
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[]) AND {condition.sql}
+        SELECT unit_id FROM {looked_up("units", _FILTERED, of=_OF_INDEX)}
+         WHERE {condition.sql}
         """.encode(),
-        (index_id, list(unit_ids), *condition.values),
+        (list(unit_ids), index_id, *condition.values),
     )
     return {unit_id for (unit_id,) in rows}
 
@@ -255,17 +259,20 @@ def list_newest(
     ``among`` limits this to some units.
     """
     condition = to_condition(where)
-    values: list[Any] = [index_id, *condition.values]
-    wanted = condition.sql
-    if among is not None:
-        wanted += " AND units.unit_id = ANY(%s::bigint[])"
-        values.append(list(among))
+    wanted, values = condition.sql, list(condition.values)
+    if among is None:
+        source = "units"
+        wanted = f"{_OF_INDEX} {wanted}"
+        values.insert(0, index_id)
+    else:
+        source = looked_up("units", f"{_FILTERED}, folded", of=_OF_INDEX)
+        values[:0] = [list({*among}), index_id]
     if folded:
         wanted += " AND strpos(units.folded, %s) > 0"
         values.append(to_stored(folded))
     rows = db.execute(
         f"""
-        SELECT unit_id FROM units WHERE index_id = %s AND {wanted}
+        SELECT unit_id FROM {source} WHERE {wanted}
          ORDER BY said_at DESC NULLS LAST, unit_id DESC LIMIT %s
         """.encode(),
         (*values, limit),
@@ -307,12 +314,11 @@ def list_having_text(
     db: Connection, index_id: int, folded: str, unit_ids: Collection[int]
 ) -> list[int]:
     rows = db.execute(
-        """
-        SELECT unit_id FROM units
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-           AND strpos(folded, %s) > 0
-        """,
-        (index_id, list(unit_ids), to_stored(folded)),
+        f"""
+        SELECT unit_id FROM {looked_up("units", "unit_id, folded", of=_OF_INDEX)}
+         WHERE strpos(folded, %s) > 0
+        """.encode(),
+        (list({*unit_ids}), index_id, to_stored(folded)),
     )
     return [unit_id for (unit_id,) in rows]
 
@@ -320,13 +326,8 @@ def list_having_text(
 def get_units(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, Unit]:
-    rows = db.execute(
-        """
-        SELECT unit_id, kind, source_id, position, said_at, text_bytes FROM units
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-        """,
-        (index_id, list(unit_ids)),
-    )
+    columns = "unit_id, kind, source_id, position, said_at, text_bytes"
+    rows = _find_units(db, index_id, unit_ids, columns)
     return {row[0]: _to_unit(row) for row in rows}
 
 
@@ -348,18 +349,19 @@ def find_requests(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, int]:
     """For each of these messages, the user's last message before it, if any."""
+    columns = "unit_id, index_id, source_id, position"
     rows = db.execute(
-        """
+        f"""
         SELECT units.unit_id, request.unit_id
-          FROM units CROSS JOIN LATERAL (
+          FROM {looked_up("units", columns, of=_OF_INDEX)}
+         CROSS JOIN LATERAL (
                SELECT unit_id FROM units AS requests
                 WHERE requests.index_id = units.index_id
                   AND requests.source_id = units.source_id
                   AND requests.kind = %s AND requests.position < units.position
                 ORDER BY position DESC LIMIT 1) AS request
-         WHERE units.index_id = %s AND units.unit_id = ANY(%s::bigint[])
-        """,
-        (UnitKind.USER, index_id, list(unit_ids)),
+        """.encode(),
+        (list(unit_ids), index_id, UnitKind.USER),
     )
     return to_dict(rows)
 
@@ -382,16 +384,21 @@ def list_texts(
     db: Connection, index_id: int, unit_ids: Collection[int] | None = None
 ) -> list[IndexedText]:
     """These units of sessions, or all of them, by session and position."""
+    columns = (
+        "unit_id, kind, source_id, position, said_at, text_bytes, folded, meaning_hash"
+    )
+    values: list[Any]
+    if unit_ids is None:
+        source, values = f"units WHERE {_OF_INDEX}", [index_id]
+    else:
+        source = f"{looked_up('units', columns, of=_OF_INDEX)} WHERE"
+        values = [list(unit_ids), index_id]
     rows = db.execute(
-        """
-        SELECT unit_id, kind, source_id, position, said_at, text_bytes, folded,
-               meaning_hash
-          FROM units
-         WHERE index_id = %s AND source_id > 0
-           AND (%s::bigint[] IS NULL OR unit_id = ANY(%s::bigint[]))
+        f"""
+        SELECT {columns} FROM {source} source_id > 0
          ORDER BY source_id, position, unit_id
-        """,
-        (index_id, *[None if unit_ids is None else list(unit_ids)] * 2),
+        """.encode(),
+        values,
     )
     return [
         IndexedText(_to_unit(row[:-2]), from_stored(row[-2]), row[-1]) for row in rows
