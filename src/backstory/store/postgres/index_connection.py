@@ -34,7 +34,7 @@ TABLES = (
     "unit_notes",
     "unit_passages",
     "index_chunks",
-    "word_tail",
+    "last_words",
     "word_rows",
     "word_segments",
     "text_grams",
