@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from backstory.store.base.recent_vectors import RecentVectors
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.database import Tenant
-from backstory.store.postgres.rows import key_of, looked_up, to_dict
+from backstory.store.postgres.rows import key_of, to_dict
 from backstory.system.fork_safety import reset_in_child
 
 if TYPE_CHECKING:
@@ -125,15 +125,12 @@ class PostgresEmbeddings:
         found = self._recent.find(identity, embedding_ids)
         if missing := [each for each in embedding_ids if each not in found]:
             with self._reading() as (db, cache_id):
-                source = looked_up(
-                    "embeddings",
-                    "embedding_id, vector",
-                    "embedding_id",
-                    of="embeddings.cache_id = %s AND",
-                )
                 rows = db.execute(
-                    f"SELECT embedding_id, vector FROM {source}".encode(),
-                    (missing, cache_id),
+                    """
+                    SELECT embedding_id, vector FROM embeddings
+                     WHERE cache_id = %s AND embedding_id = ANY(%s::bigint[])
+                    """,
+                    (cache_id, missing),
                     binary=True,
                 )
                 read = {number: bytes(vector) for number, vector in rows}

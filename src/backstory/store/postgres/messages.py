@@ -10,7 +10,7 @@ from backstory.store.base.stored_rows import (
     to_message,
 )
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.rows import key_of, looked_up, to_columns
+from backstory.store.postgres.rows import key_of, to_columns
 from backstory.text.words import fold
 from backstory.values.history import Message
 from backstory.values.moments import WHOLE_DAY
@@ -56,9 +56,11 @@ def get_ranges(db: Connection, ranges: Collection[Range]) -> dict[Range, list[Me
 
 
 def get_messages(db: Connection, message_ids: Collection[int]) -> dict[int, Message]:
-    source = looked_up("messages", MESSAGE_COLUMNS, "message_id")
     rows = db.execute(
-        f"SELECT {MESSAGE_COLUMNS} FROM {source}".encode(), (list(message_ids),)
+        f"""
+        SELECT {MESSAGE_COLUMNS} FROM messages WHERE message_id = ANY(%s::bigint[])
+        """,
+        (list(message_ids),),
     )
     return {row[0]: to_message(row) for row in rows}
 

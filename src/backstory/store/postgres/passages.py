@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from backstory.store.base.index import MadePassages, ToEmbed
 from backstory.store.postgres.connecting import Connection
-from backstory.store.postgres.rows import looked_up, to_columns, to_dict
+from backstory.store.postgres.rows import to_columns, to_dict
 from backstory.values.units import UnitKind
 
 # Those of chats, in which no tools are used, are never embedded. OFFSET 0 has the index
@@ -13,7 +13,7 @@ _WAITING = """
       FROM unit_passages AS waiting
      WHERE index_id = %s AND embedding_id IS NULL
        AND EXISTS (SELECT 1 FROM units
-                    WHERE units.index_id = waiting.index_id
+                    WHERE units.index_id = waiting.index_id AND units.kind >= 0
                       AND units.source_id = waiting.source_id AND units.kind = %s
                     OFFSET 0)
 """
@@ -89,14 +89,13 @@ def set_embeddings(
 def find_embedding_ids(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, int]:
-    source = looked_up(
-        "unit_passages", "unit_id, embedding_id", of="unit_passages.index_id = %s AND"
-    )
     rows = db.execute(
-        f"""
-        SELECT unit_id, embedding_id FROM {source} WHERE embedding_id IS NOT NULL
-        """.encode(),
-        (list(unit_ids), index_id),
+        """
+        SELECT unit_id, embedding_id FROM unit_passages
+         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+           AND embedding_id IS NOT NULL
+        """,
+        (index_id, list(unit_ids)),
     )
     return to_dict(rows)
 

@@ -28,18 +28,20 @@ def to_columns(rows: Iterable[Sequence[Any]], count: int) -> list[list[Any]]:
     return columns or [[] for _ in range(count)]
 
 
-def looked_up(table: str, columns: str, key: str = "unit_id", of: str = "") -> str:
-    """What to select from for some rows of a table, each looked up by its number.
+def looked_up(table: str, columns: str) -> str:
+    """What to select from for some units of an index, each looked up by its number.
 
-    Its values are a list of numbers, then those of ``of``. The planner expects a large
-    tenant to be about as small as the others: asked for ``= ANY(numbers)``, it would
-    read all rows of the tenant to find a few of them.
+    Its values are a list of numbers, and the number of the index. The planner expects a
+    large tenant to be about as small as the others: asked for ``= ANY(numbers)``, it
+    would read all rows of the tenant to find a few of them. No other index than the
+    primary key may do for it, or it could read them all for each number: the others of
+    "units" are only used where ``kind >= 0`` is asked for.
     """
     return f"""
         unnest(%s::bigint[]) AS wanted (number)
         CROSS JOIN LATERAL (
               SELECT {columns} FROM {table}
-               WHERE {of} {table}.{key} = wanted.number
+               WHERE {table}.index_id = %s AND {table}.unit_id = wanted.number
               OFFSET 0) AS {table}
     """
 

@@ -29,7 +29,6 @@ from backstory.values.units import (
 
 _KINDS = {int(kind): kind for kind in UnitKind}
 
-_OF_INDEX = "units.index_id = %s AND"
 # What a filter and the order of time ask for.
 _FILTERED = "unit_id, kind, source_id, said_at"
 
@@ -136,7 +135,7 @@ def _find_units(
     db: Connection, index_id: int, unit_ids: Iterable[int], columns: str
 ) -> list[Any]:
     rows: list[Any] = db.execute(
-        f"SELECT {columns} FROM {looked_up('units', columns, of=_OF_INDEX)}".encode(),
+        f"SELECT {columns} FROM {looked_up('units', columns)}".encode(),
         (list(unit_ids), index_id),
     ).fetchall()
     return rows
@@ -151,7 +150,10 @@ def find_word_counts(
 
 def list_unit_ids(db: Connection, index_id: int, container: Container) -> list[int]:
     rows = db.execute(
-        "SELECT unit_id FROM units WHERE index_id = %s AND source_id = %s",
+        """
+        SELECT unit_id FROM units
+         WHERE index_id = %s AND kind >= 0 AND source_id = %s
+        """,
         (index_id, to_number(container)),
     )
     return [unit_id for (unit_id,) in rows]
@@ -165,7 +167,7 @@ def find_stored_notes(
         """
         SELECT position, said_at, heading, text, unit_id
           FROM units JOIN unit_notes USING (tenant_id, index_id, unit_id)
-         WHERE index_id = %s AND source_id = %s
+         WHERE index_id = %s AND kind >= 0 AND source_id = %s
         """,
         (index_id, to_number(file)),
     )
@@ -180,7 +182,8 @@ def find_new_sessions(
         """
         SELECT session_id FROM unnest(%s::bigint[]) AS session_id
          WHERE NOT EXISTS (SELECT FROM units
-                            WHERE index_id = %s AND source_id = session_id)
+                            WHERE index_id = %s AND kind >= 0
+                              AND source_id = session_id)
            AND NOT EXISTS (SELECT FROM index_chunks
                             WHERE index_id = %s AND source_id = session_id)
         """,
@@ -196,7 +199,8 @@ def list_message_units(
     rows = db.execute(
         """
         SELECT unit_id FROM units
-         WHERE index_id = %s AND source_id = %s AND kind = ANY(%s::smallint[])
+         WHERE index_id = %s AND source_id = %s
+           AND kind >= 0 AND kind = ANY(%s::smallint[])
            AND position BETWEEN %s AND %s AND unit_id < %s
         """,
         (index_id, session_id, list(map(int, UnitKind)), first, last, first_note_id()),
@@ -223,7 +227,7 @@ def keep_fitting(
     condition = to_condition(where)
     rows = db.execute(
         f"""
-        SELECT unit_id FROM {looked_up("units", _FILTERED, of=_OF_INDEX)}
+        SELECT unit_id FROM {looked_up("units", _FILTERED)}
          WHERE {condition.sql}
         """.encode(),
         (list(unit_ids), index_id, *condition.values),
@@ -262,10 +266,10 @@ def list_newest(
     wanted, values = condition.sql, list(condition.values)
     if among is None:
         source = "units"
-        wanted = f"{_OF_INDEX} {wanted}"
+        wanted = f"units.index_id = %s AND {wanted}"
         values.insert(0, index_id)
     else:
-        source = looked_up("units", f"{_FILTERED}, folded", of=_OF_INDEX)
+        source = looked_up("units", f"{_FILTERED}, folded")
         values[:0] = [list({*among}), index_id]
     if folded:
         wanted += " AND strpos(units.folded, %s) > 0"
@@ -315,7 +319,7 @@ def list_having_text(
 ) -> list[int]:
     rows = db.execute(
         f"""
-        SELECT unit_id FROM {looked_up("units", "unit_id, folded", of=_OF_INDEX)}
+        SELECT unit_id FROM {looked_up("units", "unit_id, folded")}
          WHERE strpos(folded, %s) > 0
         """.encode(),
         (list({*unit_ids}), index_id, to_stored(folded)),
@@ -338,7 +342,8 @@ def find_sessions_with_tools(
         """
         SELECT session_id FROM unnest(%s::bigint[]) AS session_id
          WHERE EXISTS (SELECT 1 FROM units
-                        WHERE index_id = %s AND source_id = session_id AND kind = %s)
+                        WHERE index_id = %s AND source_id = session_id
+                          AND kind >= 0 AND kind = %s)
         """,
         ([each.session_id for each in sessions], index_id, UnitKind.OTHER),
     )
@@ -353,12 +358,13 @@ def find_requests(
     rows = db.execute(
         f"""
         SELECT units.unit_id, request.unit_id
-          FROM {looked_up("units", columns, of=_OF_INDEX)}
+          FROM {looked_up("units", columns)}
          CROSS JOIN LATERAL (
                SELECT unit_id FROM units AS requests
                 WHERE requests.index_id = units.index_id
                   AND requests.source_id = units.source_id
-                  AND requests.kind = %s AND requests.position < units.position
+                  AND requests.kind >= 0 AND requests.kind = %s
+                  AND requests.position < units.position
                 ORDER BY position DESC LIMIT 1) AS request
         """.encode(),
         (list(unit_ids), index_id, UnitKind.USER),
@@ -389,9 +395,9 @@ def list_texts(
     )
     values: list[Any]
     if unit_ids is None:
-        source, values = f"units WHERE {_OF_INDEX}", [index_id]
+        source, values = "units WHERE index_id = %s AND kind >= 0 AND", [index_id]
     else:
-        source = f"{looked_up('units', columns, of=_OF_INDEX)} WHERE"
+        source = f"{looked_up('units', columns)} WHERE"
         values = [list(unit_ids), index_id]
     rows = db.execute(
         f"""

@@ -213,11 +213,7 @@ class PostgresVectors:
         self, vector: "Vector", unit_ids: Collection[int]
     ) -> dict[int, float]:
         with self._transactions.reading() as (db, counters):
-            source = looked_up(
-                "vector_codes",
-                "unit_id, embedding_id",
-                of="vector_codes.index_id = %s AND",
-            )
+            source = looked_up("vector_codes", "unit_id, embedding_id")
             rows = db.execute(
                 f"SELECT unit_id, embedding_id FROM {source}".encode(),
                 (list(unit_ids), counters.index_id),

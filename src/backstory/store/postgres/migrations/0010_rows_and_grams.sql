@@ -46,5 +46,14 @@ TRUNCATE indexes, index_states, indexed_sessions, indexed_files, units, unit_not
          unit_passages, index_chunks, last_words, word_segments, units_to_embed,
          vector_codes, vector_segments, unit_vectors;
 
+-- Which of these is used does not depend on how large the planner expects a tenant to
+-- be: the primary key for numbers, and these only where "kind >= 0" is asked for.
+DROP INDEX units_by_kind, units_by_time;
+CREATE INDEX units_by_kind ON units (tenant_id, index_id, source_id, kind, position)
+ WHERE kind >= 0;
+CREATE INDEX units_by_time
+    ON units (tenant_id, index_id, said_at DESC NULLS LAST, unit_id DESC)
+ WHERE kind >= 0;
+
 INSERT INTO jobs (tenant_id, kind) SELECT tenant_id, 'index' FROM tenants
     ON CONFLICT (tenant_id, kind) DO UPDATE SET wanted = jobs.wanted + 1;
