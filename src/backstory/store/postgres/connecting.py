@@ -20,7 +20,7 @@ from backstory.errors import (
     StoreUnreachable,
     StoreUnwritable,
 )
-from backstory.store.postgres.nul_characters import ADAPTERS
+from backstory.store.postgres.adapters import ADAPTERS
 from backstory.system.fork_safety import block_forks
 from backstory.text.passwords import is_ambiguous
 

@@ -16,6 +16,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow
 
 from backstory.errors import (
     StoreDamaged,
@@ -54,8 +55,9 @@ _BEGIN: LiteralString = """
            set_config('enable_seqscan', 'off', true),
            set_config('jit', 'off', true),
            set_config('lock_timeout', {}, true),
-           set_config('idle_in_transaction_session_timeout', {}, true)
+           set_config('idle_in_transaction_session_timeout', {}, true);
 """
+_NOTHING_ELSE = sql.SQL("SELECT NULL WHERE false")
 
 
 class Database:
@@ -232,18 +234,30 @@ class Tenant:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that can only read, and sees one state of the database."""
+        with self.reading_first(_NOTHING_ELSE) as (db, _):
+            yield db
+
+    @contextmanager
+    def reading_first(
+        self, statement: sql.Composable
+    ) -> Iterator[tuple[Connection, TupleRow | None]]:
+        """The same, and the row that a statement returns, which costs no message.
+
+        The row is None if there is none, or the transaction had begun before.
+        """
         view = self.view
         if view is None:
-            with self._transaction(is_writing=False, wait_s=WAIT_S) as db:
-                yield db
+            with self._transaction(statement, is_writing=False, wait_s=WAIT_S) as begun:
+                yield begun
             return
         with self.database.server.translated():
+            row = None
             # After an error, a transaction can only be ended.
             if not view.is_usable:
                 self.end_view()
-                view.db = self._begin(is_writing=False, wait_s=WAIT_S)
+                view.db, row = self._begin(statement, is_writing=False, wait_s=WAIT_S)
             assert view.db is not None
-            yield view.db
+            yield view.db, row
 
     @property
     def view(self) -> "View | None":
@@ -306,23 +320,30 @@ class Tenant:
 
         Whoever uses it locks what it changes, and takes no numbers of ``counters``.
         """
-        with self._transaction(is_writing=True, wait_s=wait_s) as db:
+        with self._transaction(_NOTHING_ELSE, is_writing=True, wait_s=wait_s) as (
+            db,
+            _,
+        ):
             if not is_durable:
                 db.execute("SET LOCAL synchronous_commit TO off")
             yield db
 
     @contextmanager
-    def _transaction(self, *, is_writing: bool, wait_s: float) -> Iterator[Connection]:
+    def _transaction(
+        self, statement: sql.Composable, *, is_writing: bool, wait_s: float
+    ) -> Iterator[tuple[Connection, TupleRow | None]]:
         with self.database.server.translated():
-            db = self._begin(is_writing=is_writing, wait_s=wait_s)
+            db, row = self._begin(statement, is_writing=is_writing, wait_s=wait_s)
             try:
-                yield db
+                yield db, row
                 db.commit()
             finally:
                 self.database._give_back(db)
 
-    def _begin(self, *, is_writing: bool, wait_s: float) -> Connection:
-        """A connection in a transaction that is bound to the tenant.
+    def _begin(
+        self, statement: sql.Composable, *, is_writing: bool, wait_s: float
+    ) -> tuple[Connection, TupleRow | None]:
+        """A connection in a transaction that is bound to the tenant, and a row of it.
 
         A connection that was lost while nobody used it is replaced.
         """
@@ -333,15 +354,16 @@ class Tenant:
                 # So that it sends no BEGIN of its own, which would be another message.
                 if not db.autocommit:
                     db.autocommit = True
-                db.execute(
-                    sql.SQL(_BEGIN).format(
-                        sql.SQL(_TO_WRITE if is_writing else _TO_READ),
-                        str(tenant_id),
-                        f"{max(1, math.ceil(wait_s * 1000))}ms",
-                        _MAX_PAUSE,
-                    )
+                begin = sql.SQL(_BEGIN).format(
+                    sql.SQL(_TO_WRITE if is_writing else _TO_READ),
+                    str(tenant_id),
+                    f"{max(1, math.ceil(wait_s * 1000))}ms",
+                    _MAX_PAUSE,
                 )
-                return db
+                cursor = db.execute(begin + statement)
+                while cursor.nextset():
+                    pass
+                return db, cursor.fetchone()
             except BaseException as exc:
                 self.database._give_back_failed(db, exc, is_new=is_new)
 

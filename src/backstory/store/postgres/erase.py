@@ -36,7 +36,7 @@ INDEX_TABLES = (
     "unit_notes",
     "index_chunks",
     "indexed_files",
-    "word_tail",
+    "last_words",
     "word_rows",
     "text_grams",
     "unit_vectors",

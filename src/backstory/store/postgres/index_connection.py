@@ -8,9 +8,11 @@ import secrets
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple
 
 import psycopg
+from psycopg import sql
+from psycopg.rows import TupleRow
 
 from backstory.errors import StoreLocked
 from backstory.store.postgres.connecting import Connection
@@ -32,7 +34,7 @@ TABLES = (
     "unit_notes",
     "unit_passages",
     "index_chunks",
-    "word_tail",
+    "last_words",
     "word_rows",
     "word_segments",
     "text_grams",
@@ -42,6 +44,16 @@ TABLES = (
     "vector_segments",
     "unit_vectors",
 )
+
+
+# The row of an index. Statements that follow are planned for their own values: a plan
+# that was made while the index was empty would be slow when it is filled.
+_COUNTERS: LiteralString = """
+    SELECT index_id, unit_count, word_count, vector_count, tail_count, last_file_id,
+           last_chunk_id, xmin::text,
+           set_config('plan_cache_mode', 'force_custom_plan', true)
+      FROM indexes WHERE name = {}
+"""
 
 
 class IndexCounters(NamedTuple):
@@ -79,11 +91,16 @@ class IndexTransactions:
     @contextmanager
     def reading(self) -> Iterator[tuple[Connection, IndexCounters]]:
         """A transaction that sees one state of the index; it may have no row yet."""
-        with self.tenant.reading() as db, self._interruptible(db):
+        first = sql.SQL(_COUNTERS).format(self.name)
+        with (
+            self.tenant.reading_first(first) as (db, row),
+            self._interruptible(db),
+        ):
             view = self.tenant.view
             known = None if view is None else view.values.get(self.name)
             if not isinstance(known, IndexCounters):
-                known = _find_counters(db, self.name) or IndexCounters()
+                row = row or db.execute(first).fetchone()
+                known = _to_counters(row) or IndexCounters()
                 if view is not None:
                     view.values[self.name] = known
             yield db, known
@@ -151,20 +168,13 @@ def lock_index(db: Connection, name: str) -> IndexCounters:
 def _find_counters(
     db: Connection, name: str, *, locked: bool = False
 ) -> IndexCounters | None:
-    """The row of an index; statements that follow are planned for their own values.
+    statement = sql.SQL(_COUNTERS).format(name)
+    if locked:
+        statement += sql.SQL("FOR UPDATE")
+    return _to_counters(db.execute(statement).fetchone())
 
-    A plan that was made while the index was empty would be slow when it is filled.
-    """
-    row = db.execute(
-        b"""
-        SELECT index_id, unit_count, word_count, vector_count, tail_count, last_file_id,
-               last_chunk_id, xmin::text,
-               set_config('plan_cache_mode', 'force_custom_plan', true)
-          FROM indexes WHERE name = %s
-        """
-        + (b"FOR UPDATE" if locked else b""),
-        (name,),
-    ).fetchone()
+
+def _to_counters(row: TupleRow | None) -> IndexCounters | None:
     return None if row is None else IndexCounters(*row[:-1])
 
 

@@ -1,6 +1,6 @@
 """Check everything that must hold in the tables of a search index."""
 
-from backstory.store.postgres import text_grams, word_rows, word_tail
+from backstory.store.postgres import last_words, text_grams, word_rows
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import TABLES, IndexCounters
 from backstory.values.units import UnitKind
@@ -30,7 +30,7 @@ def _verify_counts(db: Connection, counters: IndexCounters) -> list[str]:
         SELECT COUNT(*), COALESCE(SUM(word_count), 0)::bigint,
                COUNT(*) FILTER (WHERE kind <> ALL(%s::smallint[])),
                (SELECT COUNT(*) FROM vector_codes WHERE index_id = %s),
-               (SELECT COUNT(DISTINCT unit_id) FROM word_tail WHERE index_id = %s)
+               (SELECT COUNT(DISTINCT unit_id) FROM last_words WHERE index_id = %s)
           FROM units WHERE index_id = %s
         """,
         (list(map(int, UnitKind)), *[counters.index_id] * 3),
@@ -58,7 +58,7 @@ def _verify_words(db: Connection, counters: IndexCounters) -> list[str]:
             (counters.index_id,),
         ).fetchall()
     )
-    in_tail = word_tail.sum_word_counts(db, counters.index_id)
+    in_tail = last_words.sum_word_counts(db, counters.index_id)
     packed = word_rows.sum_word_counts(db, counters.index_id)
     found = []
     if twice := in_tail.keys() & packed.keys():

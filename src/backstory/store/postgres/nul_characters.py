@@ -6,9 +6,8 @@ and restored when it is read: NUL becomes two characters ``\\1``, and ``\\1`` be
 the connection, so that no statement can forget it.
 """
 
-from psycopg import adapters
 from psycopg.abc import Buffer
-from psycopg.adapt import AdaptersMap, Loader
+from psycopg.adapt import Loader
 from psycopg.types.string import StrDumperUnknown
 
 _MARK = "\1"
@@ -29,16 +28,11 @@ def restore_nul(text: str) -> str:
     return text.replace(_MARKED_NUL, "\0").replace(_MARKED_MARK, _MARK)
 
 
-class _EscapingDumper(StrDumperUnknown):
+class EscapingDumper(StrDumperUnknown):
     def dump(self, obj: str) -> Buffer | None:
         return super().dump(escape_nul(obj))
 
 
-class _RestoringLoader(Loader):
+class RestoringLoader(Loader):
     def load(self, data: Buffer) -> str:
         return restore_nul(bytes(data).decode())
-
-
-ADAPTERS = AdaptersMap(adapters)
-ADAPTERS.register_dumper(str, _EscapingDumper)
-ADAPTERS.register_loader("text", _RestoringLoader)

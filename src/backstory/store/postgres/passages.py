@@ -13,7 +13,7 @@ _WAITING = """
       FROM unit_passages AS waiting
      WHERE index_id = %s AND embedding_id IS NULL
        AND EXISTS (SELECT 1 FROM units
-                    WHERE units.index_id = waiting.index_id
+                    WHERE units.index_id = waiting.index_id AND units.kind >= 0
                       AND units.source_id = waiting.source_id AND units.kind = %s
                     OFFSET 0)
 """

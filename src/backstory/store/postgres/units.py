@@ -14,7 +14,7 @@ from backstory.store.base.index import (
 )
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.folded_texts import from_stored, to_stored
-from backstory.store.postgres.rows import to_columns, to_dict
+from backstory.store.postgres.rows import looked_up, to_columns, to_dict
 from backstory.store.postgres.unit_filter import to_condition
 from backstory.values.structs import replace
 from backstory.values.units import (
@@ -29,6 +29,9 @@ from backstory.values.units import (
 )
 
 _KINDS = {int(kind): kind for kind in UnitKind}
+
+# What a filter and the order of time ask for.
+_FILTERED = "unit_id, kind, source_id, said_at"
 
 # A row of ``units``: unit_id, kind, source_id, position, said_at, text_bytes,
 # word_count, meaning_hash, folded.
@@ -121,34 +124,37 @@ def find_stored(
     db: Connection, index_id: int, unit_ids: Iterable[int]
 ) -> dict[int, tuple[Any, ...]]:
     """The stored columns below of these units, by number."""
-    rows = db.execute(
-        """
-        SELECT unit_id, word_count, folded, meaning_hash, kind, source_id, position,
-               said_at
-          FROM units WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-        """,
-        (index_id, list(unit_ids)),
+    columns = (
+        "unit_id, word_count, folded, meaning_hash, kind, source_id, position, said_at"
     )
+    rows = _find_units(db, index_id, unit_ids, columns)
     return {row[0]: row[1:] for row in rows}
+
+
+# Any: rows carry no types; the schema does.
+def _find_units(
+    db: Connection, index_id: int, unit_ids: Iterable[int], columns: str
+) -> list[Any]:
+    rows: list[Any] = db.execute(
+        f"SELECT {columns} FROM {looked_up('units', columns)}".encode(),
+        (list(unit_ids), index_id),
+    ).fetchall()
+    return rows
 
 
 def find_word_counts(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, int]:
     """How many words these units have; those that do not exist are left out."""
-    rows = db.execute(
-        """
-        SELECT unit_id, word_count FROM units
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-        """,
-        (index_id, list(unit_ids)),
-    )
-    return to_dict(rows)
+    return to_dict(_find_units(db, index_id, unit_ids, "unit_id, word_count"))
 
 
 def list_unit_ids(db: Connection, index_id: int, container: Container) -> list[int]:
     rows = db.execute(
-        "SELECT unit_id FROM units WHERE index_id = %s AND source_id = %s",
+        """
+        SELECT unit_id FROM units
+         WHERE index_id = %s AND kind >= 0 AND source_id = %s
+        """,
         (index_id, to_number(container)),
     )
     return [unit_id for (unit_id,) in rows]
@@ -162,7 +168,7 @@ def find_stored_notes(
         """
         SELECT position, said_at, heading, text, unit_id
           FROM units JOIN unit_notes USING (tenant_id, index_id, unit_id)
-         WHERE index_id = %s AND source_id = %s
+         WHERE index_id = %s AND kind >= 0 AND source_id = %s
         """,
         (index_id, to_number(file)),
     )
@@ -177,7 +183,8 @@ def find_new_sessions(
         """
         SELECT session_id FROM unnest(%s::bigint[]) AS session_id
          WHERE NOT EXISTS (SELECT FROM units
-                            WHERE index_id = %s AND source_id = session_id)
+                            WHERE index_id = %s AND kind >= 0
+                              AND source_id = session_id)
            AND NOT EXISTS (SELECT FROM index_chunks
                             WHERE index_id = %s AND source_id = session_id)
         """,
@@ -193,7 +200,8 @@ def list_message_units(
     rows = db.execute(
         """
         SELECT unit_id FROM units
-         WHERE index_id = %s AND source_id = %s AND kind = ANY(%s::smallint[])
+         WHERE index_id = %s AND source_id = %s
+           AND kind >= 0 AND kind = ANY(%s::smallint[])
            AND position BETWEEN %s AND %s AND unit_id < %s
         """,
         (index_id, session_id, list(map(int, UnitKind)), first, last, first_note_id()),
@@ -220,10 +228,10 @@ def keep_fitting(
     condition = to_condition(where)
     rows = db.execute(
         f"""
-        SELECT unit_id FROM units
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[]) AND {condition.sql}
+        SELECT unit_id FROM {looked_up("units", _FILTERED)}
+         WHERE {condition.sql}
         """.encode(),
-        (index_id, list(unit_ids), *condition.values),
+        (list(unit_ids), index_id, *condition.values),
     )
     return {unit_id for (unit_id,) in rows}
 
@@ -256,17 +264,20 @@ def list_newest(
     ``among`` limits this to some units.
     """
     condition = to_condition(where)
-    values: list[Any] = [index_id, *condition.values]
-    wanted = condition.sql
-    if among is not None:
-        wanted += " AND units.unit_id = ANY(%s::bigint[])"
-        values.append(list(among))
+    wanted, values = condition.sql, list(condition.values)
+    if among is None:
+        source = "units"
+        wanted = f"units.index_id = %s AND {wanted}"
+        values.insert(0, index_id)
+    else:
+        source = looked_up("units", f"{_FILTERED}, folded")
+        values[:0] = [list({*among}), index_id]
     if folded:
         wanted += " AND strpos(units.folded, %s) > 0"
         values.append(to_stored(folded))
     rows = db.execute(
         f"""
-        SELECT unit_id FROM units WHERE index_id = %s AND {wanted}
+        SELECT unit_id FROM {source} WHERE {wanted}
          ORDER BY said_at DESC NULLS LAST, unit_id DESC LIMIT %s
         """.encode(),
         (*values, limit),
@@ -308,12 +319,11 @@ def list_having_text(
     db: Connection, index_id: int, folded: str, unit_ids: Collection[int]
 ) -> list[int]:
     rows = db.execute(
-        """
-        SELECT unit_id FROM units
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-           AND strpos(folded, %s) > 0
-        """,
-        (index_id, list(unit_ids), to_stored(folded)),
+        f"""
+        SELECT unit_id FROM {looked_up("units", "unit_id, folded")}
+         WHERE strpos(folded, %s) > 0
+        """.encode(),
+        (list({*unit_ids}), index_id, to_stored(folded)),
     )
     return [unit_id for (unit_id,) in rows]
 
@@ -321,13 +331,8 @@ def list_having_text(
 def get_units(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, Unit]:
-    rows = db.execute(
-        """
-        SELECT unit_id, kind, source_id, position, said_at, text_bytes FROM units
-         WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-        """,
-        (index_id, list(unit_ids)),
-    )
+    columns = "unit_id, kind, source_id, position, said_at, text_bytes"
+    rows = _find_units(db, index_id, unit_ids, columns)
     return {row[0]: _to_unit(row) for row in rows}
 
 
@@ -338,7 +343,8 @@ def find_sessions_with_tools(
         """
         SELECT session_id FROM unnest(%s::bigint[]) AS session_id
          WHERE EXISTS (SELECT 1 FROM units
-                        WHERE index_id = %s AND source_id = session_id AND kind = %s)
+                        WHERE index_id = %s AND source_id = session_id
+                          AND kind >= 0 AND kind = %s)
         """,
         ([each.session_id for each in sessions], index_id, UnitKind.OTHER),
     )
@@ -348,23 +354,25 @@ def find_sessions_with_tools(
 def find_turn_parts(
     db: Connection, index_id: int, unit_ids: Collection[int]
 ) -> dict[int, TurnPart]:
+    columns = "unit_id, index_id, source_id, position"
     rows = db.execute(
-        """
+        f"""
         SELECT units.unit_id, request.unit_id,
                EXISTS (SELECT 1 FROM units AS following
                         WHERE following.index_id = units.index_id
                           AND following.source_id = units.source_id
-                          AND following.kind = %s
+                          AND following.kind >= 0 AND following.kind = %s
                           AND following.position = units.position + 1)
-          FROM units LEFT JOIN LATERAL (
+          FROM {looked_up("units", columns)}
+          LEFT JOIN LATERAL (
                SELECT unit_id FROM units AS requests
                 WHERE requests.index_id = units.index_id
                   AND requests.source_id = units.source_id
-                  AND requests.kind = %s AND requests.position < units.position
+                  AND requests.kind >= 0 AND requests.kind = %s
+                  AND requests.position < units.position
                 ORDER BY position DESC LIMIT 1) AS request ON true
-         WHERE units.index_id = %s AND units.unit_id = ANY(%s::bigint[])
-        """,
-        (UnitKind.OTHER, UnitKind.USER, index_id, list(unit_ids)),
+        """.encode(),
+        (UnitKind.OTHER, list(unit_ids), index_id, UnitKind.USER),
     )
     return {
         unit_id: TurnPart(request_id, is_step) for unit_id, request_id, is_step in rows
@@ -389,16 +397,21 @@ def list_texts(
     db: Connection, index_id: int, unit_ids: Collection[int] | None = None
 ) -> list[IndexedText]:
     """These units of sessions, or all of them, by session and position."""
+    columns = (
+        "unit_id, kind, source_id, position, said_at, text_bytes, folded, meaning_hash"
+    )
+    values: list[Any]
+    if unit_ids is None:
+        source, values = "units WHERE index_id = %s AND kind >= 0 AND", [index_id]
+    else:
+        source = f"{looked_up('units', columns)} WHERE"
+        values = [list(unit_ids), index_id]
     rows = db.execute(
-        """
-        SELECT unit_id, kind, source_id, position, said_at, text_bytes, folded,
-               meaning_hash
-          FROM units
-         WHERE index_id = %s AND source_id > 0
-           AND (%s::bigint[] IS NULL OR unit_id = ANY(%s::bigint[]))
+        f"""
+        SELECT {columns} FROM {source} source_id > 0
          ORDER BY source_id, position, unit_id
-        """,
-        (index_id, *[None if unit_ids is None else list(unit_ids)] * 2),
+        """.encode(),
+        values,
     )
     return [
         IndexedText(_to_unit(row[:-2]), from_stored(row[-2]), row[-1]) for row in rows

@@ -34,7 +34,7 @@ from backstory.store.postgres.code_segments import CodeSegments
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
 from backstory.store.postgres.index_states import DIMENSIONS, set_state
-from backstory.store.postgres.rows import to_columns, to_dict
+from backstory.store.postgres.rows import looked_up, to_columns, to_dict
 from backstory.store.postgres.unit_filter import to_condition
 
 if TYPE_CHECKING:
@@ -213,12 +213,10 @@ class PostgresVectors:
         self, vector: "Vector", unit_ids: Collection[int]
     ) -> dict[int, float]:
         with self._transactions.reading() as (db, counters):
+            source = looked_up("vector_codes", "unit_id, embedding_id")
             rows = db.execute(
-                """
-                SELECT unit_id, embedding_id FROM vector_codes
-                 WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
-                """,
-                (counters.index_id, list(unit_ids)),
+                f"SELECT unit_id, embedding_id FROM {source}".encode(),
+                (list(unit_ids), counters.index_id),
             )
             numbers = to_dict(rows)
         return find_cosines(self._embeddings, vector, numbers)

@@ -1,6 +1,6 @@
 """The words that one transaction writes, and where they go.
 
-A few go to ``word_tail``. As soon as there are too many, all of them are
+A few go to ``last_words``. As soon as there are too many, all of them are
 packed, apart from those of the latest messages: the next message changes the words
 around these.
 """
@@ -8,7 +8,7 @@ around these.
 from collections.abc import Collection
 from typing import ClassVar
 
-from backstory.store.postgres import word_rows, word_tail
+from backstory.store.postgres import last_words, word_rows
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.postings import UnitWords
 from backstory.values.units import is_message
@@ -44,7 +44,7 @@ class WordWriter:
         if not stored:
             return
         if self.tail_count:
-            in_tail = word_tail.delete_words(self._db, self._index_id, stored)
+            in_tail = last_words.delete_words(self._db, self._index_id, stored)
             self.tail_count -= len(in_tail)
             stored = [each for each in stored if each not in in_tail]
         if stored:
@@ -60,11 +60,11 @@ class WordWriter:
         if not words:
             return
         if self.tail_count + len(words) > self.max_tail:
-            words |= word_tail.take_words(self._db, self._index_id)
+            words |= last_words.take_words(self._db, self._index_id)
             messages = sorted(filter(is_message, words))
             first = max(0, len(messages) - self.latest)
             latest = {each: words.pop(each) for each in messages[first:]}
             word_rows.add_words(self._db, self._index_id, words)
             words, self.tail_count = latest, 0
-        word_tail.insert_words(self._db, self._index_id, words)
+        last_words.insert_words(self._db, self._index_id, words)
         self.tail_count += len(words)

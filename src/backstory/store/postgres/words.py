@@ -7,7 +7,7 @@ import numpy as np
 
 from backstory.store.base.index import UnitFilter, Words
 from backstory.store.base.word_tokenizer import WordTokenizer
-from backstory.store.postgres import bm25, units, word_rows, word_tail
+from backstory.store.postgres import bm25, last_words, units, word_rows
 from backstory.store.postgres.bm25 import PhraseUnits
 from backstory.store.postgres.connecting import Connection
 from backstory.store.postgres.index_connection import IndexCounters, IndexTransactions
@@ -133,7 +133,7 @@ class PostgresWords:
         terms = {to_term(token) for token in chain.from_iterable(tokens.values())}
         with self._transactions.reading() as (db, counters):
             packed = word_rows.count_units(db, counters.index_id, terms)
-            last = word_tail.count_units(db, counters.index_id, terms)
+            last = last_words.count_units(db, counters.index_id, terms)
         counts = {term: packed.get(term, 0) + last.get(term, 0) for term in terms}
         return [
             sum(
@@ -181,7 +181,7 @@ class PostgresWords:
         packed = word_rows.find_postings(
             db, index_id, terms, self._segments, with_positions=with_positions
         )
-        last = word_tail.find_postings(db, index_id, terms)
+        last = last_words.find_postings(db, index_id, terms)
         if not with_positions:
             nothing = no_postings().positions
             last = {k: each._replace(positions=nothing) for k, each in last.items()}

@@ -1,4 +1,4 @@
-"""The table ``word_tail``: the words of the units that were written last.
+"""The table ``last_words``: the words of the units that were written last.
 
 Each word of a unit has a row, so a unit is found as soon as it is committed, and can be
 replaced at little cost. Too many rows would be slow to read: see word_writer.py.
@@ -38,7 +38,7 @@ def insert_words(db: Connection, index_id: int, words: Mapping[int, UnitWords]) 
     if rows:
         db.execute(
             """
-            INSERT INTO word_tail (index_id, term, unit_id, word_count, text_count,
+            INSERT INTO last_words (index_id, term, unit_id, word_count, text_count,
                                    around_count, positions)
             SELECT %s, * FROM unnest(%b::text[], %s::bigint[], %s::integer[],
                                      %s::integer[], %s::integer[], %b::bytea[])
@@ -52,7 +52,7 @@ def delete_words(db: Connection, index_id: int, unit_ids: Collection[int]) -> se
     rows = db.execute(
         """
         WITH deleted AS (
-             DELETE FROM word_tail WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
+             DELETE FROM last_words WHERE index_id = %s AND unit_id = ANY(%s::bigint[])
              RETURNING unit_id)
         SELECT DISTINCT unit_id FROM deleted
         """,
@@ -65,7 +65,7 @@ def take_words(db: Connection, index_id: int) -> dict[int, UnitWords]:
     """Delete all words and return them."""
     rows = db.execute(
         """
-        DELETE FROM word_tail WHERE index_id = %s
+        DELETE FROM last_words WHERE index_id = %s
         RETURNING unit_id, term, positions
         """,
         (index_id,),
@@ -92,7 +92,7 @@ def find_postings(
                string_agg(int4send(text_count), ''::bytea ORDER BY unit_id),
                string_agg(int4send(around_count), ''::bytea ORDER BY unit_id),
                string_agg(positions, ''::bytea ORDER BY unit_id)
-          FROM word_tail
+          FROM last_words
          WHERE index_id = %s AND term = ANY(%b::text[])
          GROUP BY term
         """,
@@ -115,7 +115,7 @@ def count_units(
 ) -> dict[str, int]:
     rows = db.execute(
         """
-        SELECT term, COUNT(*) FROM word_tail
+        SELECT term, COUNT(*) FROM last_words
          WHERE index_id = %s AND term = ANY(%b::text[]) GROUP BY term
         """,
         (index_id, list(terms)),
@@ -127,7 +127,7 @@ def sum_word_counts(db: Connection, index_id: int) -> dict[int, int]:
     """How many words each unit has here."""
     rows = db.execute(
         """
-        SELECT unit_id, SUM(text_count + around_count)::bigint FROM word_tail
+        SELECT unit_id, SUM(text_count + around_count)::bigint FROM last_words
          WHERE index_id = %s GROUP BY unit_id
         """,
         (index_id,),
