@@ -59,8 +59,8 @@ class PostgresWords:
             # The best first; of equals, the one with the highest number.
             order = np.lexsort((-unit_ids, -scores))
             fitting = _keep_fitting(db, counters, unit_ids[order], where, limit)
-            found = dict(zip(unit_ids.tolist(), scores.tolist(), strict=True))
-            return [(unit_id, found[unit_id]) for unit_id in fitting]
+            found = scores[np.searchsorted(unit_ids, fitting)]
+            return list(zip(fitting, found.tolist(), strict=True))
 
     def find_all(
         self, words: Sequence[tuple[str, ...]], where: UnitFilter, limit: int
@@ -98,7 +98,7 @@ class PostgresWords:
                 )
                 for each in spellings
             ]
-            having.append(np.unique(np.concatenate(of_each)))
+            having.append(_merge(of_each))
         return sorted(set(_intersection(having).tolist()) & set(unit_ids))
 
     def find_with_words(
@@ -225,13 +225,25 @@ def _flat(words: Iterable[Sequence[str]]) -> list[str]:
 def _union(phrases: Sequence[PhraseUnits]) -> Ints:
     if not phrases:
         return no_postings().unit_ids
-    return np.unique(np.concatenate([each.unit_ids for each in phrases]))
+    return _merge([each.unit_ids for each in phrases])
 
 
 def _union_of_texts(phrases: Iterable[PhraseUnits]) -> Ints:
     """The units that have any of the phrases in their own text."""
     found = [each.unit_ids[each.text_counts > 0] for each in phrases]
-    return np.unique(np.concatenate([no_postings().unit_ids, *found]))
+    return _merge([no_postings().unit_ids, *found])
+
+
+def _merge(sets: Sequence[Ints]) -> Ints:
+    """All numbers of some arrays that are in order: in order, and each once.
+
+    ``np.unique`` does not know that they are in order, and takes many times as long.
+    """
+    numbers = np.concatenate(sets)
+    numbers.sort(kind="stable")
+    is_new = np.ones(len(numbers), np.bool_)
+    is_new[1:] = numbers[1:] != numbers[:-1]
+    return numbers[is_new]
 
 
 def _intersection(sets: Sequence[Ints]) -> Ints:
