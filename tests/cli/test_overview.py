@@ -95,7 +95,7 @@ Backstory remembers 5 sessions (25 messages) of 4 agent programs.
 
   Agents     claude-code 2, codex 1, gemini-cli 1, squidbot 1
   Last read  {last_read(shell)}
-  Vectors    none of 19 texts yet; 'backstory index --wait' makes them
+  Vectors    none of 18 texts yet; 'backstory index --wait' makes them
   Notes      1 fact in MEMORY.md
   Home       {shell.kept}
 {HINTS}"""
@@ -162,7 +162,7 @@ Sessions:  5 (claude-code 2, codex 1, gemini-cli 1, squidbot 1)
 Messages:  25
 Size:      100 KB
 Index:     30 units, 100 KB
-Vectors:   none of 19 texts yet; 'backstory index --wait' makes them
+Vectors:   none of 18 texts yet; 'backstory index --wait' makes them
 Logs:      no language model
 Last read: {last_read(shell)}
 Problems:  none
