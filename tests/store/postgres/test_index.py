@@ -318,6 +318,8 @@ def test_of_a_large_index_few_texts_are_compared(index: PostgresIndex) -> None:
         with patch.object(text_search, "_MAX_BLOCKS", 10):
             assert index.find_few("whale", ANYTHING, 9) is None
             assert index.find_text("7 swims in a", ANYTHING, 2) == [497, 487]
+            with patch.object(text_search, "_MAX_BLOCKS_AT_LAST", 10):
+                assert index.find_text("7 swims in a", ANYTHING, 2) == [497, 487]
 
 
 _needles = st.sampled_from(
