@@ -131,8 +131,9 @@ def test_a_file_without_a_key_is_refused(
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert refused(f"file:{tmp_path}/none") == (
-        f"{tmp_path}/none: the key cannot be read (No such file or directory)",
-        "check llm.key, or write the key into that file",
+        f"llm.key names the file '{tmp_path}/none', which cannot be read "
+        "(No such file or directory)",
+        "check the path, and that you may read the file",
     )
 
 
@@ -147,7 +148,9 @@ def test_a_path_that_is_not_whole_is_refused(name: str) -> None:
 def test_a_path_with_a_nul_is_refused() -> None:
     message, _ = refused("file:/a\x00b")
 
-    assert message == "/a␀b: the key cannot be read (embedded null byte)"
+    assert message == (
+        "llm.key names the file '/a␀b', which cannot be read (embedded null byte)"
+    )
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
@@ -160,7 +163,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: object) -> Non
 
     assert message in (
         f"{place}: it is not a file",
-        f"{place}: the key cannot be read (Is a directory)",
+        f"llm.key names the file '{place}', which cannot be read (Is a directory)",
     )
 
 

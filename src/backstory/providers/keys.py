@@ -85,8 +85,8 @@ def _from_file(name: str, setting: str) -> str:
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else exc
         raise ConfigError(
-            f"{shown}: the key cannot be read ({reason})",
-            hint=f"check {setting}, or write the key into that file",
+            f"{setting} names the file '{shown}', which cannot be read ({reason})",
+            hint="check the path, and that you may read the file",
         ) from exc
     key = content.decode("utf-8", errors="replace").strip()
     if not key or len(content) > _MAX_KEY_BYTES:
