@@ -4,6 +4,7 @@ import sys
 import threading
 
 from backstory.system.threads import DaemonThreadPool
+from tests.processes import comes_true
 
 
 def test_tasks_that_do_not_overlap_run_in_one_thread() -> None:
@@ -23,6 +24,39 @@ def test_tasks_that_overlap_run_side_by_side() -> None:
 
     assert {each.result() for each in met} == {0, 1, 2}
     pool.shutdown(wait_s=60)
+
+
+def test_a_task_goes_to_the_thread_that_was_busy_last() -> None:
+    pool = DaemonThreadPool(2, "test")
+    meeting = threading.Barrier(2, timeout=60)
+    first, second = (pool.submit(lambda: _meet(meeting)) for _ in range(2))
+
+    last = {first.result(60), second.result(60)}
+    ran_in = {pool.submit(threading.get_ident).result(60) for _ in range(50)}
+
+    assert (len(last), len(ran_in)) == (2, 1)
+    pool.shutdown(wait_s=60)
+
+
+def test_threads_without_a_task_end_but_for_one_that_goes_on() -> None:
+    pool = DaemonThreadPool(3, "ending", idle_s=0.01)
+    meeting = threading.Barrier(3, timeout=60)
+    for each in [pool.submit(meeting.wait) for _ in range(3)]:
+        each.result(60)
+
+    assert comes_true(lambda: _count("ending") <= 1)
+    assert pool.submit(lambda: "done").result(60) == "done"
+    pool.shutdown(wait_s=60)
+    assert _count("ending") == 0
+
+
+def _meet(meeting: threading.Barrier) -> int:
+    meeting.wait()
+    return threading.get_ident()
+
+
+def _count(name: str) -> int:
+    return sum(each.name.startswith(f"{name}-") for each in threading.enumerate())
 
 
 def test_a_task_waits_if_all_threads_are_busy() -> None:

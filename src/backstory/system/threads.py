@@ -7,14 +7,22 @@ would keep a program running that already has its answer.
 import queue
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 Result = TypeVar("Result")
 
-_Task = Callable[[], None]
+# Tells whoever waits what a task came to.
+_Tell = Callable[[], None]
+_Task = Callable[[], _Tell]
+_Inbox = queue.SimpleQueue[_Task | None]
+
+# How long a thread that is not the last one waits for a task.
+_IDLE_S = 30.0
 
 # An option of glibc's mallopt, and its value.
 _M_ARENA_MAX = -8
@@ -24,62 +32,94 @@ _HEAPS = 2
 class DaemonThreadPool:
     """Up to ``max_threads`` daemon threads, started when all others are busy.
 
-    So tasks that never overlap all run in the same thread. A task that is submitted
-    after the shutdown gets a thread of its own.
+    A task goes to the thread that was busy last, so tasks that never overlap all run in
+    the same one; others end after some time without a task, with what they have open. A
+    task that is submitted after the shutdown gets a thread of its own.
     """
 
-    def __init__(self, max_threads: int, name: str) -> None:
+    def __init__(self, max_threads: int, name: str, *, idle_s: float = _IDLE_S) -> None:
         self._max_threads = max_threads
         self._name = name
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        # How many threads have done their task and were not given another.
-        self._idle = threading.Semaphore(0)
-        # A task is either before all the ends in the queue, or not in it.
+        self._idle_s = idle_s
         self._lock = threading.Lock()
+        self._threads: set[threading.Thread] = set()
+        self._started = 0
+        # Where threads without a task wait for one; who was busy last comes last.
+        self._idle: list[_Inbox] = []
+        # Tasks for which there was no thread.
+        self._waiting: deque[_Task] = deque()
         self._is_shut_down = False
 
     def submit(self, work: Callable[[], Result]) -> "Future[Result]":
         future: Future[Result] = Future()
 
-        def run() -> None:
+        def run() -> _Tell:
             try:
                 result = work()
             except BaseException as exc:
-                # Idle before anybody hears of it and submits the next task.
-                self._idle.release()
-                future.set_exception(exc)
-            else:
-                self._idle.release()
-                future.set_result(result)
+                return partial(future.set_exception, exc)
+            return partial(future.set_result, result)
 
         with self._lock:
             if self._is_shut_down:
-                self._start(run)
-                return future
-            is_busy = not self._idle.acquire(blocking=False)
-            if is_busy and len(self._threads) < self._max_threads:
-                self._threads.append(self._start(self._run))
-            self._tasks.put(run)
+                self._start(lambda: run()())
+            elif self._idle:
+                self._idle.pop().put(run)
+            elif len(self._threads) < self._max_threads:
+                self._threads.add(self._start(partial(self._work, run)))
+            else:
+                self._waiting.append(run)
         return future
 
-    def _start(self, work: _Task) -> threading.Thread:
-        name = f"{self._name}-{len(self._threads)}"
+    def _start(self, work: Callable[[], None]) -> threading.Thread:
+        name = f"{self._name}-{self._started}"
+        self._started += 1
         thread = threading.Thread(target=work, name=name, daemon=True)
         thread.start()
         return thread
 
-    def _run(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            task()
+    def _work(self, task: "_Task | None") -> None:
+        inbox: _Inbox = queue.SimpleQueue()
+        while task is not None:
+            tell = task()
+            # Idle before anybody hears of it and submits the next task.
+            self._be_ready(inbox)
+            tell()
+            # What it has found must not be kept until the next task.
+            del tell, task
+            task = self._wait(inbox)
+        with self._lock:
+            self._threads.discard(threading.current_thread())
+
+    def _be_ready(self, inbox: "_Inbox") -> None:
+        """Have the next task, or the end, put into the inbox of a thread."""
+        with self._lock:
+            if self._waiting:
+                inbox.put(self._waiting.popleft())
+            elif self._is_shut_down:
+                inbox.put(None)
+            else:
+                self._idle.append(inbox)
+
+    def _wait(self, inbox: "_Inbox") -> "_Task | None":
+        """The next task of a thread; None if it is to end."""
+        with suppress(queue.Empty):
+            return inbox.get(timeout=self._idle_s)
+        with self._lock:
+            if inbox in self._idle and len(self._threads) > 1:
+                self._idle.remove(inbox)
+                return None
+        return inbox.get()
 
     def shutdown(self, *, wait_s: float) -> None:
         """Let each thread end after its task; wait up to ``wait_s`` for each."""
         with self._lock:
             self._is_shut_down = True
-            for _ in self._threads:
-                self._tasks.put(None)
-        for thread in self._threads:
+            for inbox in self._idle:
+                inbox.put(None)
+            self._idle.clear()
+            threads = list(self._threads)
+        for thread in threads:
             thread.join(wait_s)
 
 
