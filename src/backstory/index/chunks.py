@@ -76,7 +76,7 @@ def cut_units(
     calling = {m.position - 1 for m in messages if m.role is Role.TOOL_CALL}
     for message, said_before, said_after in zip(messages, before, after, strict=True):
         if first <= message.position <= last and _is_worth_finding(message):
-            is_step = message.position in calling and _is_short_answer(message)
+            is_step = message.position in calling and _may_be_step(message)
             yield _to_unit(session, message, said_before, said_after, is_step=is_step)
 
 
@@ -92,7 +92,7 @@ def _is_worth_finding(message: Message) -> bool:
     )
 
 
-def _is_short_answer(message: Message) -> bool:
+def _may_be_step(message: Message) -> bool:
     return message.role is Role.ASSISTANT and len(message.text) < _STEP_CHARS
 
 
