@@ -173,7 +173,7 @@ def examine_host(row: HostRow, target: Target, user_home: Path) -> Finding | Non
 def _examine_both(
     row: HostRow, target: Target, folder: Path | None, user_home: Path
 ) -> tuple[Finding | None, Target]:
-    """What there is for all of a program, or else in a folder, and which it is."""
+    """What is installed for the whole program or else for a folder, and which it is."""
     finding = examine_host(row, target, user_home)
     is_connected = finding is not None and finding.mark is not Mark.NOTE
     if is_connected or folder is None:

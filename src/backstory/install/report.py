@@ -78,7 +78,7 @@ def render_kept(home: Path, user_home: Path) -> str:
 
 
 def render_projects(folders: Sequence[Path], user_home: Path) -> Iterator[str]:
-    """Where we still are when we were taken out everywhere else."""
+    """Where Backstory is still installed after it was removed everywhere else."""
     if folders:
         yield "Some folders still have it; run 'backstory uninstall --project' in each:"
     for folder in folders:

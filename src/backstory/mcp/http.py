@@ -59,7 +59,7 @@ def build_app(server: McpServer, token: str, port: int) -> "ASGIApp":
 
 
 def build_open_app(server: McpServer) -> Starlette:
-    """The same for whoever has been let in by another part.
+    """The same for clients whose access was checked elsewhere.
 
     Answers are streams, in which progress is reported first. Such a stream goes on when
     the process is told to end, for as long as other requests may.
@@ -79,7 +79,7 @@ def build_open_app(server: McpServer) -> Starlette:
 
 
 class _PostOnly:
-    """Refuses to open a stream on which nothing would ever be said.
+    """Refuses to open a stream that would stay empty.
 
     Many clients ask for one, with GET; without it, they go on. It would last until they
     end, and keep everybody waiting who ends this process.

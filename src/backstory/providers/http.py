@@ -331,7 +331,7 @@ def find_distrust(error: BaseException) -> str | None:
 
 
 def is_about_tls(error: BaseException) -> bool:
-    """Whether a server was not reached because it answered in no way that TLS does."""
+    """Whether a server was not reached because of TLS, such as one without it."""
     return any(isinstance(cause, ssl.SSLError) for cause in _iter_causes(error))
 
 

@@ -176,7 +176,7 @@ class TeamServerClient:
 
     @property
     def _another_place(self) -> str:
-        """What to do if another program, or none, is at the address."""
+        """A hint for an address at which there is another program, or none."""
         path = httpx.URL(self.url).path.rstrip("/")
         rest = f", without {path}" if path else ""
         return f"check {self._setting}: it is the server's address, {_EXAMPLE}{rest}"

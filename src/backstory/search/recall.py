@@ -74,7 +74,7 @@ class ChunkSearch(FrozenStruct):
         meter = CoverageMeter(
             found.rarity, found.highest_rarity, self.index, find_names(request.query)
         )
-        # As many as for a search, so that few wanted chunks are the first of many.
+        # As many as for a search, so that the order does not depend on the limit.
         block = 2 * max(request.limit, MIN_JUDGED)
         for start in range(0, len(ranked), block):
             some = ranked[start : start + block]

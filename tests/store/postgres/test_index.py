@@ -47,6 +47,23 @@ def index(tenant: Tenant) -> PostgresIndex:
     return an_index_of(tenant)
 
 
+def take_step(
+    index: PostgresIndex, there: dict[int, NewUnit], step: tuple[str, object]
+) -> None:
+    """Change an index, and with it the units that should be there."""
+    match step:
+        case ("store", list(units)):
+            store_units(index, *units)
+            there |= {unit.unit_id: unit for unit in units}
+        case ("delete", list(unit_ids)):
+            with index.writing() as writer:
+                writer.delete_units(unit_ids)
+            for unit_id in unit_ids:
+                there.pop(unit_id, None)
+        case _:
+            index.tidy()
+
+
 def an_index_of(tenant: Tenant) -> PostgresIndex:
     return PostgresIndex(tenant, PostgresEmbeddings(tenant))
 
@@ -161,16 +178,7 @@ def test_packed_rows_have_the_words_of_what_is_there(
     there: dict[int, NewUnit] = {}
     with few_in_the_tail(1):
         for step in steps:
-            match step:
-                case ("store", list(units)):
-                    store_units(index, *units)
-                    there |= {unit.unit_id: unit for unit in units}
-                case ("delete", list(unit_ids)):
-                    with index.writing() as writer:
-                        writer.delete_units(unit_ids)
-                    there = {k: unit for k, unit in there.items() if k not in unit_ids}
-                case _:
-                    index.tidy()
+            take_step(index, there, step)
             assert index.verify() == []
 
     found = {unit_id for unit_id, _ in index.match_words(_words("blue"), ANYTHING, 99)}
@@ -336,16 +344,7 @@ def test_any_part_of_a_text_is_found(
     index = an_index_of(database.tenant(postgres.create_tenant()))
     there: dict[int, NewUnit] = {}
     for step in steps:
-        match step:
-            case ("store", list(units)):
-                store_units(index, *units)
-                there |= {unit.unit_id: unit for unit in units}
-            case ("delete", list(unit_ids)):
-                with index.writing() as writer:
-                    writer.delete_units(unit_ids)
-                there = {k: unit for k, unit in there.items() if k not in unit_ids}
-            case _:
-                index.tidy()
+        take_step(index, there, step)
 
     with patch.object(TextSearch, "small", 0):
         found = index.find_few(fold(needle), ANYTHING, 99)

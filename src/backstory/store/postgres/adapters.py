@@ -1,4 +1,4 @@
-"""How values are sent to PostgreSQL, and read, where psycopg's own way does not do."""
+"""How values are sent to PostgreSQL and read, where psycopg's own way will not do."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _BIGINT_ARRAY = psycopg.adapters.types["int8"].array_oid
 
 
 class _NumbersDumper(ListDumper):
-    """Sends a list of whole numbers, in a tenth of the time that psycopg takes."""
+    """Sends a list of whole numbers faster than psycopg does."""
 
     oid = _BIGINT_ARRAY
 

@@ -241,7 +241,7 @@ class Tenant:
     def reading_first(
         self, statement: sql.Composable
     ) -> Iterator[tuple[Connection, TupleRow | None]]:
-        """The same, and the row that a statement returns, which costs no message.
+        """The same, and the row that a statement returns, which costs no extra message.
 
         The row is None if there is none, or the transaction had begun before.
         """
