@@ -462,7 +462,7 @@ def open_history(
     read_invalid_text(db, note_invalid)
     with translated(path):
         # Checking a page takes longer than reading it, so each is read seldom.
-        db.execute("PRAGMA cache_size = -16000")
+        db.execute("PRAGMA cache_size = -8000")
     return db
 
 

@@ -109,5 +109,5 @@ def _open(path: Path) -> apsw.Connection:
         set_durability(db, is_durable=False)
         # Words of a million messages: their lengths alone, which ranking reads for
         # every message that has a word of the query, take 10 MB.
-        db.execute(f"PRAGMA cache_size = -{64_000 if is_large(path) else 32_000}")
+        db.execute(f"PRAGMA cache_size = -{64_000 if is_large(path) else 24_000}")
     return db
