@@ -11,6 +11,7 @@ import pytest
 from backstory import Memory
 from tests.builders import SESSION, a_line, append, session_file
 from tests.outputs import OUTPUTS, prepare_outputs
+from tests.samples import all_cases
 from tests.shell import Shell
 from tests.web.hostile import record_hostile
 
@@ -114,6 +115,30 @@ def test_a_subagent_is_listed_with_its_parent_wherever_it_ran(shell: Shell) -> N
     assert of_parent[0]["subagents"] == 3
     # Its parent ran elsewhere, so it stands for itself.
     assert list_ids(shell, "--project", "elsewhere") == ["agent-1"]
+
+
+@pytest.mark.parametrize(
+    ("format_name", "case_name", "fork"),
+    [
+        ("codex", "subagent-fork-compressed", "01a1e060-0000-7000-8000-00000000000c"),
+        ("llm", "threads", "02fork"),
+        ("qwen-code", "branched-off", "5c0d0001-0000-4000-8000-000000000002"),
+    ],
+)
+def test_a_conversation_that_a_person_forked_is_no_subagent(
+    tmp_path: Path, format_name: str, case_name: str, fork: str
+) -> None:
+    (case,) = [
+        each
+        for each in all_cases()
+        if (each.format, each.name) == (format_name, case_name)
+    ]
+    shell = Shell(case.lay_out(tmp_path), tmp_path / "kept")
+    shell.run("index")
+
+    listed = json.loads(shell.out("sessions", "--json"))
+
+    assert fork in [each["id"] for each in listed]
 
 
 def test_the_limit_counts_sessions_and_not_their_subagents(shell: Shell) -> None:

@@ -51,7 +51,8 @@ class SessionFacts(FrozenStruct):
     Facts may come in several pieces. A later piece overrides an earlier one, except for
     ``project``, ``git_branch`` and ``started``: they say where and when the session
     began, so the first value stays. ``saved`` is the time of a file that carries none
-    itself: it counts only if the file says something new.
+    itself: it counts only if the file says something new. ``parent_id`` is the session
+    whose agent began this one; what a person has forked from another one has none.
     """
 
     native_id: str

@@ -200,7 +200,6 @@ def _parent_id(meta: JsonObject) -> str | None:
     return (
         as_text(spawned.get("parent_thread_id"))
         or as_text(meta.get("parent_thread_id"))
-        or as_text(meta.get("forked_from_id"))
     )
 
 

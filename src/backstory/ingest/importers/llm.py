@@ -140,32 +140,32 @@ class _Log:
         self._attachments = ForeignTable(db, "attachments", ("type",))
 
     def parse(self, session_id: str) -> Iterator[Item]:
-        title = parent_id = None
+        title = forked_from = None
         for row in self._conversations.rows("WHERE id = ?", (session_id,)):
             title = as_text(row["name"])
         for row in self._threads.rows("WHERE id = ?", (session_id,)):
             title = as_text(row["name"]) or title
-            parent_id = as_text(row["forked_from"])
-        yield SessionFacts(session_id, title=title, parent_id=parent_id)
+            forked_from = as_text(row["forked_from"])
+        yield SessionFacts(session_id, title=title)
         systems: set[str] = set()
         has_responses = False
         for item in self._responses.parse(session_id, systems):
             has_responses = True
             yield item
         yield from self._parse_turns(
-            session_id, parent_id, systems, is_continued=has_responses
+            session_id, forked_from, systems, is_continued=has_responses
         )
 
     def _parse_turns(
         self,
         session_id: str,
-        parent_id: str | None,
+        forked_from: str | None,
         systems: set[str],
         *,
         is_continued: bool,
     ) -> Iterator[Item]:
         """What each turn added; the conversation may be older than the first turn."""
-        seen = self._hashes_of(parent_id)
+        seen = self._hashes_of(forked_from)
         for turn in self._turns.rows(session_id):
             chain, is_known = self._climb(turn["tip_message_hash"], seen)
             if self._responses.holds(session_id, turn["id"]):

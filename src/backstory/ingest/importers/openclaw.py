@@ -46,13 +46,7 @@ from backstory.values.identity import content_id
 
 # What is known about a session is in two tables, which were added and grew over time.
 _WINDOW_COLUMNS = ("session_key", "created_at", "display_name")
-_NODE_COLUMNS = (
-    "label",
-    "display_name",
-    "fork_source_session_id",
-    "parent_session_key",
-    "spawned_by",
-)
+_NODE_COLUMNS = ("label", "display_name", "parent_session_key", "spawned_by")
 
 
 class OpenClaw:
@@ -170,8 +164,7 @@ def _session_facts(
     return SessionFacts(
         session_id,
         title=as_text(told.get("label")) or as_text(told.get("display_name")),
-        parent_id=as_text(told.get("fork_source_session_id"))
-        or _current_session(db, parent_key),
+        parent_id=_current_session(db, parent_key),
         started=origin.moment(told.get("created_at")),
     )
 

@@ -4,7 +4,7 @@ Every entry is kept, including those on abandoned branches: they were said, too.
 """
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import orjson
 
@@ -92,12 +92,10 @@ def parse_line(record: Record, origin: Origin, memo: Memo) -> Iterator[Item]:
 
 def parse_header(header: JsonObject, origin: Origin) -> SessionFacts:
     """What the first line says; without one, the file's name is the session's id."""
-    parent = as_text(header.get("parentSession")) or as_text(header.get("branchedFrom"))
     return SessionFacts(
         as_text(header.get("id")) or _id_in_name(origin.path.name),
         title=as_text(header.get("title")),
         project=as_text(header.get("cwd")),
-        parent_id=_id_in_path(parent) if parent else None,
         started=origin.moment(header.get("timestamp")),
     )
 
@@ -139,10 +137,6 @@ def _id_in_name(name: str) -> str:
     """The id in ``<time>_<id>.jsonl``."""
     stem = name.removesuffix(".jsonl")
     return stem.partition("_")[2] or stem
-
-
-def _id_in_path(path: str) -> str:
-    return _id_in_name(PurePosixPath(path.replace("\\", "/")).name)
 
 
 def _messages(

@@ -48,6 +48,7 @@ _NOT_SAID = frozenset(
         "goal_state",
         "goal_turn_end",
         "omni_recall",
+        "parent_session",
         "rewind",
         "session_approval_mode",
         "session_artifact_event",
@@ -197,10 +198,6 @@ def _event(value: JsonObject, line: int, origin: Origin, memo: Memo) -> Iterator
         case "custom_title":
             yield from _facts(value, origin, memo)
             yield SessionFacts(session_id, title=as_text(payload.get("customTitle")))
-        case "parent_session":
-            yield from _facts(value, origin, memo)
-            parent_id = as_text(payload.get("parentSessionId"))
-            yield SessionFacts(session_id, parent_id=parent_id)
         case "chat_compression":
             role, text = Role.SUMMARY, _summary(payload.get("compressedHistory"))
         case "slash_command":
