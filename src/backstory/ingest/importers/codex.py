@@ -197,9 +197,8 @@ def _folder(context: JsonObject, origin: Origin, memo: Memo) -> Iterator[Item]:
 def _parent_id(meta: JsonObject) -> str | None:
     subagent = as_object(as_object(meta.get("source")).get("subagent"))
     spawned = as_object(subagent.get("thread_spawn"))
-    return (
-        as_text(spawned.get("parent_thread_id"))
-        or as_text(meta.get("parent_thread_id"))
+    return as_text(spawned.get("parent_thread_id")) or as_text(
+        meta.get("parent_thread_id")
     )
 
 
