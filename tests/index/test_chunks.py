@@ -193,4 +193,4 @@ def test_a_chunk_is_shown_with_who_said_what() -> None:
         a_message(2, "An hour.", Role.ASSISTANT),
     ]
 
-    assert chunk_text(messages) == "User: How long?\nAgent: An hour."
+    assert chunk_text(a_session(), messages) == "User: How long?\nAgent: An hour."

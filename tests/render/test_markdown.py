@@ -83,7 +83,7 @@ def test_no_text_can_pass_for_a_heading_or_have_an_effect(
     headings = our_headings(page)
     levels = [each[:2] for each in headings]
     assert levels == ["h1", "h2" if role is Role.USER else "h3", "h2"]
-    assert headings[2] == "h2 User"
+    assert headings[2] == "h2 Task"
 
 
 @given(st.text(alphabet="<>!`[]()\\/ab\n \"'=-#|~:.&;", max_size=40))

@@ -221,7 +221,7 @@ def test_nothing_from_a_transcript_can_break_a_line_or_move_the_cursor() -> None
         "",
         "— 2026-02-20 —",
         "",
-        "[1] USER  x␛[2J y z  14:32",
+        "[1] TASK  x␛[2J y z  14:32",
         "  │ It is broken.",
     ]
 
@@ -334,7 +334,7 @@ def test_on_a_terminal_no_name_goes_on_at_the_beginning_of_a_line() -> None:
 
     lines = render_transcript(session, [message], home=HOME, width=30)
 
-    ours = ("title: ", "claude-code ·", "part of ", "— 2026", "[1] USER ", "  ")
+    ours = ("title: ", "claude-code ·", "part of ", "— 2026", "[1] TASK ", "  ")
     assert [line for line in lines if line and not line.startswith(ours)] == []
 
 

@@ -100,7 +100,7 @@ def _to_unit(
     session: Session, message: Message, before: str, after: str, *, is_step: bool
 ) -> NewUnit:
     sent = message.sent or session.started
-    kind = _NOTES.get(session.kind) or SPOKEN_ROLES.get(message.role, UnitKind.OTHER)
+    kind = _unit_kind(session, message)
     if sent is not None and kind in OF_A_DAY:
         sent = whole_day(sent.in_own_zone().date())
     said_at = None if sent is None else sent.to_microseconds()
@@ -109,7 +109,8 @@ def _to_unit(
     else:
         day = "" if sent is None else _day_words(sent.in_own_zone().date())
         around = "\n".join(filter(None, (before, after, day)))
-        meaning = None if is_step else meaning_of(message)
+        has_meaning = not is_step and kind is not UnitKind.TASK
+        meaning = meaning_of(message) if has_meaning else None
     return NewUnit(
         unit_id=message.message_id,
         kind=kind,
@@ -121,6 +122,14 @@ def _to_unit(
         meaning=meaning,
         passages=passages_of(message) if kind in _WITH_PASSAGES else (),
     )
+
+
+def _unit_kind(session: Session, message: Message) -> UnitKind:
+    if session.kind in _NOTES:
+        return _NOTES[session.kind]
+    if session.is_task(message.role):
+        return UnitKind.TASK
+    return SPOKEN_ROLES.get(message.role, UnitKind.OTHER)
 
 
 def meaning_of(message: Message) -> str:
@@ -188,7 +197,7 @@ def cut_chunks(messages: Iterable[Message]) -> Iterator[NewChunk]:
         yield NewChunk(first, last, tokens)
 
 
-def chunk_text(messages: Iterable[Message]) -> str:
+def chunk_text(session: Session, messages: Iterable[Message]) -> str:
     """The text of a chunk of a conversation: who said what, with secrets masked.
 
     No line of a message can pass for another speaker: all but the first, which follows
@@ -196,7 +205,8 @@ def chunk_text(messages: Iterable[Message]) -> str:
     """
     return "\n".join(
         # Masked before it is quoted: a key of several lines would not be recognized.
-        f"{message.role.speaker}: {quote_after_label(mask_secrets(message.text))}"
+        f"{session.name_speaker(message.role)}: "
+        f"{quote_after_label(mask_secrets(message.text))}"
         for message in messages
         if message.role in SPOKEN_ROLES
     )

@@ -24,6 +24,7 @@ _ROLES = {
     UnitKind.ASSISTANT: "assistant",
     UnitKind.SUMMARY: "summary",
     UnitKind.OTHER: "tool_result",
+    UnitKind.TASK: "user",
 }
 
 _NAME = "lost-messages-", ".backstory.jsonl"

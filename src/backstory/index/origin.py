@@ -14,7 +14,7 @@ from backstory.values.identity import meaning_hash
 from backstory.values.units import SessionRef
 
 # Change this whenever the same input would give other units or chunks.
-CHUNKER = "6"
+CHUNKER = "7"
 # The states that the index keeps: which history, and the number and tag of a change.
 HISTORY = "history"
 LAST_CHANGE = "last_change"

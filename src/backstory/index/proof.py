@@ -11,7 +11,7 @@ from backstory.index.chunks import SPOKEN_ROLES, meaning_of
 from backstory.index.files import IndexFiles
 from backstory.index.lost_texts import as_indexed
 from backstory.store.base.index import IndexedText, SearchIndex
-from backstory.values.history import Message
+from backstory.values.history import Message, Role
 from backstory.values.identity import meaning_hash
 from backstory.values.moments import Moment
 from backstory.values.proof import Proof, prove_nothing
@@ -72,6 +72,8 @@ def _is_zone(sent: Moment | None) -> bool:
 
 def _has_kind(message: Message, kind: UnitKind) -> bool:
     # The kind of a message in notes is that of its session.
+    if kind is UnitKind.TASK:
+        return message.role is Role.USER
     own = SPOKEN_ROLES.get(message.role, UnitKind.OTHER)
     return kind == own or kind not in MESSAGES
 

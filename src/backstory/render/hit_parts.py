@@ -12,7 +12,7 @@ from backstory.text.escape import neutralize
 from backstory.text.excerpts import EXCERPT_CHARS, excerpt
 from backstory.text.passages import find_masked
 from backstory.text.shell import show_command
-from backstory.values.history import Message, Role
+from backstory.values.history import Message
 from backstory.values.hits import Hit, HitSource, SearchResult
 from backstory.values.query import Query
 
@@ -60,10 +60,10 @@ def mask_and_escape(text: str) -> str:
     return neutralize(mask_cached(text))
 
 
-def render_speaker(role: Role, tool_name: str | None) -> str:
+def render_speaker(speaker: str, tool_name: str | None) -> str:
     if not tool_name:
-        return role.speaker
-    return f"{role.speaker} ({label(tool_name, LABEL_CHARS)})"
+        return speaker
+    return f"{speaker} ({label(tool_name, LABEL_CHARS)})"
 
 
 def cut_message(text: str, query: Query | None, max_chars: int) -> str:

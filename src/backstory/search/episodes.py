@@ -9,8 +9,8 @@ from backstory.values.hits import Episode
 from backstory.values.structs import replace
 from backstory.values.units import UnitKind
 
-# What the user and the agent said to each other.
-SPOKEN_KINDS = frozenset({UnitKind.USER, UnitKind.ASSISTANT})
+# What the user and the agent said to each other, or an agent and its subagent.
+SPOKEN_KINDS = frozenset({UnitKind.USER, UnitKind.TASK, UnitKind.ASSISTANT})
 
 
 def find_episodes(

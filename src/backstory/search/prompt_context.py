@@ -422,9 +422,8 @@ def _to_line(hit: Hit, query: Query | None) -> str:
     reply = None
     if hit.reply is not None:
         reply = hit.reply.role.speaker, hit.reply.text
-    speaker = hit.role.speaker if hit.role else ""
     return write_memory(
-        _origin(hit), speaker, hit.text, query, reply=reply, passage=hit.passage
+        _origin(hit), hit.speaker, hit.text, query, reply=reply, passage=hit.passage
     )
 
 

@@ -46,7 +46,7 @@ _PHRASE_BONUS = 0.3
 # The meaning score of a unit without a vector, as a share of its words score.
 _UNEMBEDDED_SHARE = 0.6
 # What was said counts more than a tool's output or a summary.
-_ROLE_WEIGHTS = {UnitKind.SUMMARY: 0.9, UnitKind.OTHER: 0.6}
+_ROLE_WEIGHTS = {UnitKind.SUMMARY: 0.9, UnitKind.OTHER: 0.6, UnitKind.TASK: 0.6}
 # In a chat, a long answer has a bit of everything; the question says what it was about.
 _LONG_ANSWER_BYTES = 500
 _LONG_ANSWER_WEIGHT = 0.75

@@ -138,11 +138,15 @@ def read_chunks(
             )
         else:
             texts[chunk.chunk_id] = chunk.text or ""
-    messages = history.get_ranges(set(places.values())) if places else {}
-    return texts | {
-        chunk_id: chunk_text(m for m in messages[place] if m.message_id not in without)
-        for chunk_id, place in places.items()
-    }
+    if not places:
+        return texts
+    messages = history.get_ranges(set(places.values()))
+    sessions = history.get_sessions({session_id for session_id, *_ in places.values()})
+    for chunk_id, place in places.items():
+        session = sessions.get(place[0])
+        said = [each for each in messages[place] if each.message_id not in without]
+        texts[chunk_id] = "" if session is None else chunk_text(session, said)
+    return texts
 
 
 def to_recalled(chunk: Chunk, hit: Hit, text: str, query: Query) -> Recalled:

@@ -12,7 +12,7 @@ from backstory.text.arguments import EVER, Period
 from backstory.values.hits import HIT_SOURCES, HitSource
 from backstory.values.query import Query
 from backstory.values.structs import FrozenStruct
-from backstory.values.units import Container, UnitKind
+from backstory.values.units import UNSPOKEN, Container, UnitKind
 
 
 class Filters(FrozenStruct):
@@ -39,8 +39,8 @@ class Request(FrozenStruct):
     units that must not be found, such as the message that asks, and
     ``without_containers`` whole sessions. ``own`` is the project of the agent that
     asks. ``timeout_s`` is for callers that cannot wait as long as the settings allow.
-    ``is_spoken``: of messages, only what somebody said, not what tools were given or
-    returned.
+    ``is_spoken``: of messages, only what a user or their agent said, not what tools and
+    subagents were given or tools returned.
     """
 
     query: Query
@@ -59,7 +59,7 @@ class Request(FrozenStruct):
     def to_filter(self) -> UnitFilter:
         kinds = _to_kinds(self.sources)
         return UnitFilter(
-            kinds - {UnitKind.OTHER} if self.is_spoken else kinds,
+            kinds - UNSPOKEN if self.is_spoken else kinds,
             self.period.first,
             self.period.end,
             self.period.days,

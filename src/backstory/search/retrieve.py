@@ -35,7 +35,7 @@ from backstory.text.words import fold
 from backstory.values.moments import start_in_utc, start_of_day
 from backstory.values.query import DayRange, Query, Term
 from backstory.values.structs import Struct, field, replace
-from backstory.values.units import Container, SessionRef, UnitKind
+from backstory.values.units import UNSPOKEN, Container, SessionRef, UnitKind
 
 if TYPE_CHECKING:
     from backstory.providers.embedders.base import Vector
@@ -479,7 +479,7 @@ class Retriever:
     def _by_day(self, query: Query, where: UnitFilter) -> Retrieved:
         """What was said on the days that are asked for."""
         found = Retrieved()
-        spoken = replace(where, kinds=where.kinds - {UnitKind.OTHER})
+        spoken = replace(where, kinds=where.kinds - UNSPOKEN)
         for days in query.days:
             found.on_days += self.index.list_newest(within(spoken, days), _DAY_POOL)
         return found

@@ -191,6 +191,18 @@ class Session(FrozenStruct):
     last_logged_message_id: int | None = None
     kind: SessionKind = SessionKind.CONVERSATION
 
+    def is_task(self, role: Role) -> bool:
+        """Whether its messages with this role are what an agent asked of a subagent.
+
+        Programs record them as if a user had said them. The agent called a tool with
+        them, so they are also in its own session.
+        """
+        return role is Role.USER and self.parent_id is not None
+
+    def name_speaker(self, role: Role) -> str:
+        """The name that is shown before its messages with this role."""
+        return SPEAKERS["task"] if self.is_task(role) else role.speaker
+
 
 class Message(FrozenStruct):
     """A message, as stored. ``full_bytes`` is set if ``text`` was cut."""

@@ -26,6 +26,7 @@ HIT_SOURCES = {
     UnitKind.ASSISTANT: HitSource.MESSAGE,
     UnitKind.SUMMARY: HitSource.MESSAGE,
     UnitKind.OTHER: HitSource.MESSAGE,
+    UnitKind.TASK: HitSource.MESSAGE,
     UnitKind.SESSION: HitSource.SESSION,
     UnitKind.MEMORY: HitSource.MEMORY,
     UnitKind.DAILY_LOG: HitSource.DAILY_LOG,
@@ -81,6 +82,15 @@ class Hit(FrozenStruct):
     newer: "Hit | None" = None
     # The server that it was found on; empty for this machine.
     server: str = ""
+
+    @property
+    def speaker(self) -> str:
+        """The name that is shown before what was said; empty if nobody said it."""
+        if self.role is None:
+            return ""
+        if self.session is None:
+            return self.role.speaker
+        return self.session.name_speaker(self.role)
 
     @property
     def host(self) -> str | None:

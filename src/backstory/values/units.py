@@ -17,7 +17,11 @@ _SESSIONS_FROM = 1 << 50
 
 
 class UnitKind(IntEnum):
-    """What a unit is. The numbers are stored."""
+    """What a unit is. The numbers are stored.
+
+    A task is what an agent asked of a subagent; its program records it as if a user had
+    said it. ``OTHER`` are the messages that nobody said, such as calls of tools.
+    """
 
     USER = 1
     ASSISTANT = 2
@@ -27,10 +31,12 @@ class UnitKind(IntEnum):
     MEMORY = 6
     DAILY_LOG = 7
     GUIDANCE = 8
+    TASK = 9
 
 
-SPOKEN = frozenset({UnitKind.USER, UnitKind.ASSISTANT, UnitKind.SUMMARY})
-MESSAGES = SPOKEN | {UnitKind.OTHER}
+_SPOKEN = frozenset({UnitKind.USER, UnitKind.ASSISTANT, UnitKind.SUMMARY})
+UNSPOKEN = frozenset({UnitKind.OTHER, UnitKind.TASK})
+MESSAGES = _SPOKEN | UNSPOKEN
 # Of these only the day is known: ``said_at`` is that of a ``whole_day``.
 OF_A_DAY = frozenset({UnitKind.MEMORY, UnitKind.DAILY_LOG, UnitKind.GUIDANCE})
 

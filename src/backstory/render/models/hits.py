@@ -137,14 +137,14 @@ def _ranked_text(hit: Hit, query: Query) -> str:
     if hit.role is None:
         return _quote_within(cut, EXCERPT_CHARS, quote_lines)
     said = _quote_within(cut, EXCERPT_CHARS, quote_after_label)
-    return f"{render_speaker(hit.role, hit.tool_name)}: {said}"
+    return f"{render_speaker(hit.speaker, hit.tool_name)}: {said}"
 
 
 def _reply_line(reply: Message, query: Query) -> str:
     """What the agent answered to a message that was found, cut to what fits."""
     said = cut_message(mask_cached(reply.text), query, _REPLY_CHARS)
     shown = quote_within_line(said, _REPLY_CHARS)
-    return f"{render_speaker(reply.role, reply.tool_name)}: {shown}"
+    return f"{render_speaker(reply.role.speaker, reply.tool_name)}: {shown}"
 
 
 def _newer_line(newer: Hit, names: Mapping[int, str]) -> str:

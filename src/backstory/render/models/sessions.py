@@ -95,7 +95,7 @@ def render_extract(
         part = _show(
             extract, index, max_chars=_NEIGHBOUR_CHARS, folds_tools=not with_tools
         )
-        used += count_tokens(f"\n{_block(part)}\n")
+        used += count_tokens(f"\n{_block(extract.session, part)}\n")
         if used > max_tokens:
             break
         kept[index] = part
@@ -190,7 +190,7 @@ def _render(extract: SessionExtract, kept: Mapping[int, ShownMessage]) -> str:
         # Folded messages stand together.
         if not (was_folded and part.is_folded):
             lines.append("")
-        lines.append(_block(part))
+        lines.append(_block(extract.session, part))
         was_folded = part.is_folded
     earlier, later = _sides(extract, kept)
     return "\n".join([*lines, "", *_how_to_go_on(earlier, later)])
@@ -212,9 +212,9 @@ def _head(extract: SessionExtract) -> str:
     return f"[Session {titled} ({said})]"
 
 
-def _block(part: ShownMessage) -> str:
+def _block(session: Session, part: ShownMessage) -> str:
     message = part.message
-    speaker = _SPEAKERS.get(message.role, message.role.speaker)
+    speaker = _SPEAKERS.get(message.role, session.name_speaker(message.role))
     who = " ".join(filter(None, (speaker, name_label(part.tool_name))))
     size = f"{len(part.text):,} characters"
     if part.is_folded:

@@ -29,7 +29,7 @@ from backstory.text.cut import one_line
 from backstory.text.escape import neutralize
 from backstory.text.excerpts import find_words
 from backstory.text.shell import show_command
-from backstory.values.history import Message
+from backstory.values.history import Message, Session
 from backstory.values.hits import EpisodeResult, Hit, HitSource, SearchResult, Strength
 from backstory.values.query import Query
 
@@ -151,7 +151,7 @@ def _speech(hit: Hit, query: Query, style: Style, width: int | None) -> Iterator
         text = hit.session.preview  # the title is in the header already
     else:
         text = shown_excerpt(hit, query, unchanged)
-    speaker = "" if hit.role is None else render_speaker(hit.role, hit.tool_name)
+    speaker = render_speaker(hit.speaker, hit.tool_name)
     yield from quote_lines(
         text.strip(),
         width,
@@ -193,10 +193,12 @@ def render_episodes(
             yield style(line, "head")
         mark = partial(_highlight, query=query, style=style)
         for message in if_present(episode.before):
-            yield from _person_lines(message, width)
-        yield from _person_lines(matched, width, query, indent=" > ", mark=mark)
+            yield from _person_lines(session, message, width)
+        yield from _person_lines(
+            session, matched, width, query, indent=" > ", mark=mark
+        )
         for message in if_present(episode.after):
-            yield from _person_lines(message, width)
+            yield from _person_lines(session, message, width)
         name = names.get(session.session_id, session.native_id)
         yield style(_INDENT + show_command(name, matched.position + 1), "dim")
         if resume := resumes.pop(session.session_id, None):
@@ -205,6 +207,7 @@ def render_episodes(
 
 
 def _person_lines(
+    session: Session,
     message: Message,
     width: int | None,
     query: Query | None = None,
@@ -213,7 +216,7 @@ def _person_lines(
     mark: Callable[[str], str] = unchanged,
 ) -> Iterator[str]:
     cut = cut_message(message.text.strip(), query, EPISODE_CHARS).strip()
-    speaker = _fit_speaker(message.role.speaker)
+    speaker = _fit_speaker(session.name_speaker(message.role))
     yield from quote_lines(cut, width, indent=indent, speaker=speaker, mark=mark)
 
 

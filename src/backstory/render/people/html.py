@@ -12,9 +12,9 @@ from html import escape
 from backstory.render.format import render_own_time
 from backstory.render.people.messages import (
     FOLDED,
-    ROLE_NAMES,
     Folding,
     fold_tool,
+    name_role,
     name_tools,
     to_place,
 )
@@ -81,7 +81,7 @@ def render_html(
         yield f"<dt>{name}</dt><dd>{_escape(value)}</dd>"
     yield "</dl>"
     for message, tool in name_tools(messages):
-        yield from _render_message(message, tool, session.project, folding)
+        yield from _render_message(session, message, tool, folding)
     yield "</body>"
     yield "</html>"
 
@@ -102,9 +102,9 @@ def _list_facts(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def _render_message(
-    message: Message, tool: str, project: str | None, folding: Folding
+    session: Session, message: Message, tool: str, folding: Folding
 ) -> Iterator[str]:
-    name = ROLE_NAMES[message.role]
+    name = name_role(session, message.role)
     head = f"{to_place(message)} · {name}"
     if tool:
         head += f" · <code>{_escape(tool)}</code>"
@@ -113,7 +113,7 @@ def _render_message(
     kind = message.role.value.replace("_", "-")
     yield f'<article class="{kind}" id="message-{to_place(message)}">'
     if message.role in (Role.TOOL_CALL, Role.TOOL_RESULT):
-        fold = fold_tool(message, project)
+        fold = fold_tool(message, session.project)
         size = f' <span class="size">{fold.size}</span>' if fold.size else ""
         point = f" <code>{_escape(fold.point)}</code>" if fold.point else ""
         state = "" if folding.folds(message) else " open"

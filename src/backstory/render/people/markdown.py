@@ -17,9 +17,9 @@ from backstory.render.format import render_count, render_own_time
 from backstory.render.people.messages import (
     FOLDED,
     PROSE,
-    ROLE_NAMES,
     Folding,
     fold_tool,
+    name_role,
     name_tools,
     to_place,
 )
@@ -66,7 +66,7 @@ def render_conversation(
     for message, tool in name_tools(messages):
         time = render_own_time(message.sent)
         yield ""
-        yield _heading(message, tool, time, before)
+        yield _heading(session, message, tool, time, before)
         yield ""
         yield from _render_text(message, mask(message.text), _MAX_OUTPUT_CHARS)
         before = time or before
@@ -89,10 +89,11 @@ def render_shown(
         if not (is_folded and is_after_fold):
             yield ""
         if is_folded:
-            yield _render_folded(message, tool, session.project)
+            yield _render_folded(session, message, tool)
         else:
             time = render_own_time(message.sent)
-            yield _heading(message, tool, time, before, place=to_place(message))
+            place = to_place(message)
+            yield _heading(session, message, tool, time, before, place=place)
             yield ""
             yield from _render_text(message, message.text, None)
             before = time or before
@@ -108,7 +109,13 @@ def _head(session: Session, title: str, note: str) -> Iterator[str]:
 
 
 def _heading(
-    message: Message, tool: str, time: str, before: str, *, place: int | None = None
+    session: Session,
+    message: Message,
+    tool: str,
+    time: str,
+    before: str,
+    *,
+    place: int | None = None,
 ) -> str:
     """Who says something, and when; ``before`` is the time that was shown last."""
     shown = time[11:16] if time[:10] == before[:10] else time
@@ -116,16 +123,16 @@ def _heading(
         shown = time
     level = "##" if message.role is Role.USER else "###"
     number = "" if place is None else str(place)
-    head = (number, ROLE_NAMES[message.role], tool and _to_code(tool), shown)
+    head = (number, name_role(session, message.role), tool and _to_code(tool), shown)
     return f"{level} {' · '.join(part for part in head if part)}"
 
 
-def _render_folded(message: Message, tool: str, project: str | None) -> str:
+def _render_folded(session: Session, message: Message, tool: str) -> str:
     """A call or a result of a tool, as an item of a list."""
-    fold = fold_tool(message, project)
+    fold = fold_tool(message, session.project)
     parts = (
         str(to_place(message)),
-        ROLE_NAMES[message.role],
+        name_role(session, message.role),
         tool and _to_code(tool),
         fold.size,
         fold.point and _to_code(fold.point),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from backstory.render.format import render_count
 from backstory.text.cut import one_line
 from backstory.text.tool_calls import ReadCall, parse_call
-from backstory.values.history import Message, Role
+from backstory.values.history import Message, Role, Session
 from backstory.values.structs import FrozenStruct
 
 ROLE_NAMES = {
@@ -21,6 +21,11 @@ ROLE_NAMES = {
 PROSE = frozenset({Role.USER, Role.ASSISTANT, Role.SUMMARY})
 # Of a text that is folded to one line.
 _MAX_POINT_CHARS = 200
+
+
+def name_role(session: Session, role: Role) -> str:
+    """The name above a message of a session."""
+    return session.name_speaker(role) if session.is_task(role) else ROLE_NAMES[role]
 
 
 class Folding(FrozenStruct):

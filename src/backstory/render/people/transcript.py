@@ -16,9 +16,9 @@ from backstory.render.layout import (
 )
 from backstory.render.people.messages import (
     FOLDED,
-    ROLE_NAMES,
     Folding,
     fold_tool,
+    name_role,
     name_tools,
     to_place,
 )
@@ -55,9 +55,9 @@ def render_transcript(
             yield style(f"— {day} —", "bold")
             yield ""
         if is_folded:
-            yield _render_folded(message, tool, session.project, width, style)
+            yield _render_folded(session, message, tool, width, style)
         else:
-            yield from _render_message(message, tool, time[11:], width, style)
+            yield from _render_message(session, message, tool, time[11:], width, style)
         has_folded |= is_folded
         is_after_fold = is_folded
     if has_folded:
@@ -88,18 +88,18 @@ def _render_head(
         yield f"resume with: {resume}"
 
 
-def _head(message: Message, *others: str) -> str:
-    name = ROLE_NAMES[message.role].upper()
+def _head(session: Session, message: Message, *others: str) -> str:
+    name = name_role(session, message.role).upper()
     parts = (name, *(to_cell(each) for each in others))
     return f"[{to_place(message)}] " + "  ".join(filter(None, parts))
 
 
 def _render_folded(
-    message: Message, tool: str, project: str | None, width: int | None, style: Style
+    session: Session, message: Message, tool: str, width: int | None, style: Style
 ) -> str:
     """A call or a result on one line, with what it says behind the gutter."""
-    fold = fold_tool(message, project)
-    head = _head(message, tool, fold.size)
+    fold = fold_tool(message, session.project)
+    head = _head(session, message, tool, fold.size)
     point = f" {GUTTER}{to_cell(fold.point)}" if fold.point else ""
     line = head + point
     shown = line if width is None else cut_to_width(line, width)
@@ -109,9 +109,14 @@ def _render_folded(
 
 
 def _render_message(
-    message: Message, tool: str, time: str, width: int | None, style: Style
+    session: Session,
+    message: Message,
+    tool: str,
+    time: str,
+    width: int | None,
+    style: Style,
 ) -> Iterator[str]:
-    for line in wrap_indented(_head(message, tool, time), width):
+    for line in wrap_indented(_head(session, message, tool, time), width):
         yield style(line, "head")
     quote = partial(quote_lines, width=width, indent=_INDENT)
     if message.role is not Role.TOOL_CALL:

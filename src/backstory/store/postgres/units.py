@@ -368,11 +368,17 @@ def find_turn_parts(
                SELECT unit_id FROM units AS requests
                 WHERE requests.index_id = units.index_id
                   AND requests.source_id = units.source_id
-                  AND requests.kind >= 0 AND requests.kind = %s
+                  AND requests.kind >= 0 AND requests.kind IN (%s, %s)
                   AND requests.position < units.position
                 ORDER BY position DESC LIMIT 1) AS request ON true
         """.encode(),
-        (UnitKind.OTHER, list(unit_ids), index_id, UnitKind.USER),
+        (
+            UnitKind.OTHER,
+            list(unit_ids),
+            index_id,
+            UnitKind.USER,
+            UnitKind.TASK,
+        ),
     )
     return {
         unit_id: TurnPart(request_id, is_step) for unit_id, request_id, is_step in rows

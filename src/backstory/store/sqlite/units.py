@@ -231,7 +231,7 @@ def find_turn_parts(
         SELECT unit_id,
                (SELECT unit_id FROM units AS requests
                  WHERE requests.source_id = units.source_id
-                   AND requests.kind = ?
+                   AND requests.kind IN (?, ?)
                    AND requests.position < units.position
                  ORDER BY position DESC LIMIT 1),
                EXISTS (SELECT 1 FROM units AS following
@@ -240,7 +240,7 @@ def find_turn_parts(
                           AND following.position = units.position + 1)
           FROM units WHERE unit_id IN (SELECT value FROM json_each(?))
         """,
-        (UnitKind.USER, UnitKind.OTHER, to_json(unit_ids)),
+        (UnitKind.USER, UnitKind.TASK, UnitKind.OTHER, to_json(unit_ids)),
     )
     return {
         unit_id: TurnPart(request_id, bool(is_step))
