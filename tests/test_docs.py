@@ -19,6 +19,7 @@ from backstory.providers.embedders import EMBEDDERS
 from backstory.providers.llms import LLMS
 from backstory.tools import ALL_TOOLS, ToolRow
 from tests import tutorial
+from tests.grid import cases
 from tests.samples import all_cases
 
 REPOSITORY = Path(__file__).parents[1]
@@ -49,7 +50,7 @@ def test_the_generated_pages_are_fresh() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cases("page", PAGES, ids=lambda page: page.name)
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
@@ -291,7 +292,7 @@ def test_every_sample_is_described() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cases("page", PAGES, ids=lambda page: page.name)
 def test_no_page_names_a_machine_of_ours(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 

@@ -19,6 +19,7 @@ from backstory.ingest.parsing.recognize import find_format, iter_recognized
 from backstory.ingest.parsing.streams import read_head
 from backstory.values.history import Item, NewMessage, Problem, SessionFacts, Source
 from tests.chance import examples
+from tests.grid import cases
 from tests.samples import (
     Case,
     a_memory,
@@ -38,6 +39,9 @@ def each(items: list[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "case", items, ids=lambda case: f"{case.format}-{case.name}"
     )
+
+
+each_line_row = cases("row", LINE_ROWS, ids=lambda row: row.name)
 
 
 def each_row(rows: list[FormatRow]) -> pytest.MarkDecorator:
@@ -126,7 +130,7 @@ def test_a_file_that_grows_line_by_line_gives_the_same_as_one_reading(
     assert grown == expected
 
 
-@each_row(LINE_ROWS)
+@each_line_row
 def test_a_cut_off_last_line_is_one_problem_and_loses_nothing_else(
     row: FormatRow,
 ) -> None:
@@ -142,7 +146,7 @@ def test_a_cut_off_last_line_is_one_problem_and_loses_nothing_else(
     assert found[-1].line == len(lines)
 
 
-@each_row(LINE_ROWS)
+@each_line_row
 def test_a_record_of_an_unknown_kind_is_reported_and_the_rest_is_read(
     row: FormatRow,
 ) -> None:
@@ -157,7 +161,7 @@ def test_a_record_of_an_unknown_kind_is_reported_and_the_rest_is_read(
     assert found[-1].line == data.count(b"\n") + 1  # type: ignore[union-attr]
 
 
-@each_row(LINE_ROWS)
+@each_line_row
 def test_ids_are_the_same_every_time_and_never_empty(row: FormatRow) -> None:
     data = _first_line_file(row)
 
@@ -171,7 +175,7 @@ def test_ids_are_the_same_every_time_and_never_empty(row: FormatRow) -> None:
     )
 
 
-@each_row(LINE_ROWS)
+@each_line_row
 def test_facts_about_a_session_come_before_its_messages(row: FormatRow) -> None:
     told: set[str] = set()
 
@@ -327,8 +331,12 @@ OTHER_DOCUMENTS = {
 }
 
 
-@each_row([row for row in DOCUMENT_ROWS if row.name not in OTHER_DOCUMENTS])
-@pytest.mark.parametrize(
+@cases(
+    "row",
+    [row for row in DOCUMENT_ROWS if row.name not in OTHER_DOCUMENTS],
+    ids=lambda row: row.name,
+)
+@cases(
     "document",
     [b'{"hologram": 1}\n', b'{"sessionId": "a", "id": "a", "hologram": [1]}\n'],
 )
@@ -343,7 +351,7 @@ def test_a_document_of_another_shape_is_a_problem_and_not_an_empty_session(
     assert [item for item in found if isinstance(item, Problem)] != []
 
 
-@each_row(list(FORMATS))
+@cases("row", FORMATS, ids=lambda row: row.name)
 def test_an_importer_does_not_recognize_rubbish(row: FormatRow) -> None:
     names = ["notes.md", "package.json", "log.jsonl", "data.db", "a.zip", "config.yaml"]
     heads = [b"", b"{}\n", b'{"a": 1}\n', b"# Notes\n", b"\x00\xff", b"[]"]
