@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import backstory
+from tests.source_code import MODULES, ROOT, nodes_of, source_of, tree_of
 
-ROOT = Path(backstory.__file__).parent
 _METHODS = frozenset({"match", "fullmatch"})
 _SEARCHING = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
 _LIBRARIES = frozenset({"re", "regex", "sre_compile"})
@@ -104,7 +103,8 @@ def _read_pattern(
 
 def _constant_at(module: str, line: int) -> str:
     """The constant whose value begins or goes on in a line."""
-    for node in _parse(module).body:
+    (path,) = (each for each in MODULES if _name_of(each) == module)
+    for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and node.lineno <= line <= (
             node.end_lineno or node.lineno
         ):
@@ -112,27 +112,16 @@ def _constant_at(module: str, line: int) -> str:
     raise AssertionError(f"{module}:{line} makes an expression that is no constant")
 
 
-@cache
-def _sources() -> dict[str, str]:
-    """The text of every module of the package."""
-    sources = {}
-    for path in ROOT.rglob("*.py"):
-        parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        name = ".".join(parts).removesuffix(".__init__")
-        sources[name] = path.read_text(encoding="utf-8")
-    return sources
+def _modules_with(mention: re.Pattern[str]) -> Iterator[tuple[str, Path]]:
+    """The modules whose text has it, by name: to parse all takes most of the time."""
+    for module in MODULES:
+        if mention.search(source_of(module)):
+            yield _name_of(module), module
 
 
-@cache
-def _parse(module: str) -> ast.Module:
-    return ast.parse(_sources()[module])
-
-
-def _parse_those_with(mention: re.Pattern[str]) -> Iterator[tuple[str, ast.Module]]:
-    """The modules whose text has it, parsed: to parse all takes most of the time."""
-    for module, text in _sources().items():
-        if mention.search(text):
-            yield module, _parse(module)
+def _name_of(module: Path) -> str:
+    parts = module.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def _methods_used(constant: str, module: str | None) -> frozenset[str]:
@@ -148,9 +137,9 @@ def _methods_used(constant: str, module: str | None) -> frozenset[str]:
 def _uses() -> frozenset[tuple[str, str, str]]:
     """A name, the module where it is used, and by which method of an expression."""
     return frozenset(
-        (node.value.id, module, node.attr)
-        for module, tree in _parse_those_with(_HAS_METHOD)
-        for node in ast.walk(tree)
+        (node.value.id, name, node.attr)
+        for name, module in _modules_with(_HAS_METHOD)
+        for node in nodes_of(module)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.attr in _METHODS | _SEARCHING
@@ -160,8 +149,8 @@ def _uses() -> frozenset[tuple[str, str, str]]:
 def uses_outside_of_constants() -> set[str]:
     """The functions that make an expression, and imports that would hide that."""
     found: set[str] = set()
-    for module, tree in _parse_those_with(_HAS_LIBRARY):
-        found.update(_hidden_uses(tree, module, ()))
+    for name, module in _modules_with(_HAS_LIBRARY):
+        found.update(_hidden_uses(tree_of(module), name, ()))
     return found
 
 

@@ -21,6 +21,7 @@ from backstory.tools import ALL_TOOLS, ToolRow
 from tests import tutorial
 from tests.grid import cases
 from tests.samples import all_cases
+from tests.source_code import GROUP, MODULES, ROOT, nodes_of
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [
@@ -202,11 +203,10 @@ def glossary_tables() -> list[list[tuple[str, str]]]:
 
 def names_in_the_code() -> set[str]:
     """What has a name in the code, the databases or on the command line."""
-    source = REPOSITORY / "src/backstory"
     names = {"backstory"}
-    for module in source.rglob("*.py"):
+    for module in MODULES:
         names |= {module.stem, module.parent.name}
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        for node in nodes_of(module):
             match node:
                 case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
                     names.add(name)
@@ -215,7 +215,7 @@ def names_in_the_code() -> set[str]:
                 # Settings, columns, files and the words of enums and commands.
                 case ast.Constant(value=str(text)):
                     names.add(text)
-    for migration in source.rglob("*.sql"):
+    for migration in ROOT.rglob("*.sql"):
         sql = migration.read_text(encoding="utf-8")
         names |= set(re.findall(r"^(?:CREATE TABLE| {3}) (\w+)", sql, re.M))
     return names
@@ -252,6 +252,7 @@ def test_the_glossary_gives_no_meaning_twice() -> None:
     assert [text for text in meanings if not text.strip()] == []
 
 
+@pytest.mark.xdist_group(GROUP)
 def test_every_name_in_the_glossary_exists_in_the_code() -> None:
     rows = [
         f"{word} {meaning}" for table in glossary_tables() for word, meaning in table

@@ -30,6 +30,7 @@ from backstory.providers.embedders.openai import OpenAiEmbedder
 from tests.chance import examples
 from tests.embedding_server import EmbeddingServer, letter_counts, running_server
 from tests.faulty_server import Fault
+from tests.grid import in_one_test
 from tests.processes import comes_true
 
 # 'auto' is one of the others.
@@ -151,7 +152,7 @@ def test_no_texts_have_no_vectors(embedder: Embedder) -> None:
     assert len(embedder.embed_texts([])) == 0
 
 
-@pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=list(ODD_TEXTS))
+@in_one_test("text", ODD_TEXTS)
 def test_any_text_has_a_vector(embedder: Embedder, text: str) -> None:
     vectors = embedder.embed_texts(["before", text, "after"])
 

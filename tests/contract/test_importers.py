@@ -33,6 +33,9 @@ from tests.samples import (
 CASES = all_cases()
 LINE_ROWS = [row for row in FORMATS if row.load().kind == "lines"]
 DOCUMENT_ROWS = [row for row in FORMATS if row.load().kind == "document"]
+DOCUMENT_IMPORTERS = [
+    importer for row in FORMATS if (importer := row.load()).kind == "document"
+]
 
 
 def each(items: list[Case]) -> pytest.MarkDecorator:
@@ -305,16 +308,13 @@ def _spoil(value: object, data: st.DataObject) -> None:
         value = inner
 
 
-@each_row(DOCUMENT_ROWS)
-@settings(max_examples=examples(25))
 @given(rubbish=st.binary(max_size=300) | _json.map(lambda value: repr(value).encode()))
-def test_no_bytes_make_a_document_importer_raise(
-    row: FormatRow, rubbish: bytes
-) -> None:
-    importer = row.load()
-    assert importer.kind == "document"
-
-    found = list(importer.parse(io.BytesIO(rubbish), Origin(Path("x"))))
+def test_no_bytes_make_a_document_importer_raise(rubbish: bytes) -> None:
+    found = [
+        item
+        for importer in DOCUMENT_IMPORTERS
+        for item in importer.parse(io.BytesIO(rubbish), Origin(Path("x")))
+    ]
 
     assert all(isinstance(item, Item) for item in found)
 
