@@ -84,6 +84,10 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path, tmp_path / "kept")
 
 
+# One process has it.
+uses_running = pytest.mark.xdist_group("running server")
+
+
 @pytest.fixture(scope="module")
 def running(
     tmp_path_factory: pytest.TempPathFactory,
@@ -212,6 +216,7 @@ def test_a_certificate_that_cannot_be_used_is_refused(
     assert said in done.stderr
 
 
+@uses_running
 def test_a_made_token_works_until_it_is_revoked(
     running: tuple[Shell, ServerProcess],
 ) -> None:
@@ -256,6 +261,7 @@ def test_logs_are_json_and_tell_nothing_that_was_said_or_looked_for(
     assert 'route="other",status="404"' in told
 
 
+@uses_running
 def test_an_error_is_logged_by_its_kind_and_place_alone(
     running: tuple[Shell, ServerProcess],
 ) -> None:
@@ -371,6 +377,7 @@ def test_a_tool_that_is_at_work_answers_before_the_server_ends(shell: Shell) -> 
         assert server.process.wait(PATIENCE_S) == 0
 
 
+@uses_running
 def test_nobody_keeps_the_server_waiting_with_a_stream_of_nothing(
     running: tuple[Shell, ServerProcess],
 ) -> None:
@@ -460,6 +467,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return chain, key
 
 
+@uses_running
 def test_forwarding_headers_count_only_from_a_proxy_that_was_named(
     running: tuple[Shell, ServerProcess],
 ) -> None:
